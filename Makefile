@@ -1,0 +1,59 @@
+# Every target prepares what it needs by itself; a second run starts at once.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+READY  := $(VENV)/.ready
+EXTRAS := dev,java,postgres,spark
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint types format bench-core constraints clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine has none, Java
+	@echo "$(VENV) is ready."
+
+demo: $(READY) ## Build a small table, print its tree, prove a few laws
+	@$(PY) -m icetree demo
+
+test: $(READY) ## Run every test
+	@$(PY) -m pytest
+
+check: lint types test ## What CI runs: lint, types and tests
+
+lint: $(READY) ## Check style and formatting
+	@$(PY) -m ruff check
+	@$(PY) -m ruff format --check
+
+types: $(READY) ## Check types
+	@$(PY) -m mypy
+
+format: $(READY) ## Fix style and formatting in place
+	@$(PY) -m ruff check --fix
+	@$(PY) -m ruff format
+
+bench-core: $(READY) ## Measure the core; ARGS="--quick" for a minute's worth
+	@$(PY) -m benchmarks.core $(ARGS)
+
+constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
+	@$(PYTHON) -m venv --clear $(VENV)/fresh
+	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS)]'
+	@{ grep '^#' constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude icetree; } > $(VENV)/constraints.txt
+	@rm -rf $(VENV)/fresh && mv $(VENV)/constraints.txt constraints.txt
+
+clean: ## Remove .venv and everything generated
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	@find icetree tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "icetree needs Python 3.10 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) \
+		|| { echo "cannot make $(VENV): install Python's venv module (Debian: apt install python3-venv)"; exit 1; }
+	@echo "Installing into $(VENV). Spark alone is a download of 455 MB: the first time takes some minutes."
+	@$(PY) -m pip install --editable '.[$(EXTRAS)]' --constraint constraints.txt
+	@touch $@

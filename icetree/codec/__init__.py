@@ -1,0 +1,1 @@
+"""Bytes to nouns and back, without any I/O."""

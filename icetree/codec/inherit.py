@@ -1,0 +1,87 @@
+"""Tracking that entries of a leaf take over from the leaf's own entry, one level up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable
+from icetree.spec.entry import Content, Entries, Status
+
+TRACKING: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """What a leaf's entry, in a root or in a manifest list, says of the entries in the leaf."""
+
+    content_type: int = Content.DATA_MANIFEST
+    partition_spec_id: int = 0
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    #: The row id of the first row that has none of its own; None in tables without row lineage.
+    first_row_id: int | None = None
+
+
+def inherit(table: Entries, tracking: Inherited) -> Entries:
+    """Return the entries with null tracking replaced by what they inherit.
+
+    A null snapshot id is inherited by every entry; null sequence numbers by ADDED ones, and by
+    all when the leaf's own is 0, which only leaves of v1 tables have. A live data file with a
+    null first row id takes the leaf's plus the rows of the live data files before it that had
+    none either: ids are handed out for added and existing rows only, so a DELETED entry neither
+    takes nor uses up any.
+
+    Columns that the table lacks stay absent. `status` is needed for the sequence numbers, and
+    for `first_row_id` also `content_type`, `record_count` and every entry of the leaf.
+    """
+    if "snapshot_id" in table.column_names:
+        table = _fill(table, "snapshot_id", tracking.snapshot_id)
+    for name in ("sequence_number", "file_sequence_number"):
+        if name in table.column_names and tracking.sequence_number is not None:
+            takes = None
+            if tracking.sequence_number != 0:
+                takes = pc.equal(table["status"], pa.scalar(Status.ADDED, pa.int32()))
+            table = _fill(table, name, tracking.sequence_number, where=takes)
+    if "first_row_id" in table.column_names and tracking.first_row_id is not None:
+        table = _assign_row_ids(table, tracking.first_row_id)
+    return table
+
+
+def require_tracking(table: Entries, *, file: str, names: tuple[str, ...] = TRACKING) -> None:
+    """Refuse entries that still lack tracking after inheritance."""
+    for name in names:
+        if name in table.column_names and table[name].null_count:
+            raise CorruptTable(file, f"an entry has no {name} and may not inherit one")
+
+
+def _fill(
+    table: Entries, name: str, value: int | None, *, where: pa.ChunkedArray | None = None
+) -> Entries:
+    column = table[name]
+    if value is None or column.null_count == 0:
+        return table
+    filled = pc.fill_null(column, pa.scalar(value, pa.int64()))
+    if where is not None:
+        filled = pc.if_else(where, filled, column)
+    return _replace(table, name, filled)
+
+
+def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
+    own = table["first_row_id"]
+    if own.null_count == 0:
+        return table
+    is_data = pc.equal(table["content_type"], pa.scalar(Content.DATA, pa.int32()))
+    is_live = pc.not_equal(table["status"], pa.scalar(Status.DELETED, pa.int32()))
+    takes = pc.and_(pc.is_null(own), pc.and_(is_data, is_live))
+    rows = pc.if_else(takes, table["record_count"], pa.scalar(0, pa.int64()))
+    before = pc.subtract(pc.cumulative_sum(rows), rows)
+    given = pc.add(before, pa.scalar(first_row_id, pa.int64()))
+    return _replace(table, "first_row_id", pc.if_else(takes, given, own))
+
+
+def _replace(table: Entries, name: str, column: pa.ChunkedArray) -> Entries:
+    return table.set_column(table.column_names.index(name), name, column)

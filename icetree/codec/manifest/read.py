@@ -1,0 +1,309 @@
+"""A Parquet manifest to entries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icetree.codec.inherit import Inherited, inherit
+from icetree.errors import CorruptTable
+from icetree.spec import entry_rules, stats
+from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
+from icetree.spec.fields import (
+    BY_ID,
+    CONTENT_KEY,
+    CONTENT_STATS,
+    DELETION_VECTOR,
+    ENTRY,
+    FIELD_ID_KEY,
+    FORMAT_VERSION,
+    FORMAT_VERSION_KEY,
+    MANIFEST_STATS,
+    TRACKING_INFO,
+)
+from icetree.spec.shape import Shape
+
+#: Told the bounds of every row group of a leaf, a row each, says which to read.
+Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
+_GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
+_UNREADABLE = (pa.ArrowException, OSError, ValueError)
+
+
+def decode(
+    source: bytes | pa.NativeFile,
+    kind: str,
+    shape: Shape,
+    *,
+    file: str,
+    tracking: Inherited | None = None,
+    columns: Collection[str] | None = None,
+    keep: Keep | None = None,
+) -> Entries:
+    """Return a manifest's entries, refusing bytes that break a rule of the format.
+
+    `columns` narrows what is read. For a leaf, `tracking` is what its ADDED entries inherit,
+    and the entries come with their `position`; `keep` is told the bounds of every row group,
+    one row each, and says which to read.
+    """
+    if isinstance(source, bytes):
+        source = pa.BufferReader(source)
+    try:
+        parquet = pq.ParquetFile(source, pre_buffer=False)
+        _require_kind(parquet, kind, file)
+        stored = _stored(parquet.schema_arrow, file)
+        _require_columns(stored, file)
+        groups = _groups_to_read(parquet, stored, keep, shape, file)
+        entries = _read(parquet, stored, groups, columns, shape, file)
+        if kind != ROOT and tracking is not None:
+            entry_rules.require(entries, kind, file=file)
+            return _inherit(parquet, stored, groups, entries, tracking, shape, file)
+    except _UNREADABLE as error:
+        raise CorruptTable(file, f"not a readable Parquet manifest: {error}") from error
+    entry_rules.require(entries, kind, file=file)
+    if kind == ROOT and columns is None:
+        entry_rules.require_unique(entries, file=file)
+    return entries
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Where a flat column is in the file: its path of names, and its type there."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+
+
+def _require_kind(parquet: pq.ParquetFile, kind: str, file: str) -> None:
+    metadata = parquet.metadata.metadata or {}
+    version = metadata.get(FORMAT_VERSION_KEY.encode(), b"").decode()
+    content = metadata.get(CONTENT_KEY.encode(), b"").decode()
+    if version != str(FORMAT_VERSION):
+        raise CorruptTable(file, f"format-version must be {FORMAT_VERSION}, not {version!r}")
+    if content != kind:
+        raise CorruptTable(file, f"content must be {kind!r} here, not {content!r}")
+
+
+def _field_id(field: pa.Field, file: str) -> int:
+    id = (field.metadata or {}).get(FIELD_ID_KEY)
+    if id is None:
+        raise CorruptTable(file, f"column {field.name!r} has no field id")
+    return int(id)
+
+
+def _stored(schema: pa.Schema, file: str) -> dict[str, _Stored]:
+    """Find every column this version knows, by field id."""
+    found: dict[str, _Stored] = {}
+    for field in schema:
+        id = _field_id(field, file)
+        if id == CONTENT_STATS.id:
+            found |= _stored_stats(field, file)
+        elif id in _GROUPS:
+            for member in _members(field, file):
+                column = BY_ID.get(_field_id(member, file))
+                if column is not None and column.group == _GROUPS[id]:
+                    found[column.name] = _Stored((field.name, member.name), member.type)
+        elif (column := BY_ID.get(id)) is not None and column.group is None:
+            found[column.name] = _Stored((field.name,), field.type)
+    return found
+
+
+def _stored_stats(stats_field: pa.Field, file: str) -> dict[str, _Stored]:
+    found = {}
+    for struct in _members(stats_field, file):
+        field_id = stats.field_of(_field_id(struct, file))
+        if field_id is None:
+            continue
+        for member in _members(struct, file):
+            stat = stats.stat_of(field_id, _field_id(member, file))
+            if stat is not None:
+                path = (stats_field.name, struct.name, member.name)
+                found[stats.column(field_id, stat)] = _Stored(path, member.type)
+    return found
+
+
+def _members(field: pa.Field, file: str) -> list[pa.Field]:
+    if not pa.types.is_struct(field.type):
+        raise CorruptTable(file, f"column {field.name!r} must be a struct, not {field.type}")
+    return [field.type.field(i) for i in range(field.type.num_fields)]
+
+
+def _require_columns(stored: dict[str, _Stored], file: str) -> None:
+    for column in ENTRY:
+        if column.required and column.name not in stored:
+            raise CorruptTable(file, f"required column {column.name} ({column.id}) is missing")
+
+
+def _groups_to_read(
+    parquet: pq.ParquetFile, stored: dict[str, _Stored], keep: Keep | None, shape: Shape, file: str
+) -> list[int] | None:
+    """Return the row groups to read, None for all of them."""
+    if keep is None or parquet.num_row_groups < 2:
+        return None
+    kept = keep(row_group_stats(parquet, stored, shape, file))
+    if len(kept) != parquet.num_row_groups:
+        raise ValueError("keep must answer for every row group")
+    return list(np.flatnonzero(kept.to_numpy(zero_copy_only=False)))
+
+
+def row_group_stats(
+    parquet: pq.ParquetFile, stored: dict[str, _Stored], shape: Shape, file: str
+) -> pa.Table:
+    """Return one row per row group, in the shape of entries: least lower, greatest upper bound.
+
+    A row group with an unknown bound in it has an unknown bound.
+    """
+    groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
+    at = {groups[0].column(i).path_in_schema: i for i in range(groups[0].num_columns)}
+    found: dict[str, pa.Array] = {
+        "record_count": pa.array([group.num_rows for group in groups], pa.int64())
+    }
+    for name, where in stored.items():
+        side = {"lower": "min", "upper": "max"}.get(name.partition(":")[2])
+        column = at.get(".".join(where.path))
+        if side is None or column is None:
+            continue
+        bounds = [_extreme(group.column(column).statistics, side) for group in groups]
+        if any(bound is not None for bound in bounds):
+            type = where.type.storage_type if isinstance(where.type, pa.UuidType) else where.type
+            found[name] = _promote(pa.array(bounds, type), name, shape, file)
+    return pa.table(found)
+
+
+def _extreme(known: pq.Statistics | None, side: str) -> object:
+    if known is None or not known.has_min_max or known.null_count != 0:
+        return None
+    value: object = getattr(known, side)
+    return value
+
+
+def _read(
+    parquet: pq.ParquetFile,
+    stored: dict[str, _Stored],
+    groups: list[int] | None,
+    columns: Collection[str] | None,
+    shape: Shape,
+    file: str,
+) -> Entries:
+    """Read the wanted columns, flat, promoted; base columns the file lacks are null."""
+    wanted = stored if columns is None else {n: stored[n] for n in stored if n in columns}
+    paths = None if columns is None else [".".join(where.path) for where in wanted.values()]
+    if groups is None:
+        nested = parquet.read(columns=paths, use_threads=False)
+    else:
+        nested = parquet.read_row_groups(groups, columns=paths, use_threads=False)
+    size = nested.num_rows if wanted else _rows(parquet, groups)
+    structs: dict[tuple[str, ...], dict[str, pa.Array]] = {(): _children(nested)}
+    flat = {
+        name: _promote(_follow(structs, where.path), name, shape, file)
+        for name, where in wanted.items()
+    }
+    missing = (name for name in columns or BASE_COLUMNS if name in BASE_COLUMNS)
+    for name in missing:
+        if name not in flat:
+            flat[name] = pa.nulls(size, BASE_SCHEMA.field(name).type)
+    ordered = {name: flat[name] for name in BASE_COLUMNS if name in flat}
+    return pa.table(ordered | flat)
+
+
+def _children(nested: pa.Table) -> dict[str, pa.Array]:
+    one = nested.combine_chunks()
+    return {
+        name: column.chunk(0) if column.num_chunks else pa.array([], column.type)
+        for name, column in zip(one.column_names, one.itercolumns(), strict=True)
+    }
+
+
+def _follow(
+    structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str, ...]
+) -> pa.Array:
+    """Return the array at a path of names, flattening each struct on the way once."""
+    for depth in range(1, len(path)):
+        if path[:depth] not in structs:
+            struct = structs[path[: depth - 1]][path[depth - 1]]
+            names = [struct.type.field(i).name for i in range(struct.type.num_fields)]
+            # flatten() hands the struct's own nulls down; field() would not.
+            structs[path[:depth]] = dict(zip(names, struct.flatten(), strict=True))
+    return structs[path[:-1]][path[-1]]
+
+
+def _promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
+    """Return the column in the type it should have, widened where the format allows it."""
+    if isinstance(column.type, pa.ExtensionType):
+        column = column.storage
+    expected = _expected_type(name, shape)
+    if expected is None or column.type == expected:
+        return column
+    if not _widens(column.type, expected):
+        raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
+    return column.cast(expected)
+
+
+def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
+    parsed = stats.parse_column(name)
+    if parsed is None:
+        return BASE_SCHEMA.field(name).type
+    field_id, stat = parsed
+    if stat in ("lower", "upper"):
+        return shape.bounds_type(field_id)
+    return stats.stat_type(stat, pa.null())
+
+
+def _widens(have: pa.DataType, want: pa.DataType) -> bool:
+    """Tell whether the format lets a reader take `have` for `want`."""
+    t = pa.types
+    if t.is_decimal(have) and t.is_decimal(want):
+        return have.scale == want.scale and have.precision <= want.precision
+    if t.is_list(have) and t.is_list(want):
+        return have.value_type == want.value_type or _widens(have.value_type, want.value_type)
+    if t.is_struct(have) and t.is_struct(want):
+        return [field.name for field in have] == [field.name for field in want]
+    return (
+        (t.is_int32(have) and t.is_int64(want))
+        or (t.is_float32(have) and t.is_float64(want))
+        or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
+        or (t.is_timestamp(have) and t.is_timestamp(want) and have.tz == want.tz)
+    )
+
+
+def _rows(parquet: pq.ParquetFile, groups: list[int] | None) -> int:
+    if groups is None:
+        return int(parquet.metadata.num_rows)
+    return sum(parquet.metadata.row_group(i).num_rows for i in groups)
+
+
+_ROW_ID_INPUTS = ("content_type", "status", "record_count", "first_row_id")
+
+
+def _inherit(
+    parquet: pq.ParquetFile,
+    stored: dict[str, _Stored],
+    groups: list[int] | None,
+    entries: Entries,
+    tracking: Inherited,
+    shape: Shape,
+    file: str,
+) -> Entries:
+    """Fill in inherited tracking and the position of each entry."""
+    positions = _positions(parquet, groups)
+    if "first_row_id" in entries.column_names and tracking.first_row_id is not None:
+        # Row ids count every file before this one, also those in row groups that were skipped.
+        whole = inherit(_read(parquet, stored, None, _ROW_ID_INPUTS, shape, file), tracking)
+        ids = whole["first_row_id"] if groups is None else whole["first_row_id"].take(positions)
+        at = entries.column_names.index("first_row_id")
+        entries = entries.set_column(at, "first_row_id", ids)
+    return inherit(entries, tracking).append_column(POSITION, positions)
+
+
+def _positions(parquet: pq.ParquetFile, groups: list[int] | None) -> pa.Int64Array:
+    if groups is None:
+        return pa.array(np.arange(parquet.metadata.num_rows, dtype=np.int64))
+    sizes = [parquet.metadata.row_group(i).num_rows for i in range(parquet.num_row_groups)]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    ranges = [np.arange(starts[i], starts[i + 1], dtype=np.int64) for i in groups]
+    return pa.array(np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64))

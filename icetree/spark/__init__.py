@@ -1,0 +1,1 @@
+"""The engine: Spark moves the data. The only room that imports pyspark."""

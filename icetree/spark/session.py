@@ -1,0 +1,57 @@
+"""A Spark session on this machine, set up the way icetree reads and writes files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from icetree.spark.java import java_home
+
+LOOPBACK = "127.0.0.1"
+
+# Columns are matched by field id and never by name, as the format asks; timestamps are
+# microseconds, since Spark's own default (INT96) is no Iceberg type and has no statistics.
+FILE_SETTINGS: Mapping[str, str] = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+
+LOCAL_SETTINGS: Mapping[str, str] = {
+    "spark.driver.bindAddress": LOOPBACK,
+    "spark.driver.host": LOOPBACK,
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def local_session(
+    app_name: str = "icetree",
+    *,
+    shuffle_partitions: int = 4,
+    extra_conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a Spark session that runs in this process, on all cores; `extra_conf` wins.
+
+    Starts Java where none runs yet, and leaves `JAVA_HOME` and `PYSPARK_PYTHON` set to what it
+    chose. A session that runs already is returned as it is, with the settings that can still
+    change. Raises `NotFound` where the machine has no Java.
+    """
+    settings: dict[str, bool | float | int | str | None] = {
+        **FILE_SETTINGS,
+        **LOCAL_SETTINGS,
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        **(extra_conf or {}),
+    }
+    if SparkSession.getActiveSession() is None:
+        os.environ["JAVA_HOME"] = str(java_home())
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Before any setting is read, Spark looks up the machine's name; not every machine has one.
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    builder = SparkSession.builder.master("local[*]").appName(app_name)
+    return builder.config(map=settings).getOrCreate()

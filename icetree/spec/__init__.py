@@ -1,0 +1,1 @@
+"""The frozen nouns of the format."""

@@ -1,0 +1,323 @@
+"""What each update of table metadata does, and what it is refused for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spec import columns
+from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.layout import PartitionField, expressions_for
+from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
+from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.pages import forget
+from icetree.spec.snapshot import MAIN
+from icetree.spec.update import (
+    LAST_ADDED,
+    AddEncryptionKey,
+    AddExpression,
+    AddPartitionSpec,
+    AddSchema,
+    AddSnapshot,
+    AddSortOrder,
+    AssignUUID,
+    RemoveEncryptionKey,
+    RemovePartitionStatistics,
+    RemoveProperties,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    RemoveStatistics,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetPartitionStatistics,
+    SetProperties,
+    SetSnapshotRef,
+    SetStatistics,
+    Update,
+    UpgradeFormatVersion,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Progress:
+    """What later updates of one list may refer to."""
+
+    at_ms: int
+    last_added: dict[str, int] = field(default_factory=dict)
+
+    def resolve(self, kind: str, id: int, known: Iterable[int]) -> int:
+        """Return the id meant, which must be known."""
+        if id == LAST_ADDED:
+            if kind not in self.last_added:
+                raise InvalidInput(f"no {kind} was added, so there is no last one to choose")
+            return self.last_added[kind]
+        if id not in known:
+            raise InvalidInput(f"there is no {kind} {id}")
+        return id
+
+
+def apply(metadata: TableMetadata, updates: Iterable[Update], *, at_ms: int) -> TableMetadata:
+    """Return the metadata after the updates, in order; InvalidInput changes nothing."""
+    progress = _Progress(at_ms=at_ms)
+    for update in updates:
+        metadata = _HANDLERS[type(update)](metadata, update, progress)
+    broken = broken_rule(metadata)
+    if broken is not None:
+        raise InvalidInput(f"the updates would break the table: {broken}")
+    return replace(metadata, last_updated_ms=at_ms)
+
+
+def _assign_uuid(m: TableMetadata, update: AssignUUID, _: _Progress) -> TableMetadata:
+    if m.table_uuid not in {None, update.uuid}:
+        raise InvalidInput(f"the table is {m.table_uuid} and cannot become {update.uuid}")
+    return replace(m, table_uuid=update.uuid)
+
+
+def _upgrade(m: TableMetadata, update: UpgradeFormatVersion, _: _Progress) -> TableMetadata:
+    now, then = m.format_version, update.format_version
+    if not now <= then <= FORMAT_VERSION:
+        raise InvalidInput(f"a v{now} table can become v{now} to v{FORMAT_VERSION}, not v{then}")
+    if now < 3 <= then:
+        m = replace(m, next_row_id=m.next_row_id or 0)
+    if now < 4 <= then:
+        expressions, specs, last = expressions_for(m.partition_specs, m.last_column_id)
+        m = replace(m, expressions=expressions, partition_specs=specs, last_column_id=last)
+    return replace(m, format_version=then)
+
+
+def _add_schema(m: TableMetadata, update: AddSchema, progress: _Progress) -> TableMetadata:
+    body = {name: value for name, value in update.schema.items() if name != "schema-id"}
+    for schema in m.schemas:
+        if {name: value for name, value in schema.items() if name != "schema-id"} == body:
+            progress.last_added["schema"] = schema["schema-id"]
+            return m
+    ids = columns.column_ids(body)
+    columns.parsed(body)
+    known: frozenset[int] = frozenset().union(*(columns.column_ids(each) for each in m.schemas))
+    reused = sorted(id for id in ids - known if id <= m.last_column_id)
+    if reused:
+        raise InvalidInput(
+            f"ids {reused} of new columns are not above last-column-id {m.last_column_id}"
+        )
+    added = max(schema["schema-id"] for schema in m.schemas) + 1
+    progress.last_added["schema"] = added
+    return replace(
+        m,
+        schemas=(*m.schemas, {"type": "struct", **body, "schema-id": added}),
+        last_column_id=max(m.last_column_id, *ids) if ids else m.last_column_id,
+    )
+
+
+def _set_schema(m: TableMetadata, update: SetCurrentSchema, progress: _Progress) -> TableMetadata:
+    known = [schema["schema-id"] for schema in m.schemas]
+    return replace(m, current_schema_id=progress.resolve("schema", update.schema_id, known))
+
+
+def _add_expression(m: TableMetadata, update: AddExpression, _: _Progress) -> TableMetadata:
+    expression = update.expression
+    if m.format_version < 4:
+        raise InvalidInput(f"expressions need v4, this table is v{m.format_version}")
+    if expression.expr_id <= m.last_column_id:
+        raise InvalidInput(
+            f"expr-id {expression.expr_id} is not above last-column-id {m.last_column_id}"
+        )
+    _must_exist(m, expression.source_ids, f"expression {expression.name!r}")
+    if any(each.name == expression.name for each in m.expressions):
+        raise InvalidInput(f"there is an expression {expression.name!r}")
+    return replace(
+        m,
+        expressions=(*m.expressions, expression),
+        last_column_id=expression.expr_id,
+        last_partition_id=max(m.last_partition_id, expression.partition_field_id or 0),
+    )
+
+
+def _must_exist(m: TableMetadata, sources: Iterable[int], who: str) -> None:
+    known = columns.column_ids(m.schema_json())
+    missing = [id for id in sources if id not in known]
+    if missing:
+        raise InvalidInput(f"{who}: the current schema has no column with id {missing[0]}")
+
+
+def _add_spec(m: TableMetadata, update: AddPartitionSpec, progress: _Progress) -> TableMetadata:
+    fields = update.spec.fields
+    for spec in m.partition_specs:
+        if spec.fields == fields:
+            progress.last_added["partition spec"] = spec.spec_id
+            return m
+    plain = [each for each in fields if isinstance(each, PartitionField)]
+    for each in plain:
+        _must_exist(m, each.sources, f"partition field {each.name!r}")
+    named: dict[str, Sequence[object]] = {
+        "name": [each.name for each in plain],
+        "field-id": [each.field_id for each in plain],
+        "expr-id": update.spec.expr_ids,
+    }
+    for what, values in named.items():
+        if len(set(values)) < len(values):
+            raise InvalidInput(f"two fields of the partition spec have the same {what}")
+    added = max((spec.spec_id for spec in m.partition_specs), default=-1) + 1
+    progress.last_added["partition spec"] = added
+    return replace(
+        m,
+        partition_specs=(*m.partition_specs, replace(update.spec, spec_id=added)),
+        last_partition_id=max([m.last_partition_id, *(each.field_id for each in plain)]),
+    )
+
+
+def _set_spec(m: TableMetadata, update: SetDefaultSpec, progress: _Progress) -> TableMetadata:
+    known = [spec.spec_id for spec in m.partition_specs]
+    return replace(m, default_spec_id=progress.resolve("partition spec", update.spec_id, known))
+
+
+def _add_order(m: TableMetadata, update: AddSortOrder, progress: _Progress) -> TableMetadata:
+    fields = update.sort_order.fields
+    for order in m.sort_orders:
+        if order.fields == fields:
+            progress.last_added["sort order"] = order.order_id
+            return m
+    for each in fields:
+        _must_exist(m, each.sources, "sort order")
+    # Order 0 is kept for unsorted.
+    added = max((order.order_id for order in m.sort_orders), default=0) + 1 if fields else 0
+    progress.last_added["sort order"] = added
+    return replace(m, sort_orders=(*m.sort_orders, replace(update.sort_order, order_id=added)))
+
+
+def _set_order(m: TableMetadata, update: SetDefaultSortOrder, progress: _Progress) -> TableMetadata:
+    known = [0, *(order.order_id for order in m.sort_orders)]
+    chosen = progress.resolve("sort order", update.sort_order_id, known)
+    return replace(m, default_sort_order_id=chosen)
+
+
+def _set_properties(m: TableMetadata, update: SetProperties, _: _Progress) -> TableMetadata:
+    return replace(m, properties={**m.properties, **update.updates})
+
+
+def _remove_properties(m: TableMetadata, update: RemoveProperties, _: _Progress) -> TableMetadata:
+    gone = set(update.removals)
+    return replace(m, properties={k: v for k, v in m.properties.items() if k not in gone})
+
+
+def _set_location(m: TableMetadata, update: SetLocation, _: _Progress) -> TableMetadata:
+    return replace(m, location=update.location)
+
+
+def _add_snapshot(m: TableMetadata, update: AddSnapshot, progress: _Progress) -> TableMetadata:
+    return with_snapshot(m, update.snapshot, ref=None, at_ms=progress.at_ms)
+
+
+def _set_ref(m: TableMetadata, update: SetSnapshotRef, progress: _Progress) -> TableMetadata:
+    name, ref = update.ref_name, update.ref
+    before = m.refs.get(name)
+    if before is not None and before.type != ref.type:
+        raise InvalidInput(f"{name!r} is a {before.type} and cannot become a {ref.type}")
+    if not name:
+        raise InvalidInput("a branch or tag needs a name")
+    try:
+        return with_ref(m, name, ref, at_ms=progress.at_ms)
+    except NotFound as error:
+        raise InvalidInput(f"{name!r} cannot point there: {error}") from None
+
+
+def _remove_ref(m: TableMetadata, update: RemoveSnapshotRef, _: _Progress) -> TableMetadata:
+    refs = dict(m.refs)
+    if refs.pop(update.ref_name, None) is None:
+        raise InvalidInput(f"there is no branch or tag {update.ref_name!r}")
+    if update.ref_name == MAIN:
+        return replace(m, refs=refs, current_snapshot_id=None)
+    return replace(m, refs=refs)
+
+
+def _remove_snapshots(m: TableMetadata, update: RemoveSnapshots, _: _Progress) -> TableMetadata:
+    if m.snapshot_pages:
+        raise InvalidInput("the table has history in pages: expire its snapshots instead")
+    for id in update.snapshot_ids:
+        if id not in m.by_id:
+            raise InvalidInput(f"there is no snapshot {id}")
+    return forget(m, update.snapshot_ids)
+
+
+def _set_statistics(m: TableMetadata, update: SetStatistics, _: _Progress) -> TableMetadata:
+    new = update.statistics
+    others = (each for each in m.statistics if each.snapshot_id != new.snapshot_id)
+    return replace(m, statistics=(*others, new))
+
+
+def _remove_statistics(m: TableMetadata, update: RemoveStatistics, _: _Progress) -> TableMetadata:
+    kept = tuple(each for each in m.statistics if each.snapshot_id != update.snapshot_id)
+    return replace(m, statistics=kept)
+
+
+def _set_partition_statistics(
+    m: TableMetadata, update: SetPartitionStatistics, _: _Progress
+) -> TableMetadata:
+    new = update.partition_statistics
+    others = (each for each in m.partition_statistics if each.snapshot_id != new.snapshot_id)
+    return replace(m, partition_statistics=(*others, new))
+
+
+def _remove_partition_statistics(
+    m: TableMetadata, update: RemovePartitionStatistics, _: _Progress
+) -> TableMetadata:
+    kept = tuple(e for e in m.partition_statistics if e.snapshot_id != update.snapshot_id)
+    return replace(m, partition_statistics=kept)
+
+
+def _add_key(m: TableMetadata, update: AddEncryptionKey, _: _Progress) -> TableMetadata:
+    key = update.encryption_key
+    if m.format_version < 3:
+        raise InvalidInput(f"encryption keys need v3, this table is v{m.format_version}")
+    if any(each.key_id == key.key_id for each in m.encryption_keys):
+        raise InvalidInput(f"there is an encryption key {key.key_id!r}")
+    return replace(m, encryption_keys=(*m.encryption_keys, key))
+
+
+def _remove_key(m: TableMetadata, update: RemoveEncryptionKey, _: _Progress) -> TableMetadata:
+    id = update.key_id
+    if all(each.key_id != id for each in m.encryption_keys):
+        raise InvalidInput(f"there is no encryption key {id!r}")
+    for snapshot in m.snapshots:
+        if snapshot.key_id == id:
+            raise InvalidInput(f"snapshot {snapshot.snapshot_id} needs encryption key {id!r}")
+    for key in m.encryption_keys:
+        if key.encrypted_by_id == id and key.key_id != id:
+            raise InvalidInput(f"encryption key {key.key_id!r} is wrapped by {id!r}")
+    return replace(m, encryption_keys=tuple(e for e in m.encryption_keys if e.key_id != id))
+
+
+_HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMetadata]]] = (
+    MappingProxyType(
+        {
+            AssignUUID: _assign_uuid,
+            UpgradeFormatVersion: _upgrade,
+            AddSchema: _add_schema,
+            SetCurrentSchema: _set_schema,
+            AddExpression: _add_expression,
+            AddPartitionSpec: _add_spec,
+            SetDefaultSpec: _set_spec,
+            AddSortOrder: _add_order,
+            SetDefaultSortOrder: _set_order,
+            SetProperties: _set_properties,
+            RemoveProperties: _remove_properties,
+            SetLocation: _set_location,
+            AddSnapshot: _add_snapshot,
+            SetSnapshotRef: _set_ref,
+            RemoveSnapshotRef: _remove_ref,
+            RemoveSnapshots: _remove_snapshots,
+            SetStatistics: _set_statistics,
+            RemoveStatistics: _remove_statistics,
+            SetPartitionStatistics: _set_partition_statistics,
+            RemovePartitionStatistics: _remove_partition_statistics,
+            AddEncryptionKey: _add_key,
+            RemoveEncryptionKey: _remove_key,
+        }
+    )
+)

@@ -1,0 +1,98 @@
+"""Schemas as table metadata holds them: JSON objects, so that what is not known survives.
+
+They are parsed into PyIceberg's `Schema` on demand, once per distinct schema and process,
+for parsing one costs more than a whole commit may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import NestedField
+
+from icetree.errors import InvalidInput
+from icetree.spec.types import parse_field, parse_schema
+
+
+def parsed(schema: Mapping[str, Any]) -> Schema:
+    """Return the schema with its types; InvalidInput when it is none."""
+    return _parsed(msgspec.json.encode(schema))
+
+
+def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
+    """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
+    return frozenset(_columns(msgspec.json.encode(schema)))
+
+
+def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, NestedField]:
+    """Return the columns that only other schemas have, as the newest of those has them."""
+    have = set(index_by_id(current))
+    found: dict[int, NestedField] = {}
+    newest_first = sorted(schemas, key=lambda each: each.get("schema-id", 0), reverse=True)
+    for schema in newest_first:
+        for id, column in _columns(msgspec.json.encode(schema)).items():
+            if id not in have:
+                have.add(id)
+                found[id] = parse_field(column)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _parsed(schema: bytes) -> Schema:
+    try:
+        return parse_schema(msgspec.json.decode(schema))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInput(f"not a schema: {error}") from None
+
+
+@lru_cache(maxsize=512)
+def _columns(schema: bytes) -> dict[int, Mapping[str, Any]]:
+    found: dict[int, Mapping[str, Any]] = {}
+    for id, column in _struct(msgspec.json.decode(schema), "schema"):
+        if id in found:
+            raise InvalidInput(f"two columns have id {id}")
+        found[id] = column
+    return found
+
+
+def _struct(struct: Mapping[str, Any], where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    match struct:
+        case {"fields": [*fields]}:
+            for field in fields:
+                match field:
+                    case {"id": int(id), "name": str(), "required": bool(), "type": type} if id > 0:
+                        yield id, field
+                        yield from _nested(type, f"{where}.{field['name']}")
+                    case _:
+                        raise InvalidInput(
+                            f"a field of {where} lacks its id (1 or more), name, type or required"
+                        )
+        case _:
+            raise InvalidInput(f"{where} has no list of fields")
+
+
+def _nested(type: Any, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    match type:
+        case str():
+            return
+        case {"type": "struct"}:
+            yield from _struct(type, where)
+        case {"type": "list", "element-id": int(), "element": _, "element-required": bool()}:
+            yield from _part(type, "element", where, required=type["element-required"])
+        case {"type": "map", "key-id": int(), "key": _, "value-id": int(), "value": _}:
+            yield from _part(type, "key", where, required=True)
+            yield from _part(type, "value", where, required=bool(type.get("value-required")))
+        case _:
+            raise InvalidInput(f"{where} has no type that Iceberg knows")
+
+
+def _part(
+    type: Mapping[str, Any], name: str, where: str, *, required: bool
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    id = type[f"{name}-id"]
+    yield id, {"id": id, "name": name, "required": required, "type": type[name]}
+    yield from _nested(type[name], f"{where}.{name}")

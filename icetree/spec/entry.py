@@ -1,0 +1,199 @@
+"""The content entry: one shape for root and leaf, as columns.
+
+`Entries` is a plain Arrow table: every column of `fields.ENTRY` in order, then stats columns
+(`spec.stats`) for the fields that have any. `Entry` is one row of it as a Python value, for
+the edges only: a few files being added, a few being reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec import stats
+from icetree.spec.fields import ENTRY
+from icetree.spec.shape import Shape
+from icetree.spec.stats import FieldStats
+
+Entries: TypeAlias = pa.Table
+
+#: Added to entries read from a leaf: the row's ordinal there, counting every entry.
+POSITION: Final = "position"
+
+
+class Content(IntEnum):
+    """What an entry tracks."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+    DATA_MANIFEST = 3
+    DELETE_MANIFEST = 4
+    MANIFEST_DV = 5
+
+
+class Status(IntEnum):
+    """What the snapshot that wrote the manifest did to the entry."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+#: The kinds of manifest, as their key-value metadata says it.
+ROOT: Final = "root"
+DATA: Final = "data"
+DELETE: Final = "delete"
+
+#: Which content may stand in which kind of manifest.
+ALLOWED: Final[Mapping[str, frozenset[Content]]] = MappingProxyType(
+    {
+        ROOT: frozenset(Content),
+        DATA: frozenset({Content.DATA}),
+        DELETE: frozenset({Content.POSITION_DELETES, Content.EQUALITY_DELETES}),
+    }
+)
+
+#: Which status an entry may have after one commit, by the status it had before (None: absent).
+#: None afterwards means that the entry is gone: dropped, flushed or compacted away.
+TRANSITIONS: Final[Mapping[Status | None, frozenset[Status | None]]] = MappingProxyType(
+    {
+        None: frozenset({None, Status.ADDED, Status.EXISTING}),
+        Status.ADDED: frozenset({None, Status.EXISTING, Status.DELETED}),
+        Status.EXISTING: frozenset({None, Status.EXISTING, Status.DELETED}),
+        Status.DELETED: frozenset({None, Status.ADDED}),
+    }
+)
+
+MANIFESTS: Final = (Content.DATA_MANIFEST, Content.DELETE_MANIFEST)
+VECTORS: Final = (Content.POSITION_DELETES, Content.MANIFEST_DV)
+
+BASE_SCHEMA: Final = pa.schema([pa.field(column.name, column.type) for column in ENTRY])
+BASE_COLUMNS: Final = tuple(BASE_SCHEMA.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One content entry as a value; field names are the in-memory column names."""
+
+    content_type: int = Content.DATA
+    location: str | None = None
+    file_format: str = "parquet"
+    status: int = Status.ADDED
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+    first_row_id: int | None = None
+    dv_offset: int | None = None
+    dv_size_in_bytes: int | None = None
+    dv_inline_content: bytes | None = None
+    dv_added_positions: bytes | None = None
+    partition_spec_id: int = 0
+    sort_order_id: int | None = None
+    record_count: int = 0
+    file_size_in_bytes: int | None = None
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    min_sequence_number: int | None = None
+    referenced_file: str | None = None
+    key_metadata: bytes | None = None
+    split_offsets: Sequence[int] | None = None
+    equality_ids: Sequence[int] | None = None
+    stats: Mapping[int, FieldStats] = field(default_factory=dict)
+
+
+_ENTRY_FIELDS: Final = tuple(each.name for each in fields(Entry) if each.name != "stats")
+
+
+def empty() -> Entries:
+    """Return no entries."""
+    return BASE_SCHEMA.empty_table()
+
+
+def to_table(entries: Iterable[Entry], shape: Shape) -> Entries:
+    """Return entries as columns; stats of fields the shape does not know are refused."""
+    rows = list(entries)
+    columns = {
+        name: pa.array([getattr(row, name) for row in rows], BASE_SCHEMA.field(name).type)
+        for name in _ENTRY_FIELDS
+    }
+    for field_id in dict.fromkeys(id for row in rows for id in row.stats):
+        columns |= _stats_columns(field_id, [row.stats.get(field_id) for row in rows], shape)
+    return pa.table(columns)
+
+
+_NOTHING: Final = FieldStats()
+
+
+def _stats_columns(
+    field_id: int, rows: list[FieldStats | None], shape: Shape
+) -> dict[str, pa.Array]:
+    bounds = shape.bounds_type(field_id) or pa.null()
+    found = {}
+    for stat in stats.STATS:
+        values = [getattr(row or _NOTHING, stat) for row in rows]
+        if any(value is not None for value in values):
+            found[stats.column(field_id, stat)] = pa.array(values, stats.stat_type(stat, bounds))
+    return found
+
+
+def from_table(table: Entries) -> list[Entry]:
+    """Return entries as values. For few entries, at the edges: it builds an object a row."""
+    tracked = stats.fields_in(table)
+    return [_entry(row, tracked) for row in table.to_pylist()]
+
+
+def _entry(row: dict[str, Any], tracked: list[int]) -> Entry:
+    found: dict[int, FieldStats] = {}
+    for field_id in tracked:
+        one = FieldStats(**{stat: row.get(stats.column(field_id, stat)) for stat in stats.STATS})
+        if one != _NOTHING:
+            found[field_id] = one
+    return Entry(**{name: row[name] for name in _ENTRY_FIELDS}, stats=found)
+
+
+def complete(table: pa.Table) -> Entries:
+    """Return the table with every base column, in order; missing ones are null."""
+    names = set(table.column_names)
+    columns = {
+        name: table[name]
+        if name in names
+        else pa.nulls(table.num_rows, BASE_SCHEMA.field(name).type)
+        for name in BASE_COLUMNS
+    }
+    columns |= {name: table[name] for name in table.column_names if name not in columns}
+    return pa.table(columns)
+
+
+def concat(tables: Iterable[Entries]) -> Entries:
+    """Stack entries; a stats column that one side lacks is null there."""
+    return pa.concat_tables(list(tables), promote_options="default")
+
+
+def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:
+    """Tell which entries have one of the contents."""
+    return pc.is_in(entries["content_type"], pa.array(contents, pa.int32()))
+
+
+def is_live(entries: Entries) -> pa.ChunkedArray:
+    """Tell which entries are not DELETED."""
+    return pc.not_equal(entries["status"], int(Status.DELETED))
+
+
+def with_columns(entries: Entries, **columns: object) -> Entries:
+    """Return the entries with whole base columns replaced, by one value or by an array."""
+    for name, value in columns.items():
+        if not isinstance(value, pa.Array | pa.ChunkedArray):
+            value = pa.repeat(pa.scalar(value, BASE_SCHEMA.field(name).type), entries.num_rows)
+        entries = entries.set_column(entries.column_names.index(name), name, value)
+    return entries

@@ -1,0 +1,345 @@
+"""Every rule that one manifest must keep by itself, as data.
+
+A rule names the columns it looks at and returns a mask of the entries that break it, so the
+same list serves a whole manifest and a few projected columns, on read, on write and in `check`.
+It runs on every manifest read and written, so each rule first tries an answer that costs
+nothing (null counts). Rules that span manifests are in `tree.check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable
+from icetree.spec import stats
+from icetree.spec.entry import ALLOWED, ROOT, Content, Entries, Status, is_live
+from icetree.spec.fields import GEO_AXES
+
+FORMATS: Final = ("parquet", "avro", "orc", "puffin")
+
+_INT = pa.int32()
+_STATUSES = pa.array(list(Status), _INT)
+_DATA, _VECTOR, _EQUALITY = Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES
+_DATA_LEAF, _DELETE_LEAF = Content.DATA_MANIFEST, Content.DELETE_MANIFEST
+_LEAF_VECTOR = Content.MANIFEST_DV
+
+
+class _View:
+    """Entries as plain arrays, with the masks that several rules share."""
+
+    def __init__(self, entries: Entries) -> None:
+        self._entries = entries
+        self._masks: dict[tuple[Content, ...], pa.BooleanArray] = {}
+        self.names = frozenset(entries.column_names)
+
+    def __getitem__(self, column: str) -> pa.Array:
+        chunked = self._entries[column]
+        return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+    def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
+        if contents not in self._masks:
+            mask = pc.is_in(self["content_type"], pa.array(contents, _INT))
+            self._masks[contents] = mask
+        return self._masks[contents]
+
+
+#: Entries that break a rule; None where it was plain that none does.
+_Broken: TypeAlias = "pa.BooleanArray | None"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A sentence that must hold, the columns it is about, and who breaks it."""
+
+    says: str
+    about: tuple[str, ...]
+    broken: Callable[[_View], _Broken]
+
+
+def _required(column: str) -> Rule:
+    def broken(view: _View) -> _Broken:
+        values = view[column]
+        return pc.is_null(values) if values.null_count else None
+
+    return Rule(says=f"{column} is required", about=(column,), broken=broken)
+
+
+def _one_of(column: str, allowed: pa.Array, says: str) -> Rule:
+    def broken(view: _View) -> _Broken:
+        return pc.invert(pc.is_in(view[column], allowed))
+
+    return Rule(says=says, about=(column,), broken=broken)
+
+
+def _only_for(column: str, *contents: Content) -> Rule:
+    def broken(view: _View) -> _Broken:
+        values = view[column]
+        if values.null_count == len(values):
+            return None
+        return pc.and_not(pc.is_valid(values), view.content_in(contents))
+
+    names = " and ".join(content.name for content in contents)
+    says = f"{column} may be set only for content {names}"
+    return Rule(says=says, about=("content_type", column), broken=broken)
+
+
+def _needed_for(column: str, *contents: Content) -> Rule:
+    def broken(view: _View) -> _Broken:
+        values, owners = view[column], view.content_in(contents)
+        if values.null_count == 0 or owners.true_count == 0:
+            return None
+        return pc.and_(pc.is_null(values), owners)
+
+    names = " and ".join(content.name for content in contents)
+    says = f"{column} must be set for content {names}"
+    return Rule(says=says, about=("content_type", column), broken=broken)
+
+
+def _not_negative(column: str) -> Rule:
+    return Rule(
+        says=f"{column} must not be negative",
+        about=(column,),
+        broken=lambda view: pc.less(view[column], 0),
+    )
+
+
+def _placeless(view: _View) -> _Broken:
+    where = view["location"]
+    if where.null_count == 0:
+        return None
+    inline = pc.and_(view.content_in((_LEAF_VECTOR,)), pc.is_valid(view["dv_inline_content"]))
+    return pc.and_not(pc.is_null(where), inline)
+
+
+def _sizeless(view: _View) -> _Broken:
+    sizes = view["file_size_in_bytes"]
+    if sizes.null_count == 0:
+        return None
+    return pc.and_(pc.is_null(sizes), pc.is_valid(view["location"]))
+
+
+def _both_or_neither_inline(view: _View) -> _Broken:
+    vectors = view.content_in((_LEAF_VECTOR,))
+    if vectors.true_count == 0:
+        return None
+    range_known = pc.and_(pc.is_valid(view["dv_offset"]), pc.is_valid(view["dv_size_in_bytes"]))
+    in_puffin = pc.and_(pc.is_valid(view["location"]), range_known)
+    return pc.and_(vectors, pc.equal(pc.is_valid(view["dv_inline_content"]), in_puffin))
+
+
+def _vector_not_puffin(view: _View) -> _Broken:
+    vectors = view.content_in((_VECTOR, _LEAF_VECTOR))
+    if vectors.true_count == 0:
+        return None
+    return pc.and_(vectors, pc.not_equal(view["file_format"], "puffin"))
+
+
+def _stale_added_positions(view: _View) -> _Broken:
+    added = view["dv_added_positions"]
+    if added.null_count == len(added):
+        return None
+    return pc.and_(pc.is_valid(added), pc.not_equal(view["status"], int(Status.ADDED)))
+
+
+def _two_ages(view: _View) -> _Broken:
+    leaves = view.content_in((_DATA_LEAF, _DELETE_LEAF))
+    if leaves.true_count == 0:
+        return None
+    return pc.and_(leaves, pc.not_equal(view["sequence_number"], view["file_sequence_number"]))
+
+
+def _unordered_offsets(view: _View) -> _Broken:
+    offsets = view["split_offsets"]
+    if offsets.null_count == len(offsets):
+        return None
+    flat, parent = pc.list_flatten(offsets), pc.list_parent_indices(offsets)
+    if len(flat) < 2:
+        return None
+    falls = pc.and_(
+        pc.less_equal(flat.slice(1), flat.slice(0, len(flat) - 1)),
+        pc.equal(parent.slice(1), parent.slice(0, len(parent) - 1)),
+    )
+    if falls.true_count == 0:
+        return None
+    ordinals = pa.array(range(len(offsets)), parent.type)
+    return pc.is_in(ordinals, parent.slice(1).filter(falls))
+
+
+def _untracked(column: str) -> Rule:
+    def broken(view: _View) -> _Broken:
+        values = view[column]
+        if values.null_count == 0:
+            return None
+        return pc.and_(pc.is_null(values), pc.not_equal(view["status"], int(Status.ADDED)))
+
+    says = f"{column} may be null only for an ADDED entry, which inherits it"
+    return Rule(says=says, about=("status", column), broken=broken)
+
+
+_MANIFEST_STATS = (
+    "added_files_count",
+    "existing_files_count",
+    "deleted_files_count",
+    "added_rows_count",
+    "existing_rows_count",
+    "deleted_rows_count",
+    "min_sequence_number",
+)
+
+#: Rules for every manifest, whatever its kind.
+RULES: Final[tuple[Rule, ...]] = (
+    _required("content_type"),
+    _required("file_format"),
+    _required("status"),
+    _required("partition_spec_id"),
+    _required("record_count"),
+    _one_of("status", _STATUSES, "status must be 0 EXISTING, 1 ADDED or 2 DELETED"),
+    _one_of("file_format", pa.array(FORMATS), f"file_format must be one of {', '.join(FORMATS)}"),
+    Rule(
+        says="location may be null only for an inline manifest DV",
+        about=("content_type", "location", "dv_inline_content"),
+        broken=_placeless,
+    ),
+    Rule(
+        says="file_size_in_bytes must be set whenever location is",
+        about=("location", "file_size_in_bytes"),
+        broken=_sizeless,
+    ),
+    _not_negative("record_count"),
+    _not_negative("file_size_in_bytes"),
+    _only_for("sort_order_id", _DATA),
+    _only_for("equality_ids", _EQUALITY),
+    _needed_for("equality_ids", _EQUALITY),
+    _only_for("first_row_id", _DATA, _DATA_LEAF),
+    _only_for("referenced_file", _VECTOR, _LEAF_VECTOR, _DELETE_LEAF),
+    _needed_for("referenced_file", _VECTOR, _LEAF_VECTOR),
+    *(_only_for(column, _DATA_LEAF, _DELETE_LEAF) for column in _MANIFEST_STATS),
+    *(_needed_for(column, _DATA_LEAF, _DELETE_LEAF) for column in _MANIFEST_STATS[:3]),
+    _only_for("dv_offset", _VECTOR, _LEAF_VECTOR),
+    _only_for("dv_size_in_bytes", _VECTOR, _LEAF_VECTOR),
+    _needed_for("dv_offset", _VECTOR),
+    _needed_for("dv_size_in_bytes", _VECTOR),
+    _only_for("dv_inline_content", _LEAF_VECTOR),
+    _only_for("dv_added_positions", _LEAF_VECTOR),
+    Rule(
+        says="a manifest DV is either inline or a range of a Puffin file",
+        about=("content_type", "dv_inline_content", "dv_offset", "dv_size_in_bytes", "location"),
+        broken=_both_or_neither_inline,
+    ),
+    Rule(
+        says="a deletion vector's file_format must be puffin",
+        about=("content_type", "file_format"),
+        broken=_vector_not_puffin,
+    ),
+    Rule(
+        says="added_positions belongs to an ADDED manifest DV only",
+        about=("status", "dv_added_positions"),
+        broken=_stale_added_positions,
+    ),
+    Rule(
+        says="a manifest's sequence_number must equal its file_sequence_number",
+        about=("content_type", "sequence_number", "file_sequence_number"),
+        broken=_two_ages,
+    ),
+    Rule(says="split_offsets must ascend", about=("split_offsets",), broken=_unordered_offsets),
+)
+
+_TRACKING = ("snapshot_id", "sequence_number", "file_sequence_number")
+
+
+def _rules_of(kind: str) -> tuple[Rule, ...]:
+    allowed = pa.array(sorted(ALLOWED[kind]), _INT)
+    placement = _one_of("content_type", allowed, f"content that may not stand in a {kind} manifest")
+    tracked = _required if kind == ROOT else _untracked
+    return (placement, *RULES, *(tracked(column) for column in _TRACKING))
+
+
+RULES_OF: Final[dict[str, tuple[Rule, ...]]] = {kind: _rules_of(kind) for kind in ALLOWED}
+
+
+def broken_rules(entries: Entries, kind: str) -> Iterator[str]:
+    """Yield a sentence for each rule that some entry breaks, naming the first one that does."""
+    view = _View(entries)
+    for rule in RULES_OF[kind]:
+        if view.names.issuperset(rule.about):
+            yield from _report(entries, rule.broken(view), rule.says)
+    for field_id in stats.fields_in(entries):
+        for mask, says in _broken_stats(view, field_id):
+            yield from _report(entries, mask, f"{says} of field {field_id}")
+
+
+def broken_uniqueness(entries: Entries) -> Iterator[str]:
+    """Yield a sentence for each name that stands live more than once."""
+    view = _View(entries.filter(is_live(entries)))
+    for says, column, contents in (
+        ("is live more than once", "location", (_DATA, _EQUALITY, _DATA_LEAF, _DELETE_LEAF)),
+        ("has more than one data DV", "referenced_file", (_VECTOR,)),
+        ("has more than one manifest DV", "referenced_file", (_LEAF_VECTOR,)),
+    ):
+        names = view[column].filter(view.content_in(contents)).drop_null()
+        if pc.count_distinct(names).as_py() < len(names):
+            yield f"{first_repeated(names)} {says}"
+
+
+def first_repeated(names: pa.Array) -> str:
+    """Return a value that stands more than once."""
+    counts = names.value_counts()
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return str(repeated[0].as_py())
+
+
+def require(entries: Entries, kind: str, *, file: str) -> None:
+    """Raise `CorruptTable` for the first rule that the manifest's entries break."""
+    for sentence in broken_rules(entries, kind):
+        raise CorruptTable(file, sentence)
+
+
+def require_unique(entries: Entries, *, file: str) -> None:
+    """Raise `CorruptTable` where a file is live twice or has two deletion vectors."""
+    for sentence in broken_uniqueness(entries):
+        raise CorruptTable(file, sentence)
+
+
+def _report(entries: Entries, mask: _Broken, says: str) -> Iterator[str]:
+    if mask is None or mask.true_count == 0:
+        return
+    at = pc.index(mask, pa.scalar(True)).as_py()
+    named = entries["location"][at].as_py() if "location" in entries.column_names else None
+    yield f"{says} (entry {at}{f', {named}' if named else ''})"
+
+
+def _broken_stats(view: _View, field_id: int) -> Iterator[tuple[_Broken, str]]:
+    known = {
+        stat: view[name]
+        for stat in ("lower", "upper", "values", "nulls", "nans")
+        if (name := stats.column(field_id, stat)) in view.names
+    }
+    if "lower" in known and "upper" in known:
+        for axis, lower, upper in _comparable(known["lower"], known["upper"]):
+            yield pc.greater(lower, upper), f"lower bound above upper bound{axis}"
+    for stat in ("lower", "upper"):
+        if stat in known and pa.types.is_floating(known[stat].type):
+            yield pc.is_nan(known[stat]), f"NaN as {stat} bound"
+    for stat in ("values", "nulls", "nans"):
+        if stat in known:
+            yield pc.less(known[stat], 0), f"negative count of {stat}"
+    if "values" in known and "nulls" in known:
+        yield pc.greater(known["nulls"], known["values"]), "more nulls than values"
+
+
+def _comparable(lower: pa.Array, upper: pa.Array) -> Iterator[tuple[str, pa.Array, pa.Array]]:
+    if pa.types.is_null(lower.type) or pa.types.is_null(upper.type):
+        return
+    if pa.types.is_struct(lower.type):
+        # A geography's x may wrap around the antimeridian, so west may exceed east.
+        for axis in GEO_AXES[1:]:
+            yield f" ({axis})", pc.struct_field(lower, axis), pc.struct_field(upper, axis)
+    elif pa.types.is_fixed_size_binary(lower.type):
+        yield "", lower.cast(pa.binary()), upper.cast(pa.binary())
+    else:
+        yield "", lower, upper

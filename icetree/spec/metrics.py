@@ -1,0 +1,196 @@
+"""Which columns have stats, and how much of each: Iceberg's `write.metadata.metrics.*`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import Schema
+from pyiceberg.types import ListType, MapType, NestedField, StructType
+
+from icetree.errors import InvalidInput
+from icetree.spec.properties import whole_number
+
+DEFAULT: Final = "write.metadata.metrics.default"
+COLUMN_PREFIX: Final = "write.metadata.metrics.column."
+MAX_INFERRED: Final = "write.metadata.metrics.max-inferred-column-defaults"
+
+#: A root's size floor is set by its number of columns, so few have stats unless asked for.
+DEFAULT_MAX_INFERRED: Final = 32
+
+_LAST_CODE_POINT: Final = 0x10FFFF
+_BEFORE_SURROGATES: Final = 0xD7FF
+_AFTER_SURROGATES: Final = 0xE000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """How much is kept of a column: nothing, counts, counts and bounds."""
+
+    kind: Literal["none", "counts", "truncate", "full"]
+    #: For `truncate`: code points of a string, bytes of a binary.
+    length: int | None = None
+
+    @property
+    def has_bounds(self) -> bool:
+        """Tell whether lower and upper bounds are kept."""
+        return self.kind in {"truncate", "full"}
+
+
+NONE: Final = Mode(kind="none")
+COUNTS: Final = Mode(kind="counts")
+FULL: Final = Mode(kind="full")
+DEFAULT_MODE: Final = Mode(kind="truncate", length=16)
+_PLAIN: Final = {"none": NONE, "counts": COUNTS, "full": FULL}
+
+
+def parse_mode(text: str, *, name: str) -> Mode:
+    """Read the value of property `name`."""
+    plain = text.strip().lower()
+    if plain in _PLAIN:
+        return _PLAIN[plain]
+    truncate = re.fullmatch(r"truncate\(([0-9]{1,9})\)", plain)
+    if truncate is None or int(truncate[1]) == 0:
+        raise InvalidInput(
+            f"{name}={text!r}: allowed are none, counts, full, and truncate(n) with n of 1 or more"
+        )
+    return Mode(kind="truncate", length=int(truncate[1]))
+
+
+def tracked(
+    schema: Schema,
+    properties: Mapping[str, str],
+    *,
+    always: Collection[int] = (),
+    exact: Collection[int] = (),
+) -> dict[int, Mode]:
+    """Return the columns that have stats, in schema order, each with its mode.
+
+    A column's own property decides. Else, with a default in the properties, every column has
+    that mode; without one, the first 32 (or `max-inferred-column-defaults`) have truncate(16)
+    and the rest nothing. Columns in `always` (partition sources, sort and identifier columns)
+    have bounds unless their own property says otherwise; columns in `exact` (sources of
+    identity partitions) are always full, for their stats hold the partition. Fields inside
+    lists and maps have no stats and do not count.
+    """
+    given = DEFAULT in properties
+    default = parse_mode(properties[DEFAULT], name=DEFAULT) if given else DEFAULT_MODE
+    limit = whole_number(properties, MAX_INFERRED, default=DEFAULT_MAX_INFERRED)
+    found: dict[int, Mode] = {}
+    for ordinal, (name, column) in enumerate(_leaves(schema.as_struct(), "")):
+        id = column.field_id
+        mode = default if given or ordinal < limit else NONE
+        if id in always and not mode.has_bounds:
+            mode = DEFAULT_MODE
+        override = COLUMN_PREFIX + name
+        if override in properties:
+            mode = parse_mode(properties[override], name=override)
+        if id in exact:
+            mode = FULL
+        if mode is not NONE:
+            found[id] = mode
+    return found
+
+
+def _leaves(struct: StructType, prefix: str) -> Iterator[tuple[str, NestedField]]:
+    for field in struct.fields:
+        match field.field_type:
+            case StructType() as inner:
+                yield from _leaves(inner, f"{prefix}{field.name}.")
+            case ListType() | MapType():
+                pass
+            case _:
+                yield prefix + field.name, field
+
+
+def truncate_lower(value: str | bytes, length: int) -> str | bytes:
+    """Return a value of at most `length` code points or bytes that is not above `value`."""
+    return value[:length]
+
+
+def truncate_upper(value: str | bytes, length: int) -> str | bytes | None:
+    """Return a value of at most `length` code points or bytes that is not below `value`.
+
+    None when there is none that short: every character kept is the last of its alphabet.
+    """
+    if len(value) <= length:
+        return value
+    kept = value[:length]
+    while kept:
+        after = _after(kept[-1:])
+        if after is not None:
+            return kept[:-1] + after  # type: ignore[operator]
+        kept = kept[:-1]
+    return None
+
+
+def _after(one: str | bytes) -> str | bytes | None:
+    """Return the next character or byte, None after the last."""
+    code = ord(one)
+    if isinstance(one, bytes):
+        return bytes([code + 1]) if code < 0xFF else None
+    if code == _BEFORE_SURROGATES:
+        return chr(_AFTER_SURROGATES)
+    return chr(code + 1) if code < _LAST_CODE_POINT else None
+
+
+def truncate_lower_array(values: pa.Array, length: int) -> pa.Array:
+    """Do `truncate_lower` for a string or binary column; null stays null."""
+    return _head(values, length)
+
+
+def truncate_upper_array(values: pa.Array, length: int) -> pa.Array:
+    """Do `truncate_upper` for a string or binary column; null where there is no bound."""
+    long = pc.greater(_size(values), length)
+    if not pc.any(long).as_py():
+        return values
+    return pc.if_else(long, _raised(_head(values, length)), values)
+
+
+def _raised(values: pa.Array) -> pa.Array:
+    """Return the least values above everything that starts with these and no longer than they."""
+    last = _tail(values).dictionary_encode()
+    if isinstance(last, pa.ChunkedArray):
+        last = last.combine_chunks()
+    # Few distinct last characters, however many values: the loop is over those.
+    after = pa.array(
+        [_after(one) if one else None for one in last.dictionary.to_pylist()], values.type
+    )
+    init = (
+        pc.utf8_slice_codeunits(values, 0, -1)
+        if _is_text(values)
+        else pc.binary_slice(values, 0, -1)
+    )
+    raised = pc.binary_join_element_wise(init, after.take(last.indices), _empty(values))
+    stuck = pc.and_(pc.is_null(raised), pc.greater(_size(values), 1))
+    if not pc.any(stuck).as_py():
+        return raised
+    return pc.if_else(stuck, _raised(init), raised)
+
+
+def _is_text(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
+
+
+def _size(values: pa.Array) -> pa.Array:
+    return pc.utf8_length(values) if _is_text(values) else pc.binary_length(values)
+
+
+def _head(values: pa.Array, length: int) -> pa.Array:
+    if _is_text(values):
+        return pc.utf8_slice_codeunits(values, 0, length)
+    return pc.binary_slice(values, 0, length)
+
+
+def _tail(values: pa.Array) -> pa.Array:
+    if _is_text(values):
+        return pc.utf8_slice_codeunits(values, -1)
+    return pc.binary_slice(values, -1)
+
+
+def _empty(values: pa.Array) -> pa.Scalar:
+    return pa.scalar("" if _is_text(values) else b"", values.type)

@@ -1,0 +1,86 @@
+"""Typed column statistics: ids, in-memory column names, and values at the edges.
+
+In memory each stat of each field is one flat Arrow column named `<field id>:<stat>`, for
+example `3:lower`. On disk it is a member of the field's struct inside `content_stats`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from icetree.spec.fields import LINEAGE_STATS, STAT_BY_OFFSET, STAT_OFFSETS, STATS_START
+from icetree.spec.fields import STATS_STRIDE as STRIDE
+
+STATS = tuple(STAT_OFFSETS)
+_FIELD_OF_LINEAGE = {start: field_id for field_id, start in LINEAGE_STATS.items()}
+
+_TYPES: dict[str, pa.DataType] = {
+    "tight": pa.bool_(),
+    "values": pa.int64(),
+    "nulls": pa.int64(),
+    "nans": pa.int64(),
+    "avg_size": pa.int32(),
+    "max_size": pa.int32(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldStats:
+    """Stats of one field of one file, as a Python value; None means not known."""
+
+    lower: Any = None
+    upper: Any = None
+    tight: bool | None = None
+    values: int | None = None
+    nulls: int | None = None
+    nans: int | None = None
+    avg_size: int | None = None
+    max_size: int | None = None
+
+
+def column(field_id: int, stat: str) -> str:
+    """Return the in-memory column name of a field's stat."""
+    return f"{field_id}:{stat}"
+
+
+def parse_column(name: str) -> tuple[int, str] | None:
+    """Return (field id, stat) of a stats column's name, None for any other column."""
+    field_id, colon, stat = name.partition(":")
+    return (int(field_id), stat) if colon else None
+
+
+def stat_type(stat: str, bounds: pa.DataType) -> pa.DataType:
+    """Return the Arrow type of a stat of a field whose bounds have type `bounds`."""
+    return _TYPES.get(stat, bounds)
+
+
+def base_id(field_id: int) -> int:
+    """Return the id of the field's struct in `content_stats`."""
+    return LINEAGE_STATS.get(field_id, STATS_START + STRIDE * field_id)
+
+
+def stat_id(field_id: int, stat: str) -> int:
+    """Return the id of a field's stat on disk."""
+    return base_id(field_id) + STAT_OFFSETS[stat][0]
+
+
+def field_of(base: int) -> int | None:
+    """Return the field whose struct has id `base`, None when no field can have it."""
+    if base in _FIELD_OF_LINEAGE:
+        return _FIELD_OF_LINEAGE[base]
+    field_id, rest = divmod(base - STATS_START, STRIDE)
+    return field_id if rest == 0 and field_id > 0 else None
+
+
+def stat_of(field_id: int, id: int) -> str | None:
+    """Return which stat of the field has the id, None for one this version does not know."""
+    return STAT_BY_OFFSET.get(id - base_id(field_id))
+
+
+def fields_in(table: pa.Table) -> list[int]:
+    """Return the fields that have any stats column in an entries table, in order."""
+    parsed = (parse_column(name) for name in table.column_names)
+    return list(dict.fromkeys(each[0] for each in parsed if each is not None))

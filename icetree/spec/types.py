@@ -1,0 +1,146 @@
+"""Iceberg's types: PyIceberg's classes, plus what it lacks, and their Arrow bounds types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pyarrow as pa
+from pydantic import Field
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+from icetree.errors import InvalidInput
+from icetree.spec.fields import GEO_AXES
+
+
+class VariantType(PrimitiveType):
+    """Semi-structured values (v3); PyIceberg has no class for it."""
+
+    root: Literal["variant"] = Field(default="variant")
+
+
+GEO_BOUND = pa.struct([pa.field(axis, pa.float64()) for axis in GEO_AXES])
+
+_BOUNDS: dict[type[IcebergType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.binary(16),
+    BinaryType: pa.binary(),
+    GeometryType: GEO_BOUND,
+    GeographyType: GEO_BOUND,
+}
+
+
+def bounds_type(type: IcebergType) -> pa.DataType | None:
+    """Return the Arrow type of a field's bounds, or None for a type that has no bounds."""
+    if isinstance(type, DecimalType):
+        return pa.decimal128(type.precision, type.scale)
+    if isinstance(type, FixedType):
+        return pa.binary(len(type))
+    return _BOUNDS.get(type.__class__)
+
+
+def has_nans(type: IcebergType) -> bool:
+    """Tell whether values of the type can be NaN."""
+    return isinstance(type, FloatType | DoubleType)
+
+
+def is_variable_length(type: IcebergType) -> bool:
+    """Tell whether value sizes of the type are worth tracking."""
+    return isinstance(type, StringType | BinaryType | GeometryType | GeographyType | VariantType)
+
+
+def parse_type(json: object) -> IcebergType:
+    """Read a type as Iceberg writes it in JSON: a name, or an object for a nested type."""
+    match json:
+        case "variant":
+            return VariantType()
+        case str():
+            return _parse_primitive(json)
+        case {"type": "struct", "fields": [*fields]}:
+            return StructType(*(parse_field(field) for field in fields))
+        case {"type": "list"}:
+            return ListType(
+                element_id=json["element-id"],
+                element_type=parse_type(json["element"]),
+                element_required=json["element-required"],
+            )
+        case {"type": "map"}:
+            return MapType(
+                key_id=json["key-id"],
+                key_type=parse_type(json["key"]),
+                value_id=json["value-id"],
+                value_type=parse_type(json["value"]),
+                value_required=json["value-required"],
+            )
+        case _:
+            raise InvalidInput(f"{json!r} is not a type that Iceberg knows")
+
+
+def _parse_primitive(name: str) -> IcebergType:
+    probe = {"id": 1, "name": "probe", "required": False, "type": name}
+    try:
+        return NestedField.model_validate(probe).field_type
+    except ValueError:
+        raise InvalidInput(f"{name!r} is not a type that Iceberg knows") from None
+
+
+def parse_field(json: Mapping[str, Any]) -> NestedField:
+    """Read one column of a schema."""
+    return NestedField(
+        field_id=json["id"],
+        name=json["name"],
+        field_type=parse_type(json["type"]),
+        required=json["required"],
+        doc=json.get("doc"),
+        initial_default=json.get("initial-default"),
+        write_default=json.get("write-default"),
+    )
+
+
+def parse_schema(json: Mapping[str, Any]) -> Schema:
+    """Read a schema of table metadata."""
+    try:
+        return Schema(
+            *(parse_field(field) for field in json["fields"]),
+            schema_id=json.get("schema-id", 0),
+            identifier_field_ids=list(json.get("identifier-field-ids", ())),
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(f"not a schema: {error!s}") from None

@@ -1,0 +1,128 @@
+"""Stats of a manifest from the stats of its entries: never narrower than any child."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec import stats
+from icetree.spec.entry import Entries
+from icetree.spec.fields import GEO_AXES
+
+
+def aggregate(entries: Entries) -> dict[str, pa.Scalar]:
+    """Return the stats columns of the manifest that holds just these (live) entries.
+
+    Least lower, greatest upper, sums of counts. What is unknown in any child is unknown in the
+    aggregate and left out; a child that is known to hold no values but nulls and NaNs has no
+    bounds and hides none.
+    """
+    found: dict[str, pa.Scalar] = {}
+    if entries.num_rows == 0:
+        return found
+    for field_id in stats.fields_in(entries):
+        known = _columns(entries, field_id)
+        for stat, value in _aggregate_field(known).items():
+            if value is not None and value.is_valid:
+                found[stats.column(field_id, stat)] = value
+    return found
+
+
+def _columns(entries: Entries, field_id: int) -> dict[str, pa.Array]:
+    found = {}
+    names = set(entries.column_names)
+    for stat in stats.STATS:
+        name = stats.column(field_id, stat)
+        if name in names:
+            column = entries[name]
+            found[stat] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return found
+
+
+def _aggregate_field(known: dict[str, pa.Array]) -> dict[str, pa.Scalar | None]:
+    empty = _holds_no_values(known)
+    lower, upper = known.get("lower"), known.get("upper")
+    wraps = _wraps(lower, upper)
+    found: dict[str, pa.Scalar | None] = {
+        stat: _total(known[stat]) for stat in ("values", "nulls", "nans") if stat in known
+    }
+    if lower is not None and not wraps:
+        found["lower"] = _extreme(lower, empty, least=True)
+    if upper is not None and not wraps:
+        found["upper"] = _extreme(upper, empty, least=False)
+    if "tight" in known and (found.get("lower") or found.get("upper")):
+        found["tight"] = _all_tight(known["tight"], empty)
+    if "max_size" in known and known["max_size"].null_count == 0:
+        found["max_size"] = pc.max(known["max_size"])
+    if "avg_size" in known and "values" in known:
+        found["avg_size"] = _weighted(known["avg_size"], known["values"])
+    return found
+
+
+def _holds_no_values(known: dict[str, pa.Array]) -> pa.BooleanArray | None:
+    """Tell which children have nothing to bound; None where that is not known of any."""
+    if "values" not in known or "nulls" not in known:
+        return None
+    hidden = known["nulls"]
+    if "nans" in known:
+        hidden = pc.add(hidden, pc.fill_null(known["nans"], 0))
+    return pc.fill_null(pc.greater_equal(hidden, known["values"]), False)
+
+
+def _extreme(bounds: pa.Array, empty: pa.BooleanArray | None, *, least: bool) -> pa.Scalar | None:
+    if bounds.null_count:
+        unknown = pc.is_null(bounds)
+        if empty is None or pc.and_not(unknown, empty).true_count:
+            return None
+    if bounds.null_count == len(bounds) or pa.types.is_null(bounds.type):
+        return None
+    if pa.types.is_struct(bounds.type):
+        return _geo_extreme(bounds, least=least)
+    reduce = pc.min if least else pc.max
+    if pa.types.is_fixed_size_binary(bounds.type):
+        # No kernel orders fixed-size binary; plain binary has the same, bytewise order.
+        return reduce(bounds.cast(pa.binary())).cast(bounds.type)
+    value = reduce(bounds)
+    if pa.types.is_floating(bounds.type) and value.as_py() == 0:
+        # The kernels take -0.0 and +0.0 for equal; the format puts -0.0 first.
+        return pa.scalar(-0.0 if least else 0.0, bounds.type)
+    return value
+
+
+def _geo_extreme(bounds: pa.StructArray, *, least: bool) -> pa.Scalar:
+    reduce = pc.min if least else pc.max
+    present = bounds.drop_null()
+    corner: dict[str, Any] = {}
+    for axis in GEO_AXES:
+        values = pc.struct_field(present, axis)
+        corner[axis] = None if values.null_count else reduce(values).as_py()
+    return pa.scalar(corner, bounds.type)
+
+
+def _wraps(lower: pa.Array | None, upper: pa.Array | None) -> bool:
+    """Tell whether a box crosses the antimeridian, so that least and greatest mean nothing."""
+    if lower is None or upper is None or not pa.types.is_struct(lower.type):
+        return False
+    west, east = pc.struct_field(lower, "x"), pc.struct_field(upper, "x")
+    return bool(pc.greater(west, east).true_count)
+
+
+def _total(counts: pa.Array) -> pa.Scalar | None:
+    return None if counts.null_count else pc.sum(counts)
+
+
+def _all_tight(tight: pa.Array, empty: pa.BooleanArray | None) -> pa.Scalar | None:
+    counted = tight if empty is None else tight.filter(pc.invert(empty))
+    if counted.false_count:
+        return pa.scalar(False)
+    return None if counted.null_count else pa.scalar(True)
+
+
+def _weighted(sizes: pa.Array, values: pa.Array) -> pa.Scalar | None:
+    if sizes.null_count or values.null_count:
+        return None
+    total = pc.sum(values).as_py()
+    weighed = pc.sum(pc.multiply(sizes.cast(pa.int64()), values)).as_py()
+    return pa.scalar(round(weighed / total) if total else 0, pa.int32())

@@ -1,0 +1,291 @@
+"""Binding: a caller's predicate becomes tests of stats columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from pyiceberg import expressions as ice
+from pyiceberg.expressions import visitors
+from pyiceberg.expressions.literals import Literal
+from pyiceberg.schema import Accessor
+from pyiceberg.transforms import BoundTransform, IdentityTransform, Transform, UnknownTransform
+from pyiceberg.types import BinaryType, FixedType, IcebergType, NestedField, StringType
+
+from icetree.errors import InvalidInput
+from icetree.spec.expressions import transform_of
+from icetree.spec.shape import Shape
+from icetree.spec.types import has_nans
+from icetree.tree import literals
+from icetree.tree.literals import Fit
+from icetree.tree.predicates import (
+    UNARY,
+    Atom,
+    Conjunct,
+    Every,
+    Fixed,
+    Node,
+    Op,
+    Predicate,
+    Some,
+    Test,
+)
+
+_Literals: TypeAlias = Sequence[Literal[Any]]
+#: The tests that stand for a predicate on one field: (may, must), as `Atom` has them.
+_Tests: TypeAlias = tuple[tuple[Test, ...], tuple[Test, ...]]
+_Fits: TypeAlias = list[tuple[Any, Fit]]
+_Project: TypeAlias = Callable[[str, Any], Any]
+
+_HAS_PREFIXES: Final = (StringType, BinaryType, FixedType)
+
+_BOUND: Final[dict[Op, type[ice.BoundPredicate]]] = {
+    Op.LT: ice.BoundLessThan,
+    Op.LE: ice.BoundLessThanOrEqual,
+    Op.GT: ice.BoundGreaterThan,
+    Op.GE: ice.BoundGreaterThanOrEqual,
+    Op.EQ: ice.BoundEqualTo,
+    Op.NE: ice.BoundNotEqualTo,
+    Op.IN: ice.BoundIn,
+    Op.NOT_IN: ice.BoundNotIn,
+    Op.STARTS: ice.BoundStartsWith,
+    Op.NOT_STARTS: ice.BoundNotStartsWith,
+    Op.IS_NULL: ice.BoundIsNull,
+    Op.NOT_NULL: ice.BoundNotNull,
+    Op.IS_NAN: ice.BoundIsNaN,
+    Op.NOT_NAN: ice.BoundNotNaN,
+}
+_UNBOUND: Final[dict[Op, type[ice.UnboundPredicate]]] = {
+    Op.LT: ice.LessThan,
+    Op.LE: ice.LessThanOrEqual,
+    Op.GT: ice.GreaterThan,
+    Op.GE: ice.GreaterThanOrEqual,
+    Op.EQ: ice.EqualTo,
+    Op.NE: ice.NotEqualTo,
+    Op.IN: ice.In,
+    Op.NOT_IN: ice.NotIn,
+    Op.STARTS: ice.StartsWith,
+    Op.NOT_STARTS: ice.NotStartsWith,
+    Op.IS_NULL: ice.IsNull,
+    Op.NOT_NULL: ice.NotNull,
+    Op.IS_NAN: ice.IsNaN,
+    Op.NOT_NAN: ice.NotNaN,
+}
+_OPS: Final[dict[type[Any], Op]] = {
+    kind: op for kinds in (_BOUND, _UNBOUND) for op, kind in kinds.items()
+}
+
+
+def bind(
+    predicate: ice.BooleanExpression, shape: Shape, *, case_sensitive: bool = True
+) -> Predicate:
+    """Return the predicate as tests of stats; what does not fit the schema is `InvalidInput`.
+
+    Predicates that are bound already are taken as they are.
+    """
+    if not isinstance(predicate, ice.BooleanExpression):
+        raise InvalidInput(f"{predicate!r} is not a predicate")
+    plain = visitors.rewrite_not(predicate)
+    conjuncts = tuple(
+        Conjunct(expression=part, node=_node(part, shape, case_sensitive))
+        for part in _parts(plain, ice.And)
+        if not isinstance(part, ice.AlwaysTrue)
+    )
+    return Predicate(
+        conjuncts=conjuncts,
+        columns=frozenset(name for part in conjuncts for name in _columns(part.node)),
+    )
+
+
+def _parts(
+    expression: ice.BooleanExpression, kind: type[ice.And | ice.Or]
+) -> Iterator[ice.BooleanExpression]:
+    """Yield the operands of nested ands (or ors), left to right, however deep they nest."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, kind):
+            waiting += [part.right, part.left]
+        else:
+            yield part
+
+
+def _columns(node: Node) -> Iterator[str]:
+    match node:
+        case Atom():
+            for test in (*node.may, *node.must):
+                yield from test.columns
+        case Every() | Some():
+            for part in node.parts:
+                yield from _columns(part)
+
+
+def _node(expression: ice.BooleanExpression, shape: Shape, case_sensitive: bool) -> Node:
+    match expression:
+        case ice.AlwaysTrue():
+            return Fixed(value=True)
+        case ice.AlwaysFalse():
+            return Fixed(value=False)
+        case ice.And():
+            parts = _parts(expression, ice.And)
+            return Every(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
+        case ice.Or():
+            parts = _parts(expression, ice.Or)
+            return Some(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
+    op = _OPS.get(type(expression))
+    if op is None or not isinstance(expression, ice.UnboundPredicate | ice.BoundPredicate):
+        raise InvalidInput(f"{expression!r} is not a predicate that stats can answer")
+    return _atom(op, _term(expression.term, shape, case_sensitive), _literals(expression), shape)
+
+
+def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
+    if isinstance(term, ice.BoundTerm):
+        return term
+    assert isinstance(term, ice.UnboundTerm)
+    try:
+        bound = term.bind(shape.schema, case_sensitive)
+    except ValueError:
+        name = getattr(term, "name", repr(term))
+        known = ", ".join(shape.schema.column_names)
+        raise InvalidInput(f"no column {name!r} to filter on; there are: {known}") from None
+    if isinstance(bound, BoundTransform):
+        source = bound.ref().field
+        if not bound.transform.can_transform(source.field_type):
+            raise InvalidInput(
+                f"column {source.name!r} is {source.field_type}: {bound.transform} does not take it"
+            )
+    return bound
+
+
+def _literals(predicate: ice.BooleanExpression) -> _Literals:
+    match predicate:
+        case ice.SetPredicate() | ice.BoundSetPredicate():
+            return tuple(predicate.literals)
+        case ice.LiteralPredicate() | ice.BoundLiteralPredicate():
+            return (predicate.literal,)
+    return ()
+
+
+#: What a literal that is not exact does to a comparison: (in `may`, in `must`); None drops it.
+_REFIT: Final[dict[tuple[Fit, Op], tuple[Op | None, Op | None]]] = {
+    (Fit.ROUNDED, Op.LT): (Op.LE, Op.LT),
+    (Fit.ROUNDED, Op.LE): (Op.LE, Op.LT),
+    (Fit.ROUNDED, Op.GT): (Op.GE, Op.GT),
+    (Fit.ROUNDED, Op.GE): (Op.GE, Op.GT),
+    (Fit.ROUNDED, Op.EQ): (Op.EQ, None),
+    (Fit.ROUNDED, Op.NE): (None, Op.NE),
+    (Fit.ABOVE, Op.LT): (Op.LE, Op.LE),
+    (Fit.ABOVE, Op.LE): (Op.LE, Op.LE),
+    (Fit.ABOVE, Op.GT): (Op.GT, None),
+    (Fit.ABOVE, Op.GE): (Op.GT, None),
+    (Fit.ABOVE, Op.EQ): (Op.GT, None),
+    (Fit.ABOVE, Op.NE): (None, Op.LE),
+    (Fit.BELOW, Op.LT): (Op.LT, None),
+    (Fit.BELOW, Op.LE): (Op.LT, None),
+    (Fit.BELOW, Op.GT): (Op.GE, Op.GE),
+    (Fit.BELOW, Op.GE): (Op.GE, Op.GE),
+    (Fit.BELOW, Op.EQ): (Op.LT, None),
+    (Fit.BELOW, Op.NE): (None, Op.GE),
+}
+
+
+def _atom(op: Op, term: ice.BoundTerm, given: _Literals, shape: Shape) -> Node:
+    source = term.ref().field
+    if isinstance(term, BoundTransform) and not isinstance(term.transform, IdentityTransform):
+        return _transformed(op, term, given, shape)
+    type_ = source.field_type
+    if op in (Op.IS_NAN, Op.NOT_NAN) and not has_nans(type_):
+        return Fixed(value=op is Op.NOT_NAN)
+    if op in (Op.STARTS, Op.NOT_STARTS) and not isinstance(type_, _HAS_PREFIXES):
+        raise InvalidInput(f"{source.name!r} is {type_}: its values have no prefix to compare")
+    fits = [literals.fit(literal, type_, source.name) for literal in given]
+    may, must = _tests(op, source.field_id, type_, fits)
+    wide, strict = _projected(op, source, fits, shape)
+    return Atom(may=may + wide, must=must + strict)
+
+
+def _transformed(op: Op, term: BoundTransform, given: _Literals, shape: Shape) -> Atom:
+    source = term.ref().field
+    type_ = term.transform.result_type(source.field_type)
+    name = f"{term.transform}({source.name})"
+    fits = [literals.fit(literal, type_, name) for literal in given]
+    tests = [
+        _tests(op, expression.expr_id, type_, fits)
+        for expression in shape.expressions_on(source.field_id)
+        if _same(transform_of(expression), term.transform)
+    ]
+    return Atom(
+        may=tuple(test for may, _ in tests for test in may),
+        must=tuple(test for _, must in tests for test in must),
+    )
+
+
+def _same(one: Transform[Any, Any], other: Transform[Any, Any]) -> bool:
+    # All transforms that PyIceberg does not know are equal to it.
+    return one == other and not isinstance(one, UnknownTransform)
+
+
+def _tests(op: Op, field_id: int, type_: IcebergType, fits: _Fits) -> _Tests:
+    def test(op: Op | None, values: Iterable[Any] = ()) -> tuple[Test, ...]:
+        known = literals.array(values, type_)
+        if op is None or known is None:
+            return ()
+        return (Test(field_id=field_id, op=op, values=known, floating=has_nans(type_)),)
+
+    if op in UNARY:
+        return test(op), test(op)
+    if op in (Op.IN, Op.NOT_IN):
+        exact = {value for value, fit in fits if fit is Fit.EXACT}
+        near = exact | {value for value, fit in fits if fit is Fit.ROUNDED}
+        wide, narrow = test(op, near), test(op, exact)
+        return (wide, narrow) if op is Op.IN else (narrow, wide)
+    [(value, fit)] = fits
+    may, must = _REFIT.get((fit, op), (op, op))
+    return test(may, [value]), test(must, [value])
+
+
+def _projected(op: Op, source: NestedField, fits: _Fits, shape: Shape) -> _Tests:
+    """Return what a predicate on a column implies for the expressions over it."""
+    over = shape.expressions_on(source.field_id)
+    bound = _bound(op, source, fits) if over else None
+    may: tuple[Test, ...] = ()
+    must: tuple[Test, ...] = ()
+    for expression in over if bound else ():
+        transform, type_ = transform_of(expression), shape.types.get(expression.expr_id)
+        if type_ is not None and transform.can_transform(source.field_type):
+            may += _project(transform.project, bound, expression.expr_id, type_)[0]
+            must += _project(transform.strict_project, bound, expression.expr_id, type_)[1]
+    return may, must
+
+
+def _bound(op: Op, source: NestedField, fits: _Fits) -> ice.BoundPredicate | None:
+    """Return PyIceberg's bound predicate, which its transforms project; None where none can."""
+    if op is Op.IN:
+        # What is out of range equals nothing; what is rounded has no transform.
+        fits = [(value, fit) for value, fit in fits if fit in (Fit.EXACT, Fit.ROUNDED)]
+    if any(fit is not Fit.EXACT for _, fit in fits):
+        return None
+    # Not the caller's field: a required one would make `is null` a constant.
+    field = NestedField(source.field_id, source.name, source.field_type, required=False)
+    term = ice.BoundReference(field, Accessor(position=0))
+    exact = [literals.literal_of(value, source.field_type) for value, _ in fits]
+    kind: Any = _BOUND[op]
+    if op in UNARY:
+        made = kind(term)
+    else:
+        made = kind(term, set(exact)) if op in (Op.IN, Op.NOT_IN) else kind(term, *exact)
+    return made if isinstance(made, ice.BoundPredicate) else None
+
+
+def _project(
+    project: _Project, bound: ice.BoundPredicate | None, field_id: int, type_: IcebergType
+) -> _Tests:
+    try:
+        found = project("expression", bound)
+        op = _OPS.get(type(found))
+        if op is None:
+            return (), ()
+        fits = [literals.fit(literal, type_, "expression") for literal in _literals(found)]
+    except (TypeError, ValueError, ArithmeticError, InvalidInput):
+        return (), ()  # a value that the transform cannot take tells nothing
+    return _tests(op, field_id, type_, fits)

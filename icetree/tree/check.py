@@ -1,0 +1,269 @@
+"""Every invariant of a snapshot's tree, in one place.
+
+Used by tests after each commit, by commits in debug, and by `icetree verify`. What a manifest
+must keep by itself is in `spec.entry_rules`; here is what only the whole tree can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from icetree.codec import bitmap
+from icetree.errors import CorruptTable, NotFound
+from icetree.spec import entry_rules, stats
+from icetree.spec.entry import (
+    DATA,
+    DELETE,
+    POSITION,
+    ROOT,
+    Content,
+    Entries,
+    Status,
+    concat,
+    is_content,
+    is_live,
+)
+from icetree.spec.shape import Shape
+from icetree.tree.aggregate import aggregate
+from icetree.tree.live import LEAF, live_parts
+from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.tree.vectors import manifest_vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One broken rule: which file breaks it, and how."""
+
+    file: str
+    rule: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.rule}"
+
+
+def check(
+    root: Entries,
+    reader: Reader,
+    shape: Shape,
+    *,
+    root_file: str = "root",
+    snapshot_id: int | None = None,
+    sequence_number: int | None = None,
+    next_row_id: int | None = None,
+) -> list[Finding]:
+    """Return every broken rule of a snapshot's tree; an empty list for a sound one.
+
+    What the snapshot itself says of the tree (`snapshot_id`, `sequence_number`, `next_row_id`)
+    is checked where it is given.
+    """
+    findings = [
+        Finding(file=root_file, rule=rule)
+        for rule in (
+            *entry_rules.broken_rules(root, ROOT),
+            *entry_rules.broken_uniqueness(root),
+            *_newer_than_snapshot(root, sequence_number),
+        )
+    ]
+    if findings:
+        return findings
+    try:
+        vectors = manifest_vectors(root, reader, root_file=root_file)
+        for leaf in leaves_in(root):
+            findings += [
+                Finding(file=leaf.location, rule=rule)
+                for rule in _broken_in_leaf(leaf, root, vectors, reader, shape, snapshot_id)
+            ]
+        files = concat(live_parts(root, reader, root_file=root_file))
+    except CorruptTable as found:
+        return [*findings, Finding(file=found.file, rule=found.rule)]
+    across = (
+        *entry_rules.broken_uniqueness(files),
+        *_orphan_vectors(files),
+        *_strays(files, root),
+        *_shared_row_ids(files, next_row_id),
+        *_partitions(files, shape),
+        *_loose_equality_stats(files, shape),
+    )
+    return [*findings, *(Finding(file=root_file, rule=rule) for rule in across)]
+
+
+def require_sound(root: Entries, reader: Reader, shape: Shape, **facts: object) -> None:
+    """Raise `CorruptTable` for the first finding of `check`."""
+    for finding in check(root, reader, shape, **facts):  # type: ignore[arg-type]
+        raise CorruptTable(finding.file, finding.rule)
+
+
+def _newer_than_snapshot(entries: Entries, sequence_number: int | None) -> Iterator[str]:
+    if sequence_number is None:
+        return
+    for column in ("sequence_number", "file_sequence_number"):
+        newest = pc.max(entries[column]).as_py()
+        if newest is not None and newest > sequence_number:
+            yield f"{column} {newest} is above the snapshot's own, {sequence_number}"
+
+
+def _broken_in_leaf(
+    leaf: Leaf,
+    root: Entries,
+    vectors: dict[str, BitMap],
+    reader: Reader,
+    shape: Shape,
+    snapshot_id: int | None,
+) -> Iterator[str]:
+    kind = DATA if leaf.content_type == Content.DATA_MANIFEST else DELETE
+    entries = reader.leaf(leaf)
+    if leaf.file_format == "parquet":
+        yield from entry_rules.broken_rules(entries, kind)
+        yield from entry_rules.broken_uniqueness(entries)
+    row = root.filter(pc.equal(root["location"], leaf.location))
+    yield from _wrong_counts(entries, row)
+    yield from _wrong_aggregate(entries.filter(is_live(entries)), row, shape)
+    if leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING:
+        moved = pc.equal(entries["status"], int(Status.EXISTING))
+        if not pc.all(moved).as_py():
+            yield "a leaf that a commit wrote as EXISTING holds entries that are not"
+    removed = vectors.get(leaf.location)
+    if removed:
+        at = entries.filter(pc.is_in(entries[POSITION], bitmap.to_array(removed)))
+        if pc.any(pc.equal(at["status"], int(Status.DELETED))).as_py():
+            yield "its manifest DV removes an entry that is DELETED already"
+
+
+def _wrong_counts(entries: Entries, row: Entries) -> Iterator[str]:
+    if row["record_count"][0].as_py() != entries.num_rows:
+        yield f"has {entries.num_rows} entries, the root says {row['record_count'][0]}"
+    for status in Status:
+        of_status = entries.filter(pc.equal(entries["status"], int(status)))
+        rows = pc.sum(of_status["record_count"]).as_py() or 0
+        for what, count in (("files", of_status.num_rows), ("rows", rows)):
+            told = row[f"{status.name.lower()}_{what}_count"][0].as_py()
+            if told is not None and told != count:
+                yield f"has {count} {status.name} {what}, the root says {told}"
+    told = row["min_sequence_number"][0].as_py()
+    oldest = pc.min(entries["sequence_number"].filter(is_live(entries))).as_py()
+    if told is not None and oldest is not None and told > oldest:
+        yield f"holds sequence number {oldest}, below the root's minimum {told}"
+
+
+def _wrong_aggregate(live: Entries, row: Entries, shape: Shape) -> Iterator[str]:
+    """Yield a sentence for each stat of the leaf's entry that does not contain its children's."""
+    derived = aggregate(live)
+    for field_id in stats.fields_in(row):
+        name = shape.names.get(field_id, str(field_id))
+        for stat in ("lower", "upper", "values", "nulls", "nans"):
+            column = stats.column(field_id, stat)
+            if column not in row.column_names or not row[column][0].is_valid:
+                continue
+            told, known = row[column][0], derived.get(column)
+            if known is None:
+                # All children may be known to hold nulls only; otherwise the bound was guessed.
+                if stat in ("lower", "upper") and live.num_rows:
+                    yield f"{stat} bound of {name} in the root, but not of every entry"
+            elif not _contains(stat, told, known):
+                yield f"{stat} of {name} is {told} in the root, {known} over its entries"
+
+
+def _contains(stat: str, told: pa.Scalar, known: pa.Scalar) -> bool:
+    if pa.types.is_struct(told.type):
+        return told.equals(known)
+    mine, theirs = told.as_py(), known.as_py()
+    if stat == "lower":
+        return bool(mine <= theirs)
+    return bool(mine >= theirs) if stat == "upper" else bool(mine == theirs)
+
+
+def _orphan_vectors(files: Entries) -> Iterator[str]:
+    data = files.filter(is_content(files, Content.DATA))
+    vectors = files.filter(
+        pc.and_(is_content(files, Content.POSITION_DELETES), pc.is_valid(files["dv_offset"]))
+    )
+    at = pc.index_in(vectors["referenced_file"], data["location"].combine_chunks())
+    orphans = vectors["referenced_file"].filter(pc.is_null(at))
+    if len(orphans):
+        yield f"{orphans[0]} has a data DV but is not a live data file"
+    rows = data["record_count"].take(at)
+    over = pc.greater(vectors["record_count"], rows)
+    for name in vectors["referenced_file"].filter(pc.fill_null(over, False))[:1]:
+        yield f"the data DV of {name} removes more rows than the file has"
+
+
+def _strays(files: Entries, root: Entries) -> Iterator[str]:
+    """Yield delete manifests that are affiliated with what does not track their data files."""
+    owners = {
+        leaf.location: leaf.referenced_file
+        for leaf in leaves_in(root.filter(is_live(root)))
+        if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is not None
+    }
+    data = files.filter(is_content(files, Content.DATA))
+    leaves = set(root["location"].filter(is_content(root, Content.DATA_MANIFEST)).to_pylist())
+    for leaf, owner in owners.items():
+        if owner not in leaves:
+            yield f"{leaf} is affiliated with {owner}, which is no data manifest of the root"
+            continue
+        mine = files["referenced_file"].filter(pc.equal(files[LEAF], leaf))
+        tracked = data["location"].filter(pc.equal(data[LEAF], owner))
+        stray = mine.filter(pc.invert(pc.is_in(mine, tracked.combine_chunks())))
+        if len(stray):
+            yield f"{leaf} is affiliated with {owner} but holds a DV of {stray[0]}"
+
+
+def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
+    data = files.filter(is_content(files, Content.DATA))
+    data = data.filter(pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0)))
+    data = data.select(["location", "first_row_id", "record_count"]).sort_by("first_row_id")
+    ends = pc.add(data["first_row_id"], data["record_count"])
+    if data.num_rows > 1:
+        overlap = pc.less(data["first_row_id"].slice(1), ends.slice(0, data.num_rows - 1))
+        for name in data["location"].slice(1).filter(overlap)[:1]:
+            yield f"{name} shares row ids with another data file"
+    last = pc.max(ends).as_py()
+    if next_row_id is not None and last is not None and last > next_row_id:
+        yield f"row id {last - 1} is in use, but the next one to give out is {next_row_id}"
+
+
+def _partitions(files: Entries, shape: Shape) -> Iterator[str]:
+    data = files.filter(is_content(files, Content.DATA))
+    for spec_id in pc.unique(data["partition_spec_id"]).to_pylist():
+        try:
+            fields = shape.partition_fields(spec_id)
+        except NotFound as missing:
+            yield str(missing)
+            continue
+        here = data.filter(pc.equal(data["partition_spec_id"], spec_id))
+        for field_id in fields:
+            for name in here["location"].filter(_spans(here, field_id))[:1]:
+                yield (
+                    f"{name} is partitioned by {shape.names[field_id]}, but its stats there "
+                    "do not say one value"
+                )
+
+
+def _spans(files: Entries, field_id: int) -> pa.Array:
+    def known(stat: str) -> pa.ChunkedArray:
+        name = stats.column(field_id, stat)
+        none = pa.nulls(files.num_rows, pa.int64())
+        return files[name] if name in files.column_names else pa.chunked_array([none])
+
+    one = pc.fill_null(pc.equal(known("lower"), known("upper")), False)
+    neither = pc.and_(pc.is_null(known("lower")), pc.is_null(known("upper")))
+    null = pc.and_(neither, pc.fill_null(pc.equal(known("nulls"), known("values")), False))
+    return pc.invert(pc.or_(one, null))
+
+
+def _loose_equality_stats(files: Entries, shape: Shape) -> Iterator[str]:
+    """Stats of other columns in an equality delete file say nothing a planner may rely on."""
+    deletes = files.filter(is_content(files, Content.EQUALITY_DELETES))
+    if deletes.num_rows == 0:
+        return
+    allowed = set(pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist())
+    allowed |= {expression.stats_field for expression in shape.expressions.values()}
+    for field_id in stats.fields_in(deletes):
+        bound = stats.column(field_id, "lower")
+        if field_id not in allowed and bound in deletes.column_names:
+            for name in deletes["location"].filter(pc.is_valid(deletes[bound]))[:1]:
+                yield f"{name} has bounds of field {field_id}, which is none of its equality fields"

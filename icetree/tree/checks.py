@@ -1,0 +1,262 @@
+"""The checks behind the conflict matrix: each names the files that are in a change's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec.entry import Content, Entries
+from icetree.spec.shape import Shape
+from icetree.tree import prune
+from icetree.tree.changes import Changes, Operation
+from icetree.tree.diff import Diff, is_vector
+from icetree.tree.partitions import is_global, partition_codes, reaching
+
+#: Returns the entries of live data files, given their locations.
+Lookup: TypeAlias = Callable[[pa.Array], Entries]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherCommit:
+    """A commit that landed after the base of a change."""
+
+    snapshot_id: int
+    operation: Operation
+    diff: Diff
+
+    @property
+    def changes_rows(self) -> bool:
+        """A compaction swaps files and leaves every row as it was."""
+        return self.operation is not Operation.REPLACE
+
+
+class Case:
+    """A change under examination; what several checks ask of it is worked out once."""
+
+    def __init__(self, changes: Changes, shape: Shape, lookup: Lookup | None) -> None:
+        self.changes = changes
+        self.shape = shape
+        self._lookup = lookup
+
+    @cached_property
+    def added_data(self) -> Entries:
+        """Data files this change adds."""
+        return _data(self.changes.added)
+
+    @cached_property
+    def vector_targets(self) -> pa.Array:
+        """Data files this change adds a DV to, its own new files left out."""
+        added = self.changes.added
+        targets = added.filter(is_vector(added))["referenced_file"]
+        return _without(targets, self.added_data["location"]).combine_chunks()
+
+    @cached_property
+    def removed_data(self) -> pa.Array:
+        """Data files this change removes."""
+        return self.removed(Content.DATA)
+
+    def removed(self, content: Content) -> pa.Array:
+        """Return the keys of removed files of one content."""
+        removed = self.changes.removed
+        return removed.filter(_is(removed, content))["key"].combine_chunks()
+
+    @cached_property
+    def touched(self) -> Entries | None:
+        """The entries of data files that this change removes or adds a DV to, where known."""
+        if self._lookup is None:
+            return None
+        return self._lookup(pa.concat_arrays([self.removed_data, self.vector_targets]).unique())
+
+    @cached_property
+    def oldest_safe(self) -> int | None:
+        """Equality deletes newer than this apply to the added data too; None for no such age."""
+        ages = self.added_data["sequence_number"]
+        return None if ages.null_count else pc.max(ages).as_py()
+
+    @cached_property
+    def _bound(self) -> prune.Predicate | None:
+        filter = self.changes.filter
+        return None if filter is None else prune.bind(filter, self.shape)
+
+    def in_filter(self, entries: Entries) -> Entries:
+        """Return the entries whose rows may match; without a filter, all of them."""
+        if self._bound is None or entries.num_rows == 0:
+            return entries
+        return entries.filter(prune.may_match(entries, self._bound))
+
+    def outside_filter(self, entries: Entries) -> Entries:
+        """Return the entries that may have rows which do not match; without a filter, none."""
+        if self._bound is None or entries.num_rows == 0:
+            return entries.slice(0, 0)
+        return entries.filter(pc.invert(prune.must_match(entries, self._bound)))
+
+    def in_partitions(self, entries: Entries) -> Entries:
+        """Return the entries in partitions that the added data files belong to."""
+        own = self.added_data
+        if own.num_rows == 0 or entries.num_rows == 0:
+            return entries.slice(0, 0)
+        if pc.any(is_global(own, self.shape)).as_py():
+            return entries
+        wide = pc.and_(
+            is_global(entries, self.shape), _is(entries, Content.EQUALITY_DELETES)
+        ).combine_chunks()
+        own_codes, codes = partition_codes([own, entries], self.shape)
+        return entries.filter(pc.or_(wide, pc.is_in(codes, value_set=own_codes)))
+
+
+# --- against one other commit ------------------------------------------------------------------
+
+
+def missing_files(case: Case, other: OtherCommit) -> pa.Array:
+    """Files that the change removes, and data files that it adds DVs to, must still be there.
+
+    A compaction counts: it takes files away like any other commit. A DV goes with its data
+    file, so one that was replaced does not matter when the data file goes too.
+    """
+    removed = other.diff.removed
+    vectors = _without(case.removed(Content.POSITION_DELETES), case.removed_data)
+    needed = pa.concat_arrays([case.removed_data, case.vector_targets])
+    gone = pc.or_(
+        pc.and_(_is(removed, Content.DATA), _in(removed["location"], needed)),
+        pc.or_(
+            pc.and_(is_vector(removed), _in(removed["referenced_file"], vectors)),
+            pc.and_(
+                _is(removed, Content.EQUALITY_DELETES),
+                _in(removed["location"], case.removed(Content.EQUALITY_DELETES)),
+            ),
+        ),
+    )
+    return _labels(removed.filter(gone))
+
+
+def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
+    """Data files whose rows the change carries into new files must have no deletes it did not see.
+
+    That is a DV on a removed data file, or an equality delete that reaches a removed data file
+    or one that gets a DV. Only a change that adds data can bring a row back. An equality delete
+    newer than every added data file still applies to them, so a rewrite that keeps the data's
+    sequence numbers is safe from it.
+    """
+    if not other.changes_rows or case.added_data.num_rows == 0:
+        return _none()
+    added = other.diff.added
+    vectors = added.filter(
+        pc.and_(is_vector(added), _in(added["referenced_file"], case.removed_data))
+    )
+    deletes = added.filter(_is(added, Content.EQUALITY_DELETES))
+    if case.oldest_safe is not None:
+        deletes = deletes.filter(pc.less_equal(deletes["sequence_number"], case.oldest_safe))
+    return pa.concat_arrays([_labels(vectors), _labels(_reaching(case, deletes))])
+
+
+def _reaching(case: Case, deletes: Entries) -> Entries:
+    touched = len(case.removed_data) + len(case.vector_targets)
+    if deletes.num_rows == 0 or touched == 0:
+        return deletes.slice(0, 0)
+    files = case.touched
+    return deletes if files is None else deletes.filter(reaching(deletes, files, case.shape))
+
+
+def second_vectors(case: Case, other: OtherCommit) -> pa.Array:
+    """A data file that the change adds a DV to must have got none from another commit."""
+    added = other.diff.added
+    both = pc.and_(is_vector(added), _in(added["referenced_file"], case.vector_targets))
+    return _labels(added.filter(both))
+
+
+def data_in_filter(case: Case, other: OtherCommit) -> pa.Array:
+    """No data files were added whose rows may match the filter; without a filter, none at all.
+
+    A compaction adds no rows and does not count.
+    """
+    if not other.changes_rows:
+        return _none()
+    return _labels(case.in_filter(_data(other.diff.added)))
+
+
+def deletes_in_filter(case: Case, other: OtherCommit) -> pa.Array:
+    """No DVs or equality deletes were added that may delete rows matching the filter."""
+    if not other.changes_rows:
+        return _none()
+    return _labels(case.in_filter(_deletes(other.diff.added)))
+
+
+def removed_in_filter(case: Case, other: OtherCommit) -> pa.Array:
+    """No data files were removed whose rows may match the filter."""
+    if not other.changes_rows:
+        return _none()
+    return _labels(case.in_filter(_data(other.diff.removed)))
+
+
+def data_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
+    """No data files were added to a partition being replaced: one that an added file is in.
+
+    An unpartitioned table is one partition. Partitions are compared within a spec.
+    """
+    if not other.changes_rows:
+        return _none()
+    return _labels(case.in_partitions(_data(other.diff.added)))
+
+
+def deletes_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
+    """No data files were removed from a partition being replaced, and none of its rows deleted.
+
+    An equality delete of an unpartitioned spec is in every partition.
+    """
+    if not other.changes_rows:
+        return _none()
+    added = case.in_partitions(_deletes(other.diff.added))
+    removed = case.in_partitions(_data(other.diff.removed))
+    return pa.concat_arrays([_labels(added), _labels(removed)])
+
+
+# --- of the change by itself -------------------------------------------------------------------
+
+
+def outside_filter(case: Case) -> pa.Array:
+    """Every row of the files that an overwrite by filter adds must match the filter."""
+    return _labels(case.outside_filter(case.added_data))
+
+
+def vectors_on_removed(case: Case) -> pa.Array:
+    """A data file that goes gets no DV in the same change."""
+    added = case.changes.added
+    both = pc.and_(is_vector(added), _in(added["referenced_file"], case.removed_data))
+    return _labels(added.filter(both))
+
+
+def _is(table: pa.Table, content: Content) -> pa.ChunkedArray:
+    return pc.equal(table["content_type"], pa.scalar(content, pa.int32()))
+
+
+def _data(entries: Entries) -> Entries:
+    return entries.filter(_is(entries, Content.DATA))
+
+
+def _deletes(entries: Entries) -> Entries:
+    return entries.filter(pc.invert(_is(entries, Content.DATA)))
+
+
+def _in(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    whole = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
+    return pc.is_in(values, value_set=whole)
+
+
+def _without(values: pa.ChunkedArray, others: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    return values.filter(pc.invert(_in(values, others)))
+
+
+def _none() -> pa.Array:
+    return pa.array([], pa.string())
+
+
+def _labels(entries: Entries) -> pa.Array:
+    """Name files as a reader of a message would: a DV by its data file."""
+    named = pc.binary_join_element_wise("the DV of ", entries["referenced_file"], "")
+    found = pc.if_else(is_vector(entries), named, entries["location"])
+    return found.combine_chunks()

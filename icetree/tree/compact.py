@@ -1,0 +1,168 @@
+"""Rewriting leaves that are worn or small, a bounded amount as part of a commit.
+
+Only leaves that the commit itself does not touch are rewritten, and the results are EXISTING
+with EXISTING entries only: the table does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from icetree.codec import bitmap
+from icetree.spec.entry import (
+    MANIFESTS,
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    concat,
+    is_content,
+    is_live,
+    with_columns,
+)
+from icetree.spec.shape import Shape
+from icetree.tree.cluster import clustered
+from icetree.tree.draft import Stamp
+from icetree.tree.flush import existing_entry
+from icetree.tree.leaf import NewLeaf, Reshaped, entries_per_leaf, make_leaf
+from icetree.tree.policy import Policy
+from icetree.tree.reading import Leaf, Reader, leaves_in
+
+#: A leaf is small when it holds less than this share of what it could.
+_SMALL = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A leaf that may be rewritten."""
+
+    leaf: Leaf
+    live: int
+    removed: BitMap | None
+
+
+def compact(
+    root: Entries,
+    vectors: Mapping[str, BitMap],
+    touched: Collection[str],
+    stamp: Stamp,
+    shape: Shape,
+    policy: Policy,
+    reader: Reader,
+) -> Reshaped:
+    """Return the root with worn and small leaves rewritten, within the policy's budget.
+
+    `vectors` are the manifest DVs as they were before the commit, `touched` the leaves whose
+    manifest DV the commit changes.
+    """
+    tree = Reshaped(root=root)
+    budget = policy.compact_max_entries
+    for content in MANIFESTS:
+        # Data manifests first: delete manifests follow the ones they are affiliated with.
+        candidates = _candidates(tree, content, vectors, touched, shape)
+        for group in _groups(candidates, entries_per_leaf(root, policy), policy):
+            budget -= sum(each.live for each in group)
+            if budget < 0:
+                return tree
+            tree = _rewrite(tree, group, stamp, shape, reader)
+    return tree
+
+
+def _candidates(
+    tree: Reshaped,
+    content: Content,
+    vectors: Mapping[str, BitMap],
+    touched: Collection[str],
+    shape: Shape,
+) -> list[_Candidate]:
+    root = tree.root
+    fresh = {leaf.file.location for leaf in tree.leaves}
+    # Avro leaves wait for maintenance: they may hold what a columnar leaf may not.
+    columnar = pc.equal(root["file_format"], "parquet")
+    rows = clustered(root.filter(pc.and_(is_content(root, content), columnar)), shape)
+    alive = pc.add(rows["added_files_count"], rows["existing_files_count"]).to_pylist()
+    return [
+        _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)
+        for leaf, count in zip(leaves_in(rows), alive, strict=True)
+        if leaf.location not in touched and leaf.location not in fresh
+        for gone in [vectors.get(leaf.location)]
+    ]
+
+
+def _groups(
+    candidates: list[_Candidate], most: int, policy: Policy
+) -> Iterator[list[_Candidate]]:
+    """Yield leaves to be rewritten into one, each group within what a leaf may hold."""
+    by_owner: dict[str | None, list[_Candidate]] = {}
+    for each in candidates:
+        by_owner.setdefault(each.leaf.referenced_file, []).append(each)
+    for peers in by_owner.values():
+        small = [each for each in peers if each.live < _SMALL * most]
+        merge = len(small) >= max(2, policy.compact_min_leaves)
+        chosen = [each for each in peers if _is_worn(each, policy) or (merge and each in small)]
+        group: list[_Candidate] = []
+        for each in chosen:
+            if group and sum(one.live for one in group) + each.live > most:
+                yield from _worth(group, policy)
+                group = []
+            group.append(each)
+        yield from _worth(group, policy)
+
+
+def _worth(group: list[_Candidate], policy: Policy) -> Iterator[list[_Candidate]]:
+    if len(group) > 1 or any(_is_worn(each, policy) for each in group):
+        yield group
+
+
+def _is_worn(candidate: _Candidate, policy: Policy) -> bool:
+    removed = len(candidate.removed or ())
+    return removed * 100 > policy.compact_removed_percent * (candidate.live + removed)
+
+
+def _rewrite(
+    tree: Reshaped, group: list[_Candidate], stamp: Stamp, shape: Shape, reader: Reader
+) -> Reshaped:
+    entries = concat(_live_entries(each, reader) for each in group)
+    first = group[0].leaf
+    location = stamp.name("c", len(tree.leaves)) + ".parquet"
+    made = make_leaf(
+        clustered(entries, shape),
+        Content(first.content_type),
+        location,
+        shape,
+        status=Status.EXISTING,
+        referenced_file=first.referenced_file,
+    )
+    return tree.then(_replace(tree.root, group, made, stamp), made)
+
+
+def _live_entries(candidate: _Candidate, reader: Reader) -> Entries:
+    entries = reader.leaf(candidate.leaf)
+    keep = is_live(entries)
+    if candidate.removed:
+        keep = pc.and_not(keep, pc.is_in(entries[POSITION], bitmap.to_array(candidate.removed)))
+    return with_columns(entries.filter(keep), status=int(Status.EXISTING))
+
+
+def _replace(root: Entries, group: list[_Candidate], made: NewLeaf, stamp: Stamp) -> Entries:
+    """Put the new leaf's entry where the first old one stood; drop old ones and their DVs."""
+    gone = pa.array([each.leaf.location for each in group], pa.string())
+    old = pc.and_(is_content(root, *MANIFESTS), pc.is_in(root["location"], gone))
+    refers = pc.is_in(root["referenced_file"], gone)
+    vectors = pc.and_(is_content(root, Content.MANIFEST_DV), refers)
+    at = pc.index(old, pa.scalar(True)).as_py()
+    affiliated = pc.and_(is_content(root, Content.DELETE_MANIFEST), refers)
+    root = with_columns(
+        root,
+        referenced_file=pc.if_else(affiliated, made.file.location, root["referenced_file"]),
+    )
+    stays = pc.invert(pc.or_(old, vectors))
+    before, after = stays.slice(0, at), stays.slice(at)
+    return concat(
+        [root.slice(0, at).filter(before), existing_entry(made, stamp), root.slice(at).filter(after)]
+    )

@@ -1,0 +1,143 @@
+"""Moving entries from the root to new leaves, when the root has more than it should.
+
+Only EXISTING entries move, to leaves that are EXISTING too: the table does not change.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    concat,
+    is_content,
+    is_live,
+    with_columns,
+)
+from icetree.spec.shape import Shape
+from icetree.tree.cluster import clustered
+from icetree.tree.draft import Stamp
+from icetree.tree.leaf import NewLeaf, Reshaped, make_leaf, split
+from icetree.tree.policy import Policy
+from icetree.tree.reading import Reader, leaves_in
+
+_DELETES = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
+#: A root over its size is relieved only when at least this share of its entries can move:
+#: otherwise it is leaves that fill it, and one more small leaf a commit would not help.
+_WORTH_MOVING = 0.1
+
+
+def flush(
+    tree: Reshaped,
+    stamp: Stamp,
+    shape: Shape,
+    policy: Policy,
+    reader: Reader,
+    *,
+    by_size: bool = False,
+) -> Reshaped:
+    """Return the tree with a lighter root, or the same tree when nothing should move.
+
+    Data files and deletes have thresholds of their own; `by_size` moves both, whatever their
+    number, because the encoded root was found too large.
+    """
+    root = tree.root
+    existing = pc.equal(root["status"], int(Status.EXISTING))
+    data = pc.and_(existing, is_content(root, Content.DATA))
+    deletes = pc.and_(existing, is_content(root, *_DELETES))
+    if by_size:
+        movable = pc.or_(data, deletes)
+        if pc.sum(movable).as_py() < max(1, _WORTH_MOVING * root.num_rows):
+            return tree
+    else:
+        data = _if_over(root, data, policy.root_max_data_entries, Content.DATA)
+        deletes = _if_over(root, deletes, policy.root_max_delete_entries, *_DELETES)
+    moving = pc.or_(data, deletes)
+    if not pc.any(moving).as_py():
+        return tree
+
+    made: list[NewLeaf] = []
+
+    def make(entries: Entries, content: Content, owner: str | None = None) -> None:
+        for part in split(clustered(entries, shape), policy):
+            location = stamp.name("f", len(tree.leaves) + len(made)) + ".parquet"
+            made.append(
+                make_leaf(
+                    part, content, location, shape, status=Status.EXISTING, referenced_file=owner
+                )
+            )
+
+    make(root.filter(data), Content.DATA_MANIFEST)
+    remaining = root.filter(deletes)
+    known = {leaf.file.location: leaf.entries for leaf in (*tree.leaves, *made)}
+    for owner, owned in _by_owner(remaining, root, known, policy, reader):
+        make(owned, Content.DELETE_MANIFEST, owner)
+    entries = [existing_entry(leaf, stamp) for leaf in made]
+    return tree.then(concat([root.filter(pc.invert(moving)), *entries]), *made)
+
+
+def existing_entry(leaf: NewLeaf, stamp: Stamp) -> Entries:
+    """Return the root entry of a leaf that only rearranges what the table had."""
+    return with_columns(
+        leaf.entry,
+        snapshot_id=stamp.snapshot_id,
+        sequence_number=stamp.sequence_number,
+        file_sequence_number=stamp.sequence_number,
+    )
+
+
+def _if_over(root: Entries, movable: pa.ChunkedArray, most: int, *contents: Content) -> pa.Array:
+    live = pc.and_(is_live(root), is_content(root, *contents))
+    over = (pc.sum(live).as_py() or 0) > most
+    return movable if over else pa.repeat(pa.scalar(False), root.num_rows)
+
+
+def _by_owner(
+    deletes: Entries,
+    root: Entries,
+    unstored: dict[str, Entries],
+    policy: Policy,
+    reader: Reader,
+) -> list[tuple[str | None, Entries]]:
+    """Part deletes by the data manifest that tracks their data files, None for the rest.
+
+    Only DVs have an owner. A data manifest with few of them does not get a delete manifest of
+    its own: its DVs join the unaffiliated ones.
+    """
+    groups: list[tuple[str | None, Entries]] = []
+    rest = deletes
+    for owner, locations in _data_leaves(root, unstored, policy, reader):
+        if rest.num_rows < max(1, policy.affinity_min_entries):
+            break
+        owned = pc.and_(
+            is_content(rest, Content.POSITION_DELETES),
+            pc.is_in(rest["referenced_file"], locations),
+        )
+        if (pc.sum(owned).as_py() or 0) >= max(1, policy.affinity_min_entries):
+            groups.append((owner, rest.filter(owned)))
+            rest = rest.filter(pc.invert(owned))
+    if rest.num_rows:
+        groups.append((None, rest))
+    return groups
+
+
+def _data_leaves(
+    root: Entries, unstored: dict[str, Entries], policy: Policy, reader: Reader
+):  # type: ignore[no-untyped-def]
+    """Yield each data manifest with the locations of its entries, new ones first."""
+    for location, entries in unstored.items():
+        if entries["content_type"][0].as_py() == Content.DATA:
+            yield location, entries["location"].combine_chunks()
+    stored = [
+        leaf
+        for leaf in leaves_in(root.filter(pc.equal(root["status"], int(Status.EXISTING))))
+        if leaf.content_type == Content.DATA_MANIFEST and leaf.location not in unstored
+    ]
+    if len(stored) <= policy.affinity_max_leaves:
+        for leaf in stored:
+            entries = reader.leaf(leaf, columns={"location", POSITION})
+            yield leaf.location, entries["location"].combine_chunks()

@@ -1,0 +1,196 @@
+"""Finding the entries that a change removes, in the root and in leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from icetree.codec import bitmap
+from icetree.errors import CommitConflict, InvalidInput
+from icetree.spec.entry import POSITION, Content, Entries, Status
+from icetree.tree.changes import Changes
+from icetree.tree.reading import Leaf, Reader
+
+_INT = pa.int32()
+FACTS = ("content_type", "location", "file_format", "record_count", "file_size_in_bytes", "dv_size_in_bytes")
+_NAMES = ("content_type", "status", "location", "referenced_file", "dv_offset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Located:
+    """Where the removed entries are, and what the summary needs to know of them."""
+
+    #: One flag a root entry.
+    in_root: pa.BooleanArray
+    #: Leaf location -> positions removed there by this change.
+    in_leaves: Mapping[str, BitMap]
+    #: `FACTS` of every removed entry.
+    facts: pa.Table = field(repr=False)
+
+
+def keys_of(entries: Entries) -> pa.ChunkedArray:
+    """Return the name by which an entry is removed: its location, a data DV's data file."""
+    is_vector = pc.and_(
+        pc.equal(entries["content_type"], int(Content.POSITION_DELETES)),
+        pc.is_valid(entries["dv_offset"]),
+    )
+    return pc.if_else(is_vector, entries["referenced_file"], entries["location"])
+
+
+def locate(
+    root: Entries,
+    leaves: list[Leaf],
+    vectors: Mapping[str, BitMap],
+    changes: Changes,
+    reader: Reader,
+) -> Located:
+    """Find every entry that the change removes from the live entries of a root.
+
+    These are the files it names, the DVs of the data files it names, and the DVs that its own
+    DVs replace. A named file that is not live any more is a `CommitConflict`.
+    """
+    wanted = _Wanted(changes)
+    keys = keys_of(root)
+    in_root = wanted.mask(root["content_type"], keys)
+    wanted.found(root["content_type"].filter(in_root), keys.filter(in_root))
+    in_leaves: dict[str, BitMap] = {}
+    facts = [root.select(FACTS).filter(in_root)]
+    facts += _from_hints(wanted, leaves, vectors, in_leaves)
+    for leaf in _to_search(leaves, wanted):
+        facts.append(_search(leaf, wanted, vectors, in_leaves, reader))
+    wanted.require_all_found()
+    return Located(
+        in_root=in_root, in_leaves=in_leaves, facts=pa.concat_tables(facts, promote_options="default")
+    )
+
+
+class _Wanted:
+    """The keys still to be found, by content; what must exist and what merely may."""
+
+    def __init__(self, changes: Changes) -> None:
+        removed, added = changes.removed, changes.added
+        self.hints = removed.filter(pc.is_valid(removed["leaf"]))
+        self._must = {content: _of(removed, content, "key") for content in _REMOVABLE}
+        distinct = sum(pc.count_distinct(names).as_py() for names in self._must.values())
+        if distinct < removed.num_rows:
+            raise InvalidInput("a file is named twice, or is no data or delete file, in a removal")
+        replaced = _of(added, Content.POSITION_DELETES, "referenced_file")
+        self._may = pa.concat_arrays([self._must[Content.DATA], replaced])
+
+    def keys(self, content: Content) -> pa.Array:
+        """Return the keys of this content to look for."""
+        must = self._must[content]
+        return pa.concat_arrays([must, self._may]) if content is _VECTOR else must
+
+    def mask(self, content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.BooleanArray:
+        """Tell which entries are wanted."""
+        mask = pa.repeat(pa.scalar(False), len(keys))
+        for content in _REMOVABLE:
+            if len(names := self.keys(content)):
+                hit = pc.and_(pc.equal(content_type, int(content)), pc.is_in(keys, names))
+                mask = pc.or_(mask, pc.fill_null(hit, False))
+        return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+
+    def found(self, content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> None:
+        """Cross off what was found."""
+        for content in _REMOVABLE:
+            hit = keys.filter(pc.equal(content_type, int(content)))
+            self._must[content] = _without(self._must[content], hit)
+            if content is _VECTOR:
+                self._may = _without(self._may, hit)
+
+    def require_all_found(self) -> None:
+        """Refuse a change that removes what is not there."""
+        for content, names in self._must.items():
+            if len(names):
+                kind = content.name.lower().replace("_", " ")
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                raise CommitConflict(
+                    f"{names[0]}{more}: {kind} to be removed, but not live in the table any "
+                    "more; read the table again and decide anew"
+                )
+
+
+_VECTOR = Content.POSITION_DELETES
+_REMOVABLE = (Content.DATA, _VECTOR, Content.EQUALITY_DELETES)
+
+
+def _of(table: pa.Table, content: Content, column: str) -> pa.Array:
+    return table[column].filter(pc.equal(table["content_type"], int(content))).combine_chunks()
+
+
+def _without(names: pa.Array, gone: pa.ChunkedArray) -> pa.Array:
+    if len(names) == 0 or len(gone) == 0:
+        return names
+    return names.filter(pc.invert(pc.is_in(names, gone.combine_chunks())))
+
+
+def _from_hints(
+    wanted: _Wanted,
+    leaves: list[Leaf],
+    vectors: Mapping[str, BitMap],
+    in_leaves: dict[str, BitMap],
+) -> Iterable[pa.Table]:
+    """Take hints that still hold: the leaf is there, and leaves never change."""
+    hints = wanted.hints
+    # Without the counts the entry must be read anyway, which finds it better than a hint does.
+    usable = pc.and_(pc.is_valid(hints["position"]), pc.is_valid(hints["record_count"]))
+    present = pc.is_in(hints["leaf"], pa.array([leaf.location for leaf in leaves], pa.string()))
+    hints = hints.filter(pc.and_(usable, present))
+    for name in pc.unique(hints["leaf"]).to_pylist():
+        here = hints.filter(pc.equal(hints["leaf"], name))
+        here = here.filter(wanted.mask(here["content_type"], here["key"]))
+        gone = vectors.get(name)
+        if gone:
+            still = pc.invert(pc.is_in(here["position"], bitmap.to_array(gone)))
+            here = here.filter(still)
+        if here.num_rows == 0:
+            continue
+        in_leaves[name] = bitmap.of(here["position"])
+        wanted.found(here["content_type"], here["key"])
+        # A data DV's entry is told from a position delete file's by its format alone.
+        is_vector = pc.equal(here["content_type"], int(Content.POSITION_DELETES))
+        yield pa.table(
+            {
+                "content_type": here["content_type"],
+                "location": here["key"],
+                "file_format": pc.if_else(is_vector, "puffin", "parquet"),
+                "record_count": here["record_count"],
+                "file_size_in_bytes": here["file_size_in_bytes"],
+                "dv_size_in_bytes": pa.nulls(here.num_rows, pa.int64()),
+            }
+        )
+
+
+def _to_search(leaves: list[Leaf], wanted: _Wanted) -> Iterable[Leaf]:
+    """Yield the leaves that may hold what is still wanted, asked anew after each."""
+    for leaf in leaves:
+        held = (Content.DATA,) if leaf.content_type == Content.DATA_MANIFEST else _REMOVABLE[1:]
+        if any(len(wanted.keys(content)) for content in held):
+            yield leaf
+
+
+def _search(
+    leaf: Leaf,
+    wanted: _Wanted,
+    vectors: Mapping[str, BitMap],
+    in_leaves: dict[str, BitMap],
+    reader: Reader,
+) -> pa.Table:
+    entries = reader.leaf(leaf, columns={*_NAMES, *FACTS, POSITION})
+    keys = keys_of(entries)
+    hit = pc.and_(
+        wanted.mask(entries["content_type"], keys),
+        pc.not_equal(entries["status"], int(Status.DELETED)),
+    )
+    if gone := vectors.get(leaf.location):
+        hit = pc.and_not(hit, pc.is_in(entries[POSITION], bitmap.to_array(gone)))
+    rows = entries.filter(hit)
+    if rows.num_rows:
+        wanted.found(rows["content_type"], keys.filter(hit))
+        in_leaves[leaf.location] = in_leaves.get(leaf.location, BitMap()) | bitmap.of(rows[POSITION])
+    return rows.select(FACTS)

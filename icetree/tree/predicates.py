@@ -1,0 +1,154 @@
+"""Predicates as tests of stats columns, and the one term that PyIceberg has no class for.
+
+Rows are judged as Iceberg judges them: a null or NaN satisfies no comparison, both satisfy
+`!=`, `not in` and `not starts with`, and a `not` is first pushed down to the comparisons. SQL
+engines agree except that a null satisfies nothing but `is null`; `prune` is safe either way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+from pyiceberg import expressions as ice
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BoundTransform, Transform, parse_transform
+from pyiceberg.typedef import StructProtocol
+
+from icetree.spec.stats import column
+
+
+class Op(Enum):
+    """What a test asks of a column's values."""
+
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ = "="
+    NE = "!="
+    IN = "in"
+    NOT_IN = "not in"
+    STARTS = "starts with"
+    NOT_STARTS = "not starts with"
+    IS_NULL = "is null"
+    NOT_NULL = "is not null"
+    IS_NAN = "is nan"
+    NOT_NAN = "is not nan"
+
+
+UNARY: Final = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """One question about the values of one field, answerable from its stats."""
+
+    __test__ = False  # not a test case of pytest's
+
+    field_id: int
+    op: Op
+    #: The literals, ascending, of the field's bounds type; empty for a unary test.
+    values: pa.Array
+    #: Whether the field's values can be NaN.
+    floating: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The stats columns that answer it."""
+        bounds = () if self.op in UNARY else ("lower", "upper")
+        nans = ("nans",) if self.floating else ()
+        return tuple(column(self.field_id, stat) for stat in (*bounds, "values", "nulls", *nans))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Atom:
+    """A predicate on one column, as tests of the column and of the expressions over it.
+
+    No row satisfies it where any test of `may` is satisfied by no row; every row satisfies it
+    where any test of `must` is satisfied by every row.
+    """
+
+    may: tuple[Test, ...]
+    must: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fixed:
+    """True or false whatever the row."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Every:
+    """All parts hold."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Some:
+    """At least one part holds."""
+
+    parts: tuple[Node, ...]
+
+
+Node: TypeAlias = Atom | Fixed | Every | Some
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conjunct:
+    """One of the parts that a row must all satisfy: as the caller wrote it, and bound."""
+
+    expression: ice.BooleanExpression
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicate:
+    """A bound predicate: all its conjuncts hold. None at all is always true."""
+
+    conjuncts: tuple[Conjunct, ...] = ()
+    columns: frozenset[str] = field(default_factory=frozenset)
+
+
+class Transformed(ice.UnboundTerm):
+    """A transform of a column as the left side of a predicate: `bucket[16](id) = 3`."""
+
+    def __init__(self, transform: Transform[Any, Any] | str, name: str) -> None:
+        self.transform: Transform[Any, Any] = parse_transform(transform)
+        self.name = name
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> BoundTransform:
+        """Return the term bound to the schema's column."""
+        return BoundTransformed(
+            ice.Reference(self.name).bind(schema, case_sensitive), self.transform
+        )
+
+    @property
+    def as_bound(self) -> type[BoundTransform]:
+        """The class of the bound term."""
+        return BoundTransformed
+
+    def __repr__(self) -> str:
+        return f"Transformed({self.transform}, {self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transformed) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class BoundTransformed(BoundTransform):
+    """PyIceberg's term lacks these two, without which it cannot be made."""
+
+    def ref(self) -> ice.BoundReference:
+        return self.term.ref()
+
+    def eval(self, struct: StructProtocol) -> Any:
+        source = self.ref()
+        return self.transform.transform(source.field.field_type)(source.eval(struct))

@@ -1,0 +1,372 @@
+"""One pruning rule for root, leaf and row group alike: what stats say of a predicate.
+
+`may_match` is false only where no row can match, `must_match` true only where every row does.
+What stats do not tell (a missing column, a null, a NaN bound) is unknown: it prunes nothing and
+proves nothing. A bound that is not tight is safe for both, since values lie within the bounds.
+
+Beside Iceberg's own metrics evaluators this one prunes a little more: by `!=` and `not in` where
+all values are one, by counts where nulls and NaNs together leave no value, by the stats of
+expressions; and it proves less: a count that is missing proves nothing, and a null is no proof
+of `!=`, because in SQL it satisfies no comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+
+from icetree.spec.entry import Entries
+from icetree.spec.stats import column
+from icetree.tree.bind import bind
+from icetree.tree.predicates import Atom, Every, Fixed, Node, Op, Predicate, Some, Test
+
+__all__ = [
+    "Predicate",
+    "bind",
+    "columns_needed",
+    "conjunct_masks",
+    "may_match",
+    "must_match",
+    "residuals",
+]
+
+#: Where something is known to hold: null where it is not known, None where it is nowhere known.
+_Known: TypeAlias = pa.BooleanArray | None
+
+#: Beyond this many literals, `in` is judged by the least and the greatest alone.
+_MAX_LITERALS: Final = 200
+#: Residuals tell at most this many conjuncts apart, one bit each; later ones always stay.
+_MAX_CONJUNCTS: Final = 62
+
+_NEGATION: Final[dict[Op, Op]] = {
+    Op.LT: Op.GE,
+    Op.GE: Op.LT,
+    Op.LE: Op.GT,
+    Op.GT: Op.LE,
+    Op.EQ: Op.NE,
+    Op.NE: Op.EQ,
+    Op.IN: Op.NOT_IN,
+    Op.NOT_IN: Op.IN,
+    Op.STARTS: Op.NOT_STARTS,
+    Op.NOT_STARTS: Op.STARTS,
+}
+#: Tests that a null or a NaN satisfies.
+_NEGATIVE: Final = frozenset({Op.NE, Op.NOT_IN, Op.NOT_STARTS})
+
+
+def may_match(entries: Entries, predicate: Predicate) -> pa.BooleanArray:
+    """Return, for each entry, false only where no row below it can match; never null."""
+    stats = _Stats(entries)
+    parts = [_never(part.node, stats) for part in predicate.conjuncts]
+    if parts:
+        parts.append(stats.empty())
+    return stats.mask(_any(parts), invert=True)
+
+
+def must_match(entries: Entries, predicate: Predicate) -> pa.BooleanArray:
+    """Return, for each entry, true only where every row below it matches; never null."""
+    stats = _Stats(entries)
+    if not predicate.conjuncts:
+        return stats.all(True)
+    every = _all([_always(part.node, stats) for part in predicate.conjuncts])
+    return stats.mask(_any([every, stats.empty()]))
+
+
+def conjunct_masks(
+    entries: Entries, predicate: Predicate
+) -> list[tuple[BooleanExpression, pa.BooleanArray]]:
+    """Return `may_match` of each conjunct alone: which of them prunes what."""
+    stats = _Stats(entries)
+    return [
+        (part.expression, stats.mask(_never(part.node, stats), invert=True))
+        for part in predicate.conjuncts
+    ]
+
+
+def columns_needed(predicate: Predicate) -> frozenset[str]:
+    """Return the stats columns that judging the predicate looks at."""
+    return predicate.columns
+
+
+def residuals(
+    entries: Entries, predicate: Predicate
+) -> tuple[pa.Int32Array, list[BooleanExpression]]:
+    """Return what is left to check on the rows of each entry, as codes into a list.
+
+    A conjunct that every row of an entry satisfies drops out of its residual.
+    """
+    stats = _Stats(entries)
+    bits = np.zeros(entries.num_rows, np.int64)
+    told_apart = predicate.conjuncts[:_MAX_CONJUNCTS]
+    for at, part in enumerate(told_apart):
+        holds = _any([_always(part.node, stats), stats.empty()])
+        if holds is not None:
+            bits |= stats.mask(holds).to_numpy(zero_copy_only=False).astype(np.int64) << at
+    distinct, codes = np.unique(bits, return_inverse=True)
+    kept = [
+        [
+            part.expression
+            for at, part in enumerate(predicate.conjuncts)
+            if at >= len(told_apart) or not known >> at & 1
+        ]
+        for known in distinct.tolist()
+    ]
+    return pa.array(codes.astype(np.int32)), [_conjunction(parts) for parts in kept]
+
+
+def _conjunction(parts: list[BooleanExpression]) -> BooleanExpression:
+    match parts:
+        case []:
+            return AlwaysTrue()
+        case [one]:
+            return one
+    both: BooleanExpression = And(*parts)
+    return both
+
+
+class _Stats:
+    """The stats columns of entries as plain arrays, each looked up once."""
+
+    def __init__(self, entries: pa.Table) -> None:
+        self._entries = entries
+        self._names = frozenset(entries.column_names)
+        self._found: dict[str, pa.Array | None] = {}
+        self.size: int = entries.num_rows
+
+    def __call__(self, test: Test, stat: str) -> pa.Array | None:
+        found = self.column(column(test.field_id, stat))
+        if found is None or stat not in ("lower", "upper") or found.type == test.values.type:
+            return found
+        try:
+            return found.cast(test.values.type)
+        except pa.ArrowException:
+            return None
+
+    def column(self, name: str) -> pa.Array | None:
+        """Return a column, None where it tells nothing: it is missing, or all null."""
+        if name not in self._found:
+            self._found[name] = self._column(name)
+        return self._found[name]
+
+    def _column(self, name: str) -> pa.Array | None:
+        if name not in self._names:
+            return None
+        chunked = self._entries[name]
+        if chunked.null_count == len(chunked):
+            return None
+        return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+
+    def empty(self) -> _Known:
+        """Tell which entries have no row (or, a manifest, no entry)."""
+        rows = self.column("record_count")
+        return None if rows is None else pc.equal(rows, 0)
+
+    def all(self, value: bool) -> pa.BooleanArray:
+        return pa.repeat(pa.scalar(value), self.size)
+
+    def mask(self, known: _Known, *, invert: bool = False) -> pa.BooleanArray:
+        if known is None:
+            return self.all(invert)
+        if known.null_count:
+            known = pc.fill_null(known, False)
+        return pc.invert(known) if invert else known
+
+
+def _any(parts: Iterable[_Known]) -> _Known:
+    known: _Known = None
+    for part in parts:
+        if part is not None:
+            known = part if known is None else pc.or_kleene(known, part)
+    return known
+
+
+def _all(parts: Iterable[_Known]) -> _Known:
+    known: _Known = None
+    for part in parts:
+        if part is None:
+            return None
+        known = part if known is None else pc.and_kleene(known, part)
+    return known
+
+
+def _never(node: Node, stats: _Stats) -> _Known:
+    """Tell where no row satisfies the node."""
+    match node:
+        case Atom():
+            return _any(_no_row(test, stats) for test in node.may)
+        case Every():
+            return _any(_never(part, stats) for part in node.parts)
+        case Some():
+            return _all(_never(part, stats) for part in node.parts)
+        case Fixed():
+            return None if node.value else stats.all(True)
+
+
+def _always(node: Node, stats: _Stats) -> _Known:
+    """Tell where every row satisfies the node."""
+    match node:
+        case Atom():
+            return _any(_every_row(test, stats) for test in node.must)
+        case Every():
+            return _all(_always(part, stats) for part in node.parts)
+        case Some():
+            return _any(_always(part, stats) for part in node.parts)
+        case Fixed():
+            return stats.all(True) if node.value else None
+
+
+def _no_row(test: Test, stats: _Stats) -> _Known:
+    match test.op:
+        case Op.IS_NULL:
+            return _none_are(test, stats, "nulls")
+        case Op.NOT_NULL:
+            return _all_are(test, stats, "nulls")
+        case Op.IS_NAN:
+            return _any([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
+        case Op.NOT_NAN:
+            return _all_are(test, stats, "nans")
+    if test.op in _NEGATIVE:
+        return _all([_no_value(test, test.op, stats), *_only_values(test, stats)])
+    return _any([_no_value(test, test.op, stats), _valueless(test, stats)])
+
+
+def _every_row(test: Test, stats: _Stats) -> _Known:
+    match test.op:
+        case Op.IS_NULL:
+            return _all_are(test, stats, "nulls")
+        case Op.NOT_NULL:
+            return _none_are(test, stats, "nulls")
+        case Op.IS_NAN:
+            return _all_are(test, stats, "nans")
+        case Op.NOT_NAN:
+            return _any([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
+    unbroken = _no_value(test, _NEGATION[test.op], stats)
+    if test.op in _NEGATIVE:
+        nulls = _none_are(test, stats, "nulls")
+        return _all([_any([unbroken, _valueless(test, stats)]), nulls])
+    return _all([unbroken, *_only_values(test, stats)])
+
+
+def _none_are(test: Test, stats: _Stats, kind: str) -> _Known:
+    count = stats(test, kind)
+    return None if count is None else pc.equal(count, 0)
+
+
+def _all_are(test: Test, stats: _Stats, kind: str) -> _Known:
+    count, values = stats(test, kind), stats(test, "values")
+    return None if count is None or values is None else _same_count(count, values)
+
+
+def _same_count(count: pa.Array, values: pa.Array) -> pa.BooleanArray:
+    # Where the column has no value at all, "all of them" would claim what is not known.
+    return pc.and_kleene(pc.equal(count, values), pc.greater(values, 0))
+
+
+def _only_values(test: Test, stats: _Stats) -> list[_Known]:
+    """Return what must hold for a field to have neither nulls nor NaNs."""
+    nulls = _none_are(test, stats, "nulls")
+    return [nulls, _none_are(test, stats, "nans")] if test.floating else [nulls]
+
+
+def _valueless(test: Test, stats: _Stats) -> _Known:
+    """Tell where the field has nulls and NaNs only."""
+    nulls = _all_are(test, stats, "nulls")
+    if not test.floating:
+        return nulls
+    both: _Known = None
+    counts = [stats(test, stat) for stat in ("nulls", "nans", "values")]
+    if all(count is not None for count in counts):
+        both = _same_count(pc.add(counts[0], counts[1]), counts[2])
+    return _any([nulls, _all_are(test, stats, "nans"), both])
+
+
+_Compare: TypeAlias = Callable[[pa.Array, pa.Scalar], pa.BooleanArray]
+
+
+def _compare(compare: _Compare, bound: pa.Array | None, value: pa.Scalar) -> _Known:
+    return None if bound is None else compare(bound, value)
+
+
+def _no_value(test: Test, op: Op, stats: _Stats) -> _Known:
+    """Tell where no value, nulls and NaNs aside, is `op` the test's literals.
+
+    Only comparisons that hold count, so a NaN bound, for which none holds, tells nothing.
+    """
+    lower, upper = stats(test, "lower"), stats(test, "upper")
+    match op:
+        case Op.IN:
+            return _no_value_in(lower, upper, test.values, stats)
+        case Op.NOT_IN:
+            return _no_value_outside(lower, upper, test.values)
+        case Op.STARTS | Op.NOT_STARTS:
+            return _no_value_with_prefix(lower, upper, test.values[0], op)
+    return _no_value_beside(lower, upper, test.values[0], op)
+
+
+def _no_value_beside(
+    lower: pa.Array | None, upper: pa.Array | None, value: pa.Scalar, op: Op
+) -> _Known:
+    match op:
+        case Op.LT:
+            return _compare(pc.greater_equal, lower, value)
+        case Op.LE:
+            return _compare(pc.greater, lower, value)
+        case Op.GT:
+            return _compare(pc.less_equal, upper, value)
+        case Op.GE:
+            return _compare(pc.less, upper, value)
+        case Op.EQ:
+            return _any([_compare(pc.greater, lower, value), _compare(pc.less, upper, value)])
+        case Op.NE:
+            return _all([_compare(pc.equal, lower, value), _compare(pc.equal, upper, value)])
+    raise AssertionError(op)
+
+
+def _no_value_with_prefix(
+    lower: pa.Array | None, upper: pa.Array | None, prefix: pa.Scalar, op: Op
+) -> _Known:
+    if op is Op.NOT_STARTS:
+        return _all([_compare(_starts, lower, prefix), _compare(_starts, upper, prefix)])
+    past: _Known = None
+    if lower is not None:
+        past = pc.and_kleene(pc.greater(lower, prefix), pc.invert(_starts(lower, prefix)))
+    return _any([past, _compare(pc.less, upper, prefix)])
+
+
+def _starts(bound: pa.Array, prefix: pa.Scalar) -> pa.BooleanArray:
+    if pa.types.is_fixed_size_binary(bound.type):
+        bound = bound.cast(pa.binary())
+    return pc.starts_with(bound, pattern=prefix.as_py())
+
+
+def _no_value_in(
+    lower: pa.Array | None, upper: pa.Array | None, literals: pa.Array, stats: _Stats
+) -> _Known:
+    """Tell where the bounds lie in one of the gaps that the ascending literals leave."""
+    if len(literals) == 0:
+        return stats.all(True)
+    first, last = literals[0], literals[len(literals) - 1]
+    known = _any([_compare(pc.less, upper, first), _compare(pc.greater, lower, last)])
+    if lower is None or upper is None or len(literals) > _MAX_LITERALS:
+        return known
+    gaps = (
+        pc.and_kleene(pc.greater(lower, literals[at]), pc.less(upper, literals[at + 1]))
+        for at in range(len(literals) - 1)
+    )
+    return _any([known, *gaps])
+
+
+def _no_value_outside(lower: pa.Array | None, upper: pa.Array | None, literals: pa.Array) -> _Known:
+    if lower is None or upper is None or len(literals) == 0:
+        return None
+    if pa.types.is_floating(literals.type):
+        # A set tells the two zeros apart, a comparison does not.
+        listed = _any(pc.equal(lower, value) for value in literals)
+    else:
+        listed = pc.is_in(lower, value_set=literals)
+    return _all([pc.equal(lower, upper), listed])

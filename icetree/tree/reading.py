@@ -1,0 +1,76 @@
+"""How pure code reads what lies below a root: through a reader that is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec.entry import Content, Entries
+
+#: Told one row of stats per row group of a leaf, says which row groups are worth reading.
+Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """A leaf manifest as the root tells of it."""
+
+    location: str
+    file_format: str
+    content_type: int
+    size_bytes: int
+    record_count: int
+    partition_spec_id: int
+    snapshot_id: int | None
+    sequence_number: int | None
+    first_row_id: int | None
+    #: The data manifest that a delete manifest is affiliated with.
+    referenced_file: str | None = None
+
+
+class Reader(Protocol):
+    """Reads what a root points to. Implementations cache, fetch ranges, or hold it in memory."""
+
+    def leaf(
+        self,
+        leaf: Leaf,
+        *,
+        columns: Collection[str] | None = None,
+        keep: Keep | None = None,
+    ) -> Entries:
+        """Return the leaf's entries with their `position`, tracking inherited.
+
+        Entries of every status are there. `columns` narrows what is read (a column the leaf
+        lacks is null); `keep` may skip whole row groups, and it never loses one it is told
+        to keep.
+        """
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        """Return a range of a file: the serialized bitmap of a manifest DV kept in Puffin."""
+
+
+_COLUMNS = {
+    "location": "location",
+    "file_format": "file_format",
+    "content_type": "content_type",
+    "file_size_in_bytes": "size_bytes",
+    "record_count": "record_count",
+    "partition_spec_id": "partition_spec_id",
+    "snapshot_id": "snapshot_id",
+    "sequence_number": "sequence_number",
+    "first_row_id": "first_row_id",
+    "referenced_file": "referenced_file",
+}
+
+
+def leaves_in(root: Entries) -> list[Leaf]:
+    """Return the leaves among a root's entries, whatever their status, in order."""
+    is_leaf = pc.is_in(
+        root["content_type"], pa.array([Content.DATA_MANIFEST, Content.DELETE_MANIFEST], pa.int32())
+    )
+    rows = root.select(list(_COLUMNS)).filter(is_leaf).rename_columns(list(_COLUMNS.values()))
+    return [Leaf(**row) for row in rows.to_pylist()]

@@ -1,0 +1,94 @@
+"""A snapshot's summary: Iceberg's keys, counted from what the commit changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.spec import stats
+from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.shape import Shape
+from icetree.tree.changes import Operation
+
+#: total -> (what adds to it, what takes from it)
+_TOTALS = {
+    "total-data-files": ("added-data-files", "deleted-data-files"),
+    "total-delete-files": ("added-delete-files", "removed-delete-files"),
+    "total-records": ("added-records", "deleted-records"),
+    "total-files-size": ("added-files-size", "removed-files-size"),
+    "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
+    "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
+}
+
+
+def summarise(
+    operation: Operation,
+    added: Entries,
+    removed: pa.Table,
+    previous: Mapping[str, str] | None,
+    *,
+    manifests: Mapping[str, int],
+    changed_partitions: int | None,
+) -> dict[str, str]:
+    """Return the summary of a snapshot that adds and removes these files.
+
+    `previous` is the parent's summary, None for the first snapshot; a total that the parent
+    does not tell is not told. Counts of zero are left out, totals and manifests are always told.
+    """
+    counts = _counts(added, ("added", "added")) | _counts(removed, ("deleted", "removed"))
+    summary = {"operation": operation.value}
+    summary |= {key: str(count) for key, count in counts.items() if count}
+    if changed_partitions is not None:
+        summary["changed-partition-count"] = str(changed_partitions)
+    for total, (plus, minus) in _TOTALS.items():
+        base = "0" if previous is None else previous.get(total)
+        if base is not None:
+            summary[total] = str(int(base) + counts[plus] - counts[minus])
+    return summary | {key: str(count) for key, count in manifests.items()}
+
+
+def _counts(files: pa.Table, words: tuple[str, str]) -> dict[str, int]:
+    for_data, for_deletes = words
+    data = _only(files, Content.DATA)
+    equality = _only(files, Content.EQUALITY_DELETES)
+    position = _only(files, Content.POSITION_DELETES)
+    vectors = pc.sum(pc.equal(position["file_format"], "puffin")).as_py() or 0
+    return {
+        f"{for_data}-data-files": data.num_rows,
+        f"{for_data}-records": _sum(data, "record_count"),
+        f"{for_deletes}-files-size": _size_bytes(files),
+        f"{for_deletes}-delete-files": equality.num_rows + position.num_rows,
+        f"{for_deletes}-equality-delete-files": equality.num_rows,
+        f"{for_deletes}-position-delete-files": position.num_rows - vectors,
+        f"{for_deletes}-dvs": vectors,
+        f"{for_deletes}-position-deletes": _sum(position, "record_count"),
+        f"{for_deletes}-equality-deletes": _sum(equality, "record_count"),
+    }
+
+
+def _only(files: pa.Table, content: Content) -> pa.Table:
+    return files.filter(pc.equal(files["content_type"], int(content)))
+
+
+def _sum(files: pa.Table, column: str) -> int:
+    return pc.sum(files[column]).as_py() or 0
+
+
+def _size_bytes(files: pa.Table) -> int:
+    # A Puffin file may hold many DVs: each counts for its own range of it.
+    sizes = pc.coalesce(files["dv_size_in_bytes"], files["file_size_in_bytes"])
+    return pc.sum(sizes).as_py() or 0
+
+
+def changed_partitions(files: Entries, shape: Shape) -> int:
+    """Count the partitions that files which came or went belong to."""
+    files = files.filter(is_content(files, Content.DATA, Content.EQUALITY_DELETES))
+    count = 0
+    for spec_id in pc.unique(files["partition_spec_id"]).to_pylist():
+        here = files.filter(pc.equal(files["partition_spec_id"], spec_id))
+        names = [stats.column(id, "lower") for id in shape.partition_fields(spec_id)]
+        keys = here.select([name for name in names if name in here.column_names])
+        count += keys.group_by(keys.column_names).aggregate([]).num_rows if keys.num_columns else 1
+    return count

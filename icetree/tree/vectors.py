@@ -1,0 +1,186 @@
+"""The manifest DVs of a root: which entries of which leaf are gone, and which went just now."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from icetree.codec import bitmap, puffin
+from icetree.errors import CorruptTable
+from icetree.spec.entry import MANIFESTS, Content, Entries, Status
+from icetree.tree.reading import Reader
+
+#: The statuses of an entry that counts.
+LIVE: Final = (Status.EXISTING, Status.ADDED)
+
+_COLUMNS: Final = (
+    "location",
+    "status",
+    "dv_offset",
+    "dv_size_in_bytes",
+    "dv_inline_content",
+    "dv_added_positions",
+    "record_count",
+    "referenced_file",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Vector:
+    """A manifest DV as the root tells of it; field names are the in-memory column names."""
+
+    location: str | None
+    status: int
+    dv_offset: int | None
+    dv_size_in_bytes: int | None
+    dv_inline_content: bytes | None
+    dv_added_positions: bytes | None
+    record_count: int
+    referenced_file: str
+
+
+def manifest_vectors(
+    root: Entries,
+    reader: Reader,
+    *,
+    root_file: str = "root",
+    status: Collection[Status] = LIVE,
+) -> dict[str, BitMap]:
+    """Return the removed positions of each leaf that has a manifest DV of the given status.
+
+    A leaf that no manifest DV names is absent. What breaks the format is a `CorruptTable`: two
+    such manifest DVs on one leaf, one that refers to no live leaf of the root, a position past
+    the leaf's entries, a cardinality that is not the entry's `record_count`.
+    """
+    found = _by_leaf(root, status, root_file)
+    sizes = _leaf_sizes(root) if found else {}
+    return {
+        leaf: _positions(vector, reader, sizes, root_file=root_file)
+        for leaf, vector in found.items()
+    }
+
+
+def added_positions(root: Entries, reader: Reader, *, root_file: str = "root") -> dict[str, BitMap]:
+    """Return the positions that this snapshot's manifest DVs removed, by leaf.
+
+    The ADDED manifest DV says so itself (`added_positions`); where it does not, the change is
+    what it has more than the DELETED one on the same leaf, or all of it where there is none.
+    A manifest DV never gives an entry back: that is a `CorruptTable`.
+    """
+    added = _by_leaf(root, (Status.ADDED,), root_file)
+    before = _by_leaf(root, (Status.DELETED,), root_file)
+    if not added and not before:
+        return {}
+    sizes = _leaf_sizes(root)
+    for leaf in before.keys() - added.keys():
+        if leaf in sizes:
+            raise CorruptTable(
+                root_file, f"the manifest DV on leaf {leaf} is DELETED and nothing takes its place"
+            )
+    return {
+        leaf: _change(vector, before.get(leaf), reader, sizes, root_file=root_file)
+        for leaf, vector in added.items()
+    }
+
+
+def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[str, _Vector]:
+    wanted = pc.and_(
+        pc.equal(root["content_type"], pa.scalar(Content.MANIFEST_DV, pa.int32())),
+        pc.is_in(root["status"], pa.array(sorted(status), pa.int32())),
+    )
+    found: dict[str, _Vector] = {}
+    for row in root.select(list(_COLUMNS)).filter(wanted).to_pylist():
+        leaf = row["referenced_file"]
+        if leaf is None:
+            raise CorruptTable(
+                root_file, "a manifest DV refers to no leaf: referenced_file is null"
+            )
+        if leaf in found:
+            raise CorruptTable(root_file, f"leaf {leaf} has two live manifest DVs")
+        found[leaf] = _Vector(**row)
+    return found
+
+
+def _leaf_sizes(root: Entries) -> dict[str, int]:
+    live = pc.and_(
+        pc.is_in(root["content_type"], pa.array(MANIFESTS, pa.int32())),
+        pc.is_in(root["status"], pa.array(LIVE, pa.int32())),
+    )
+    rows = root.select(["location", "record_count"]).filter(live)
+    return dict(zip(rows["location"].to_pylist(), rows["record_count"].to_pylist(), strict=True))
+
+
+def _positions(vector: _Vector, reader: Reader, sizes: dict[str, int], *, root_file: str) -> BitMap:
+    leaf = vector.referenced_file
+    if leaf not in sizes:
+        raise CorruptTable(root_file, f"a manifest DV refers to {leaf}, no live leaf of the root")
+    found = _full(vector, reader, root_file=root_file)
+    if found and found.max() >= sizes[leaf]:
+        raise CorruptTable(
+            root_file,
+            f"the manifest DV on leaf {leaf} removes position {found.max()} of {sizes[leaf]} entries",
+        )
+    return found
+
+
+def _full(vector: _Vector, reader: Reader, *, root_file: str) -> BitMap:
+    leaf = vector.referenced_file
+    if vector.dv_inline_content is not None:
+        found = bitmap.decode(vector.dv_inline_content, file=root_file)
+    else:
+        found = _stored(vector, reader, root_file=root_file)
+    if len(found) != vector.record_count:
+        raise CorruptTable(
+            root_file,
+            f"the manifest DV on leaf {leaf} has {len(found)} positions, "
+            f"its entry says {vector.record_count}",
+        )
+    return found
+
+
+def _stored(vector: _Vector, reader: Reader, *, root_file: str) -> BitMap:
+    offset, size_bytes = vector.dv_offset, vector.dv_size_in_bytes
+    if vector.location is None or offset is None or size_bytes is None:
+        raise CorruptTable(
+            root_file,
+            f"the manifest DV on leaf {vector.referenced_file} has neither inline content "
+            "nor a location, offset and size",
+        )
+    blob = reader.blob(vector.location, offset=offset, size_bytes=size_bytes)
+    wide = puffin.decode_dv(blob, file=vector.location)
+    if wide and wide.max() >= 1 << 32:
+        raise CorruptTable(vector.location, f"position {wide.max()} is past any leaf's entries")
+    return BitMap(array("I", wide))
+
+
+def _change(
+    vector: _Vector,
+    before: _Vector | None,
+    reader: Reader,
+    sizes: dict[str, int],
+    *,
+    root_file: str,
+) -> BitMap:
+    leaf = vector.referenced_file
+    full = _positions(vector, reader, sizes, root_file=root_file)
+    if vector.dv_added_positions is not None:
+        change = bitmap.decode(vector.dv_added_positions, file=root_file)
+        if not change <= full:
+            raise CorruptTable(
+                root_file, f"added_positions of the manifest DV on leaf {leaf} are not all in it"
+            )
+        return change
+    if before is None:
+        return full
+    old = _full(before, reader, root_file=root_file)
+    if not old <= full:
+        raise CorruptTable(
+            root_file, f"the manifest DV on leaf {leaf} gives back entries its predecessor removed"
+        )
+    return full - old

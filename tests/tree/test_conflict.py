@@ -1,0 +1,458 @@
+"""The conflict matrix, cell by cell: what each intent tolerates of what others did meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyiceberg.expressions import And, EqualTo, LessThan
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
+
+from icetree.errors import CorruptTable
+from icetree.spec.entry import Content, Entries, Entry, empty, to_table
+from icetree.spec.expressions import Expression
+from icetree.spec.shape import Shape
+from icetree.spec.stats import FieldStats
+from icetree.tree.changes import Changes, Intent, Operation, removal
+from icetree.tree.checks import Lookup, OtherCommit
+from icetree.tree.conflict import (
+    CHECKS,
+    MATRIX,
+    OWN_CHECKS,
+    Conflict,
+    Isolation,
+    When,
+    as_markdown,
+    find_conflicts,
+)
+from icetree.tree.diff import Diff
+
+ID, DAY = 1, 2
+UNPARTITIONED, BY_DAY = 0, 1
+SHAPE = Shape(
+    schema=Schema(
+        NestedField(ID, "id", LongType(), required=True), NestedField(DAY, "day", LongType())
+    ),
+    expressions={101: Expression(expr_id=101, source_ids=(DAY,), transform="identity", name="day")},
+    specs={UNPARTITIONED: (), BY_DAY: (101,)},
+    default_spec_id=BY_DAY,
+)
+FILTER = And(EqualTo("day", 1), LessThan("id", 10))
+
+
+def stats(ids: tuple[int, int] | None, day: int | None) -> dict[int, FieldStats]:
+    found = {}
+    if ids is not None:
+        found[ID] = FieldStats(lower=ids[0], upper=ids[1], values=10, nulls=0)
+    if day is not None:
+        found[DAY] = FieldStats(lower=day, upper=day, values=10, nulls=0)
+    return found
+
+
+def data(name: str, ids: tuple[int, int], day: int, *, age: int | None = None) -> Entry:
+    return Entry(
+        location=name,
+        sequence_number=age,
+        partition_spec_id=BY_DAY,
+        record_count=10,
+        file_size_in_bytes=100,
+        stats=stats(ids, day),
+    )
+
+
+def vector(of: str, day: int) -> Entry:
+    return Entry(
+        content_type=Content.POSITION_DELETES,
+        location="vectors.puffin",
+        file_format="puffin",
+        sequence_number=2,
+        dv_offset=4,
+        dv_size_in_bytes=40,
+        partition_spec_id=BY_DAY,
+        record_count=1,
+        file_size_in_bytes=100,
+        referenced_file=of,
+        stats=stats(None, day),
+    )
+
+
+def equality(name: str, ids: tuple[int, int], day: int | None) -> Entry:
+    """Deletes of a day, or without a day those of the whole table."""
+    return Entry(
+        content_type=Content.EQUALITY_DELETES,
+        location=name,
+        sequence_number=2,
+        partition_spec_id=UNPARTITIONED if day is None else BY_DAY,
+        record_count=1,
+        file_size_in_bytes=100,
+        equality_ids=[ID],
+        stats=stats(ids, day),
+    )
+
+
+def entries(*rows: Entry) -> Entries:
+    return to_table(rows, SHAPE) if rows else empty()
+
+
+A = data("A", (0, 9), 1, age=1)
+NEIGHBOUR = data("neighbour", (0, 9), 1, age=1)
+C = data("C", (0, 9), 2, age=1)
+NEW = data("new", (0, 9), 1)
+
+
+def live(locations: pa.Array) -> Entries:
+    table = entries(A, NEIGHBOUR, C)
+    return table.filter(pc.is_in(table["location"], value_set=locations))
+
+
+CHANGES = {
+    Intent.APPEND: Changes(intent=Intent.APPEND, added=entries(NEW)),
+    Intent.DELETE_FILES: Changes(intent=Intent.DELETE_FILES, removed=removal(["A"])),
+    Intent.DELETE_BY_FILTER: Changes(
+        intent=Intent.DELETE_BY_FILTER, removed=removal(["A"]), filter=FILTER
+    ),
+    Intent.OVERWRITE_FILES: Changes(
+        intent=Intent.OVERWRITE_FILES, removed=removal(["A"]), added=entries(NEW), filter=FILTER
+    ),
+    Intent.OVERWRITE_BY_FILTER: Changes(
+        intent=Intent.OVERWRITE_BY_FILTER, removed=removal(["A"]), added=entries(NEW), filter=FILTER
+    ),
+    Intent.REPLACE_PARTITIONS: Changes(
+        intent=Intent.REPLACE_PARTITIONS, removed=removal(["A", "neighbour"]), added=entries(NEW)
+    ),
+    Intent.ROW_DELTA: Changes(
+        intent=Intent.ROW_DELTA, added=entries(vector("A", 1), NEW), filter=FILTER
+    ),
+    Intent.REWRITE: Changes(
+        intent=Intent.REWRITE,
+        removed=removal(["A"]),
+        added=entries(data("rewritten", (0, 9), 1, age=1)),
+    ),
+}
+
+
+def other(
+    operation: Operation, *, added: tuple[Entry, ...] = (), removed: tuple[Entry, ...] = ()
+) -> OtherCommit:
+    diff = Diff(added=entries(*added), removed=entries(*removed))
+    return OtherCommit(snapshot_id=7, operation=operation, diff=diff)
+
+
+OTHERS = {
+    "nothing": other(Operation.APPEND),
+    "data there": other(Operation.APPEND, added=(data("X", (5, 5), 1),)),
+    "data elsewhere": other(Operation.APPEND, added=(data("X", (50, 59), 2),)),
+    "A removed": other(Operation.DELETE, removed=(A,)),
+    "neighbour removed": other(Operation.DELETE, removed=(NEIGHBOUR,)),
+    "C removed": other(Operation.DELETE, removed=(C,)),
+    "A compacted": other(Operation.REPLACE, removed=(A,), added=(data("A2", (0, 9), 1, age=1),)),
+    "neighbour compacted": other(
+        Operation.REPLACE, removed=(NEIGHBOUR,), added=(data("N2", (0, 9), 1, age=1),)
+    ),
+    "DV on A": other(Operation.DELETE, added=(vector("A", 1),)),
+    "DV on A rewritten": other(
+        Operation.REPLACE, added=(vector("A", 1),), removed=(vector("A", 1),)
+    ),
+    "DV on neighbour": other(Operation.DELETE, added=(vector("neighbour", 1),)),
+    "DV on C": other(Operation.DELETE, added=(vector("C", 2),)),
+    "equality on A": other(Operation.DELETE, added=(equality("E", (3, 4), 1),)),
+    "equality on all": other(Operation.DELETE, added=(equality("E", (3, 4), None),)),
+    "equality beside A": other(Operation.DELETE, added=(equality("E", (50, 59), 1),)),
+    "equality on C": other(Operation.DELETE, added=(equality("E", (3, 4), 2),)),
+}
+
+#: A: a conflict under every isolation. S: only under serializable. -: none.
+GRID = """
+                     append  delete  delete-f  overwrite  overwrite-f  partitions  delta  rewrite
+nothing                -       -        -          -          -            -         -       -
+data there             -       -        S          S          S            S         S       -
+data elsewhere         -       -        -          -          -            -         -       -
+A removed              -       A        A          A          A            A         A       A
+neighbour removed      -       -        -          S          A            A         S       -
+C removed              -       -        -          -          -            -         -       -
+A compacted            -       A        A          A          A            A         A       A
+neighbour compacted    -       -        -          -          -            A         -       -
+DV on A                -       -        -          A          A            A         A       A
+DV on A rewritten      -       -        -          -          -            -         A       -
+DV on neighbour        -       -        -          S          A            A         S       -
+DV on C                -       -        -          -          -            -         -       -
+equality on A          -       -        -          A          A            A         A       -
+equality on all        -       -        -          A          A            A         A       -
+equality beside A      -       -        -          -          -            A         -       -
+equality on C          -       -        -          -          -            -         -       -
+"""
+
+
+def cells() -> list[tuple[Intent, str, str]]:
+    found = []
+    for line in GRID.strip("\n").splitlines()[1:]:
+        name, *outcomes = line[:21].strip(), *line[21:].split()
+        found += [(intent, name, outcome) for intent, outcome in zip(Intent, outcomes, strict=True)]
+    return found
+
+
+def conflicts(
+    changes: Changes,
+    *others: OtherCommit,
+    isolation: Isolation = Isolation.SERIALIZABLE,
+    lookup: Lookup | None = live,
+) -> list[Conflict]:
+    return find_conflicts(changes, isolation=isolation, since=others, shape=SHAPE, lookup=lookup)
+
+
+def names(found: list[Conflict]) -> set[str]:
+    return {each.check for each in found}
+
+
+@pytest.mark.parametrize(("intent", "what", "outcome"), cells())
+def test_each_intent_meets_each_kind_of_commit_as_the_grid_says(
+    intent: Intent, what: str, outcome: str
+) -> None:
+    found = {
+        isolation: bool(conflicts(CHANGES[intent], OTHERS[what], isolation=isolation))
+        for isolation in Isolation
+    }
+    assert found == {
+        Isolation.SNAPSHOT: outcome == "A",
+        Isolation.SERIALIZABLE: outcome in "AS",
+    }
+
+
+def test_the_grid_leaves_nothing_out() -> None:
+    assert [(intent, what) for what in OTHERS for intent in Intent] == [
+        (intent, what) for intent, what, _ in cells()
+    ]
+
+
+def test_every_check_finds_something_in_the_grid() -> None:
+    found: set[str] = set()
+    for intent, what, _ in cells():
+        found |= names(conflicts(CHANGES[intent], OTHERS[what]))
+    assert found == {check.name for check in CHECKS}
+
+
+def test_a_check_that_the_matrix_never_makes_is_never_reported() -> None:
+    for intent, what, _ in cells():
+        for isolation in Isolation:
+            for name in names(conflicts(CHANGES[intent], OTHERS[what], isolation=isolation)):
+                when = MATRIX[intent, name]
+                assert when is When.ALWAYS or (
+                    when is When.SERIALIZABLE and isolation is Isolation.SERIALIZABLE
+                )
+
+
+def test_an_append_conflicts_with_nothing_whatever_it_adds() -> None:
+    changes = Changes(intent=Intent.APPEND, added=entries(NEW, vector("A", 1)))
+    assert conflicts(changes, *OTHERS.values()) == []
+    assert {MATRIX[Intent.APPEND, check.name] for check in (*CHECKS, *OWN_CHECKS)} == {When.NEVER}
+
+
+# --- the checks, one by one ----------------------------------------------------------------------
+
+
+def test_a_removed_file_is_named_with_its_remover() -> None:
+    (found,) = conflicts(CHANGES[Intent.DELETE_FILES], OTHERS["A removed"])
+    assert found == Conflict(
+        check="files still exist",
+        snapshot_id=7,
+        files=("A",),
+        message="snapshot 7 removed A, which this change relies on: "
+        "read the table again and redo the change",
+    )
+
+
+def test_a_dv_is_named_by_its_data_file() -> None:
+    (found,) = conflicts(CHANGES[Intent.ROW_DELTA], OTHERS["DV on A"], isolation=Isolation.SNAPSHOT)
+    assert found.check == "no second DV"
+    assert found.message == (
+        "snapshot 7 added the DV of A, and this change has a DV for the same data: "
+        "merge with the new DV and commit again"
+    )
+
+
+def test_of_many_culprits_a_few_are_named_and_the_rest_counted() -> None:
+    crowd = other(Operation.APPEND, added=tuple(data(f"X{n}", (0, 9), 1) for n in range(5)))
+    (found,) = conflicts(CHANGES[Intent.DELETE_BY_FILTER], crowd)
+    assert found.files == ("X0", "X1", "X2")
+    assert found.message == (
+        "snapshot 7 added X0, X1, X2 and 2 more, where rows may match the filter: "
+        "read the table again and redo the change"
+    )
+
+
+def test_every_commit_in_the_way_is_reported() -> None:
+    one = OTHERS["data there"]
+    two = OtherCommit(snapshot_id=8, operation=one.operation, diff=one.diff)
+    found = conflicts(CHANGES[Intent.DELETE_BY_FILTER], one, two)
+    assert [each.snapshot_id for each in found] == [7, 8]
+
+
+def test_a_change_without_a_filter_has_looked_at_everything() -> None:
+    changes = Changes(intent=Intent.OVERWRITE_FILES, removed=removal(["A"]), added=entries(NEW))
+    found = conflicts(changes, OTHERS["data elsewhere"])
+    assert names(found) == {"no new data in the filter"}
+
+
+def test_a_delete_that_carries_rows_over_loses_no_deletes() -> None:
+    changes = Changes(intent=Intent.DELETE_FILES, removed=removal(["A"]), added=entries(NEW))
+    assert names(conflicts(changes, OTHERS["DV on A"])) == {"no new deletes on replaced files"}
+
+
+def test_a_rewrite_that_makes_data_young_again_loses_equality_deletes() -> None:
+    changes = Changes(intent=Intent.REWRITE, removed=removal(["A"]), added=entries(NEW))
+    found = conflicts(changes, OTHERS["equality on A"])
+    assert [each.message for each in found] == [
+        "snapshot 7 added E, deleting rows that this change would bring back: "
+        "read the table again and redo the change"
+    ]
+
+
+def test_a_rewrite_as_young_as_an_equality_delete_loses_it_too() -> None:
+    changes = Changes(
+        intent=Intent.REWRITE,
+        removed=removal(["A"]),
+        added=entries(data("old", (0, 9), 1, age=1), data("young", (0, 9), 1, age=2)),
+    )
+    assert names(conflicts(changes, OTHERS["equality on A"])) == {
+        "no new deletes on replaced files"
+    }
+
+
+def test_without_a_lookup_every_equality_delete_is_taken_to_reach_the_files() -> None:
+    changes = CHANGES[Intent.OVERWRITE_FILES]
+    found = conflicts(changes, OTHERS["equality on C"], lookup=None)
+    assert names(found) == {"no new deletes on replaced files"}
+
+
+def test_live_files_are_looked_up_once_and_only_for_equality_deletes() -> None:
+    asked = []
+
+    def lookup(locations: pa.Array) -> Entries:
+        asked.append(locations.to_pylist())
+        return live(locations)
+
+    conflicts(CHANGES[Intent.OVERWRITE_FILES], OTHERS["DV on A"], lookup=lookup)
+    assert asked == []
+    conflicts(
+        CHANGES[Intent.OVERWRITE_FILES],
+        OTHERS["equality on A"],
+        OTHERS["equality on C"],
+        lookup=lookup,
+    )
+    assert asked == [["A"]]
+
+
+def test_a_dv_removed_by_name_must_not_have_been_replaced() -> None:
+    replaced = other(Operation.DELETE, added=(vector("A", 1),), removed=(vector("A", 1),))
+    gone = removal(["A"], content=Content.POSITION_DELETES)
+    changes = Changes(intent=Intent.ROW_DELTA, removed=gone, filter=FILTER)
+    found = conflicts(changes, replaced, isolation=Isolation.SNAPSHOT)
+    assert names(found) == {"files still exist"}
+
+
+def test_a_dv_that_goes_with_its_data_file_may_have_been_replaced() -> None:
+    replaced = other(Operation.DELETE, added=(vector("A", 1),), removed=(vector("A", 1),))
+    gone = pa.concat_tables([removal(["A"]), removal(["A"], content=Content.POSITION_DELETES)])
+    assert conflicts(Changes(intent=Intent.DELETE_FILES, removed=gone), replaced) == []
+
+
+def test_an_equality_delete_removed_by_name_must_still_be_there() -> None:
+    gone = removal(["E"], content=Content.EQUALITY_DELETES)
+    changes = Changes(intent=Intent.REWRITE, removed=gone)
+    taken = other(Operation.REPLACE, removed=(equality("E", (0, 9), 1),))
+    assert names(conflicts(changes, taken)) == {"files still exist"}
+
+
+def test_a_dv_for_a_file_added_in_the_same_change_relies_on_no_one() -> None:
+    changes = Changes(intent=Intent.ROW_DELTA, added=entries(NEW, vector("new", 1)), filter=FILTER)
+    assert conflicts(changes, *OTHERS.values(), isolation=Isolation.SNAPSHOT) == []
+
+
+def test_files_that_overwrite_by_filter_lie_inside_the_filter() -> None:
+    changes = Changes(
+        intent=Intent.OVERWRITE_BY_FILTER,
+        added=entries(NEW, data("wide", (5, 15), 1)),
+        filter=FILTER,
+    )
+    (found,) = conflicts(changes)
+    assert (found.check, found.snapshot_id) == ("added files inside the filter", None)
+    assert found.message == (
+        "wide may hold rows outside the overwrite filter: widen the filter or split the files"
+    )
+
+
+def test_a_file_that_goes_gets_no_dv() -> None:
+    changes = Changes(
+        intent=Intent.ROW_DELTA, removed=removal(["A"]), added=entries(vector("A", 1))
+    )
+    (found,) = conflicts(changes)
+    assert found.message == (
+        "this change adds the DV of A and removes that data file too: do one or the other"
+    )
+
+
+def unpartitioned(entry: Entry) -> Entry:
+    from dataclasses import replace
+
+    return replace(entry, partition_spec_id=UNPARTITIONED)
+
+
+def test_replacing_an_unpartitioned_table_conflicts_with_data_anywhere() -> None:
+    changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=entries(unpartitioned(NEW)))
+    assert names(conflicts(changes, OTHERS["data elsewhere"])) == {
+        "no new data in replaced partitions"
+    }
+    assert conflicts(changes, OTHERS["neighbour compacted"]) == []
+
+
+def test_the_null_partition_is_a_partition_like_others() -> None:
+    nulls = {DAY: FieldStats(values=10, nulls=10)}
+    mine = Entry(location="mine", partition_spec_id=BY_DAY, record_count=10, stats=nulls)
+    theirs = Entry(location="theirs", partition_spec_id=BY_DAY, record_count=10, stats=nulls)
+    changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=entries(mine))
+    assert names(conflicts(changes, other(Operation.APPEND, added=(theirs,))))
+    assert conflicts(changes, OTHERS["data there"]) == []
+
+
+def test_a_file_that_spans_partitions_is_corrupt_and_named() -> None:
+    spread = {DAY: FieldStats(lower=1, upper=2, values=10, nulls=0)}
+    wide = Entry(location="spread", partition_spec_id=BY_DAY, record_count=10, stats=spread)
+    with pytest.raises(CorruptTable) as caught:
+        conflicts(CHANGES[Intent.REPLACE_PARTITIONS], other(Operation.APPEND, added=(wide,)))
+    assert str(caught.value) == (
+        "spread: stats of day must hold one partition value, equal bounds or only nulls"
+    )
+
+
+def test_a_file_without_stats_of_its_partition_is_corrupt() -> None:
+    bare = Entry(location="bare", partition_spec_id=BY_DAY, record_count=10)
+    with pytest.raises(CorruptTable, match="bare: stats of day"):
+        conflicts(CHANGES[Intent.REPLACE_PARTITIONS], other(Operation.APPEND, added=(bare,)))
+
+
+def test_equality_deletes_of_nulls_reach_files_with_nulls_though_bounds_are_apart() -> None:
+    from dataclasses import replace
+
+    def with_nulls(entry: Entry) -> Entry:
+        lower, upper = entry.stats[ID].lower, entry.stats[ID].upper
+        has = FieldStats(lower=lower, upper=upper, values=10, nulls=1)
+        return replace(entry, stats={**entry.stats, ID: has})
+
+    deletes = other(Operation.DELETE, added=(with_nulls(equality("E", (50, 59), 1)),))
+    changes = CHANGES[Intent.OVERWRITE_FILES]
+    assert conflicts(changes, deletes, isolation=Isolation.SNAPSHOT) == []
+    found = conflicts(
+        changes,
+        deletes,
+        isolation=Isolation.SNAPSHOT,
+        lookup=lambda _: entries(with_nulls(A)),
+    )
+    assert names(found) == {"no new deletes on replaced files"}
+
+
+def test_the_page_in_the_docs_is_the_matrix_in_the_code() -> None:
+    page = Path(__file__).parents[2] / "docs" / "conflicts.md"
+    assert page.read_text(encoding="utf-8") == as_markdown()

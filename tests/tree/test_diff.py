@@ -1,0 +1,194 @@
+"""Diffs of snapshots beyond the proposal's drawings: edges, row changes and ranges."""
+
+from __future__ import annotations
+
+import pytest
+
+from icetree.errors import CorruptTable
+from icetree.spec.entry import BASE_COLUMNS
+from icetree.tree.changes import Operation
+from icetree.tree.diff import VECTOR_PAIRS, Diff, diff, net, row_changes
+from tests.golden.drawing import History, Snapshot, tree
+
+
+def of(snapshot: Snapshot) -> Diff:
+    return diff(snapshot.root, snapshot.reader)
+
+
+def files(found: Diff) -> tuple[list[str], list[str]]:
+    return found.added["location"].to_pylist(), found.removed["location"].to_pylist()
+
+
+def pairs(found: Diff) -> list[tuple[str, str | None, str | None]]:
+    columns = ("data_file", "dv_location", "previous_location")
+    vectors = row_changes(found).vectors
+    return list(zip(*(vectors[name].to_pylist() for name in columns), strict=True))
+
+
+def test_a_flush_is_no_change_and_reads_no_leaf() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "D2 ADDED")
+    flushed = history.snapshot("M1 EXISTING", "D3 ADDED", M1=["D1 EXISTING", "D2 EXISTING"])
+    flushed.reader.reads.clear()
+    assert files(of(flushed)) == (["D3"], [])
+    assert flushed.reader.reads == []
+
+
+def test_a_tombstone_is_the_change_of_the_snapshot_that_wrote_its_leaf_only() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "D2 ADDED", "D3 ADDED")
+    leaf = ["D1 DELETED", "D2 EXISTING", "D3 EXISTING"]
+    assert files(of(history.snapshot("M1 ADDED", M1=leaf))) == ([], ["D1"])
+    later = history.snapshot("M1 EXISTING", "MDV1 ADDED [0, 1] diff [0, 1] -> M1")
+    assert files(of(later)) == ([], ["D2"])
+
+
+def test_an_entry_that_came_and_went_in_one_snapshot_never_was() -> None:
+    history = History()
+    history.snapshot("D1 ADDED")
+    both = history.snapshot(
+        "M1 ADDED", "MDV1 ADDED [0, 1] -> M1", M1=["D1 EXISTING", "D2 ADDED", "D3 ADDED"]
+    )
+    assert files(of(both)) == (["D3"], ["D1"])
+
+
+def test_a_diff_says_where_entries_are_and_how_old_they_are() -> None:
+    history = History()
+    history.snapshot("M1 ADDED", M1=["D1 ADDED", "D2 ADDED"])
+    two = history.snapshot("D3 ADDED", "M1 EXISTING", "MDV1 ADDED [1] -> M1")
+    found = of(two)
+    columns = ["location", "leaf", "position", "snapshot_id", "sequence_number"]
+    assert found.added.select(columns).to_pylist() == [
+        dict(zip(columns, ("D3", None, None, 2, 2), strict=True))
+    ]
+    assert found.removed.select(columns).to_pylist() == [
+        dict(zip(columns, ("D2", "M1", 1, 1, 1), strict=True))
+    ]
+    assert found.added.column_names == [*BASE_COLUMNS, "leaf", "position"]
+    assert found.removed.schema == found.added.schema == Diff().added.schema
+
+
+def test_a_file_added_twice_in_one_snapshot_is_corrupt() -> None:
+    twice = tree("D1 ADDED", "M1 ADDED", M1=["D1 ADDED"])
+    with pytest.raises(CorruptTable, match="root: the file D1 is added twice in one snapshot"):
+        of(twice)
+
+
+def test_two_new_data_dvs_on_one_file_are_corrupt_though_dvs_may_share_a_puffin_file() -> None:
+    twice = tree("D1 EXISTING", "DV1 ADDED -> D1", "DV2 ADDED -> D1")
+    with pytest.raises(CorruptTable, match="the data DV of D1 is added twice"):
+        of(twice)
+    shared = tree("DV1 ADDED -> D1", "DV1 ADDED -> D2").root
+    shared = shared.set_column(
+        shared.column_names.index("referenced_file"), "referenced_file", [["D1", "D2"]]
+    )
+    assert files(diff(shared, History().reader)) == (["DV1", "DV1"], [])
+
+
+# --- row changes -------------------------------------------------------------------------------
+
+
+def test_rows_of_a_new_file_come_without_those_its_own_dv_takes() -> None:
+    both = of(tree("D1 ADDED", "DV1 ADDED [3] -> D1", "D2 ADDED"))
+    found = row_changes(both)
+    assert found.added.select(["location", "dv_location", "dv_cardinality"]).to_pylist() == [
+        {"location": "D1", "dv_location": "DV1", "dv_cardinality": 1},
+        {"location": "D2", "dv_location": None, "dv_cardinality": None},
+    ]
+    assert found.vectors.num_rows == 0
+
+
+def test_rows_of_a_removed_file_go_without_those_its_dv_had_taken() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "DV1 ADDED [3, 4] -> D1")
+    gone = row_changes(of(history.snapshot("D1 DELETED", "DV1 DELETED -> D1")))
+    assert gone.removed.select(["location", "dv_location", "dv_cardinality"]).to_pylist() == [
+        {"location": "D1", "dv_location": "DV1", "dv_cardinality": 2}
+    ]
+    assert gone.added.num_rows == gone.vectors.num_rows == 0
+
+
+def test_a_replaced_dv_is_told_with_its_place_and_that_of_the_one_before() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1")
+    two = history.snapshot("D1 EXISTING", "DV1 DELETED -> D1", "DV2 ADDED [3, 5] -> D1")
+    found = row_changes(of(two)).vectors
+    assert found.schema == VECTOR_PAIRS
+    assert found.to_pylist() == [
+        {
+            "data_file": "D1",
+            "dv_location": "DV2",
+            "dv_offset": 4,
+            "dv_size_in_bytes": 50,
+            "dv_cardinality": 2,
+            "previous_location": "DV1",
+            "previous_offset": 4,
+            "previous_size_in_bytes": 50,
+            "previous_cardinality": 1,
+        }
+    ]
+
+
+def test_a_dv_that_went_alone_gives_its_rows_back() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1")
+    assert pairs(of(history.snapshot("D1 EXISTING", "DV1 DELETED -> D1"))) == [("D1", None, "DV1")]
+
+
+def test_new_equality_deletes_are_handed_on() -> None:
+    found = row_changes(of(tree("D1 EXISTING", "E1 ADDED")))
+    assert found.equality_deletes["location"].to_pylist() == ["E1"]
+
+
+def test_a_compaction_changes_no_rows() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1", "D2 ADDED")
+    swapped = history.snapshot("D1 DELETED", "DV1 DELETED -> D1", "D2 DELETED", "D3 ADDED")
+    none = row_changes(of(swapped), operation=Operation.REPLACE)
+    assert [t.num_rows for t in (none.added, none.removed, none.vectors)] == [0, 0, 0]
+    some = row_changes(of(swapped), operation=Operation.OVERWRITE)
+    assert [t.num_rows for t in (some.added, some.removed, some.vectors)] == [1, 2, 0]
+
+
+# --- ranges ------------------------------------------------------------------------------------
+
+
+def test_a_range_of_nothing_changes_nothing() -> None:
+    assert files(net([])) == ([], [])
+    assert files(net([Diff()])) == ([], [])
+
+
+def test_a_range_of_one_snapshot_is_its_diff() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "D2 ADDED")
+    one = of(history.snapshot("D2 DELETED", "D1 EXISTING", "D3 ADDED", "E1 ADDED"))
+    assert net([one]) == one
+
+
+def test_a_file_that_came_and_went_vanishes_from_the_range() -> None:
+    history = History()
+    history.snapshot("D1 ADDED")
+    two = of(history.snapshot("D1 EXISTING", "D2 ADDED", "D3 ADDED"))
+    three = of(history.snapshot("D1 DELETED", "D2 DELETED", "D3 EXISTING"))
+    assert files(net([two, three])) == (["D3"], ["D1"])
+
+
+def test_a_file_that_went_and_came_back_vanishes_too() -> None:
+    history = History()
+    history.snapshot("D1 ADDED")
+    gone = of(history.snapshot("D1 DELETED"))
+    back = of(history.snapshot("D1 ADDED"))
+    assert files(net([gone, back])) == ([], [])
+    again = of(history.snapshot("D1 DELETED"))
+    assert files(net([gone, back, again])) == ([], ["D1"])
+    assert files(net([back, again, back])) == (["D1"], [])
+
+
+def test_a_dv_replaced_twice_keeps_the_first_previous_and_the_last_new() -> None:
+    history = History()
+    history.snapshot("D1 ADDED", "DV1 ADDED [1] -> D1")
+    two = of(history.snapshot("D1 EXISTING", "DV1 DELETED -> D1", "DV2 ADDED [1, 2] -> D1"))
+    three = of(history.snapshot("D1 EXISTING", "DV2 DELETED -> D1", "DV3 ADDED [1, 2, 3] -> D1"))
+    whole = net([two, three])
+    assert files(whole) == (["DV3"], ["DV1"])
+    assert pairs(whole) == [("D1", "DV3", "DV1")]
