@@ -255,8 +255,10 @@ _TRACKING = ("snapshot_id", "sequence_number", "file_sequence_number")
 def _rules_of(kind: str) -> tuple[Rule, ...]:
     allowed = pa.array(sorted(ALLOWED[kind]), _INT)
     placement = _one_of("content_type", allowed, f"content that may not stand in a {kind} manifest")
-    tracked = _required if kind == ROOT else _untracked
-    return (placement, *RULES, *(tracked(column) for column in _TRACKING))
+    if kind == ROOT:
+        return (placement, *RULES, *(_required(column) for column in _TRACKING))
+    # A null snapshot id is inherited by any entry of a leaf, a null age only by an ADDED one.
+    return (placement, *RULES, *(_untracked(column) for column in _TRACKING[1:]))
 
 
 RULES_OF: Final[dict[str, tuple[Rule, ...]]] = {kind: _rules_of(kind) for kind in ALLOWED}

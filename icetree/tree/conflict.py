@@ -17,9 +17,9 @@ from typing import Final
 import pyarrow as pa
 
 from icetree.spec.shape import Shape
-from icetree.tree import checks
+from icetree.tree import conflict_checks as checks
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.checks import Case, Lookup, OtherCommit
+from icetree.tree.conflict_checks import Case, Lookup, OtherCommit
 
 
 class Isolation(Enum):
@@ -118,7 +118,7 @@ CHECKS: Final = (
     Check(
         name="no deletes in replaced partitions",
         find=checks.deletes_in_partitions,
-        says=f"snapshot {{snapshot}} deleted rows of a partition being replaced, with {{files}}: "
+        says="snapshot {snapshot} deleted rows of a partition being replaced, with {files}: "
         + _AGAIN,
         always=_PARTITIONS,
     ),
@@ -225,43 +225,42 @@ def _conflicts(
     return [Conflict(check=check, snapshot_id=snapshot_id, files=few, message=message)]
 
 
-_BESIDE_JAVA: Final = (
-    "## Beside Iceberg's Java library",
-    "",
-    "The checks are those of its snapshot producers. These differ on purpose:",
-    "",
-    "- Compactions change no rows, so they never count as removed data or new deletes; that the"
-    " files a change relies on still exist is checked against them all the same.",
-    "- A row delta under snapshot isolation minds deletes on the files it touches, not on others"
-    " that match its filter: DVs are per file, so those cannot lose a delete. Java's update and"
-    " merge refuse both, its delete neither.",
-    "- Under serializable isolation, overwrites of files and row deltas also mind data removed and"
-    " rows deleted within their filter: they read it.",
-    "- Deletes on replaced files matter to every change that adds data, and to none that does not.",
-    "- Files that a delete names must still exist, whoever took them.",
-)
+_PAGE: Final = """# Conflicts
+
+What a commit is checked against when others committed since it read the table.
+`icetree.tree.conflict` holds this matrix as data; this page is printed from it.
+
+*always*: under every isolation. *serializable*: only there. Empty: never. An append conflicts
+with nothing.
+
+{matrix}
+
+{checks}
+
+## Beside Iceberg's Java library
+
+The checks are those of its snapshot producers. These differ on purpose:
+
+- Compactions change no rows, so they never count as removed data or new deletes; that the files
+  a change relies on still exist is checked against them all the same.
+- A row delta under snapshot isolation minds deletes on the files it touches, not on others that
+  match its filter: DVs are per file, so those cannot lose a delete. Java's update and merge
+  refuse both, its delete neither.
+- Under serializable isolation, overwrites of files and row deltas also mind data removed and rows
+  deleted within their filter: they read it.
+- Deletes on replaced files matter to every change that adds data, and to none that does not.
+- Files that a delete names must still exist, whoever took them.
+"""
 
 
 def as_markdown() -> str:
     """Return the page of the documentation that shows the matrix and explains each check."""
     every = (*CHECKS, *OWN_CHECKS)
-    lines = [
-        "# Conflicts",
-        "",
-        "What a commit is checked against when others committed since it read the table."
-        " `icetree.tree.conflict` holds this matrix as data; this page is printed from it.",
-        "",
-        "*always*: under every isolation. *serializable*: only there. Empty: never. An append"
-        " conflicts with nothing.",
-        "",
-        "| check | " + " | ".join(intent.value for intent in Intent) + " |",
-        "|---" * (len(Intent) + 1) + "|",
-    ]
+    rows = [["check", *(intent.value for intent in Intent)], ["---"] * (len(Intent) + 1)]
     for check in every:
         cells = (check.when(intent) for intent in Intent)
-        shown = " | ".join("" if cell is When.NEVER else cell.value for cell in cells)
-        lines.append(f"| {check.name} | {shown} |")
-    lines.append("")
-    lines += [f"- **{check.name}**. {check.doc}" for check in every]
-    lines += ["", *_BESIDE_JAVA]
-    return "\n".join(lines) + "\n"
+        rows.append([check.name, *("" if c is When.NEVER else c.value for c in cells)])
+    return _PAGE.format(
+        matrix="\n".join(f"| {' | '.join(row)} |" for row in rows),
+        checks="\n".join(f"- **{check.name}**. {check.doc}" for check in every),
+    )

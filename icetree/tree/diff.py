@@ -15,11 +15,9 @@ from icetree.errors import CorruptTable
 from icetree.spec import entry
 from icetree.spec.entry import POSITION, Content, Entries, Status
 from icetree.tree.changes import Operation
+from icetree.tree.live import LEAF
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.vectors import added_positions
-
-#: Added to entries of a diff: the leaf that tracks the entry, null for the root.
-LEAF: Final = "leaf"
 
 _FILES: Final = pa.array(
     [Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES], pa.int32()

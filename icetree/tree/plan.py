@@ -7,7 +7,7 @@ Of each leaf only the row groups and entries that may match come out, by the one
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,13 +25,11 @@ from icetree.spec.stats import parse_column
 from icetree.tree.bind import bind
 from icetree.tree.deletes import (
     VECTOR,
-    Pairs,
     columns_for,
     equality_pairs,
     position_pairs,
     vectors_of,
 )
-from icetree.tree.equality import prune_equality
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
 from icetree.tree.reading import Leaf, Reader, leaves_in
@@ -137,32 +135,11 @@ class LeafRead:
     scanned: int
 
 
-def read_leaf(
-    leaf: Leaf,
-    reader: Reader,
-    predicate: Predicate,
-    *,
-    columns: Collection[str] | None,
-    removed: BitMap | None = None,
-) -> LeafRead:
-    """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
-    found = reader.leaf(leaf, columns=columns, keep=lambda stats: may_match(stats, predicate))
-    live = pc.not_equal(found["status"], int(Status.DELETED))
-    if removed:
-        gone = bitmap.mask(removed, leaf.record_count, file=leaf.location)
-        live = pc.and_not(live, gone.take(found[POSITION].combine_chunks()))
-    if predicate.conjuncts:
-        live = pc.and_(live, may_match(found, predicate))
-    entries = found.filter(live)
-    where = pa.repeat(pa.scalar(leaf.location, pa.string()), entries.num_rows)
-    return LeafRead(entries=entries.append_column(LEAF, where), scanned=found.num_rows)
-
-
 def plan(
     root: Entries,
     reader: Reader,
     shape: Shape,
-    predicate: BooleanExpression = AlwaysTrue(),  # noqa: B008 (it is a singleton, and frozen)
+    predicate: BooleanExpression = AlwaysTrue(),  # noqa: B008 (a singleton without state)
     *,
     root_file: str = "root",
     case_sensitive: bool = True,
@@ -175,14 +152,71 @@ def plan(
     position delete files be used.
     """
     bound = bind(predicate, shape, case_sensitive=case_sensitive)
-    scan = _Scan(root, reader, shape, bound, root_file)
-    deletes = scan.deletes()
-    columns = None
-    if not stats_columns:
-        needed = columns_for(deletes.equality, deletes.positions, shape) | columns_needed(bound)
-        columns = {*_FILE, "content_type", "status", POSITION, *needed}
-    files = scan.files(columns)
-    return _assemble(files, deletes, scan, stats_columns, table_location)
+    top = _survey(root, bound)
+    removed = _removed(root, reader, (*top.data_leaves, *top.delete_leaves), root_file)
+    delete_reads = [
+        _read_deletes(leaf, reader, bound, removed.get(leaf.location)) for leaf in top.delete_leaves
+    ]
+    deletes = _by_kind([top.deletes, *(read.entries for read in delete_reads)])
+    columns = None if stats_columns else _columns_to_read(deletes, bound, shape)
+    file_reads = [
+        read_leaf(leaf, reader, bound, columns=columns, removed=removed.get(leaf.location))
+        for leaf in top.data_leaves
+    ]
+    files = entry.concat([_at_root(top.files), *(read.entries for read in file_reads)])
+    tasks, used = _tasks(files, deletes, shape, root_file=root_file, table_location=table_location)
+    codes, left = residuals(files, bound)
+    tasks = tasks.append_column("residual", codes)
+    if stats_columns:
+        for name in filter(parse_column, files.column_names):
+            tasks = tasks.append_column(name, files[name])
+    reads = [*delete_reads, *file_reads]
+    return Plan(
+        tasks=tasks,
+        deletes=used,
+        residuals=left,
+        metrics=replace(
+            top.metrics,
+            leaf_entries_scanned=sum(read.scanned for read in reads),
+            leaf_entries_skipped=sum(read.scanned - read.entries.num_rows for read in reads),
+            data_files=tasks.num_rows,
+            delete_files=used.num_rows,
+            dvs=tasks.num_rows - tasks["dv_location"].null_count,
+        ),
+    )
+
+
+def read_leaf(
+    leaf: Leaf,
+    reader: Reader,
+    predicate: Predicate,
+    *,
+    columns: Collection[str] | None,
+    removed: BitMap | None = None,
+) -> LeafRead:
+    """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
+    keep = (lambda stats: may_match(stats, predicate)) if predicate.conjuncts else None
+    found = reader.leaf(leaf, columns=columns, keep=keep)
+    live = pc.not_equal(found["status"], int(Status.DELETED))
+    if removed:
+        gone = bitmap.mask(removed, leaf.record_count, file=leaf.location)
+        live = pc.and_not(live, gone.take(found[POSITION].combine_chunks()))
+    if predicate.conjuncts:
+        live = pc.and_(live, may_match(found, predicate))
+    entries = found.filter(live)
+    where = pa.repeat(pa.scalar(leaf.location, pa.string()), entries.num_rows)
+    return LeafRead(entries=entries.append_column(LEAF, where), scanned=found.num_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Survey:
+    """What the root alone tells: files and leaves that may match, and every delete in it."""
+
+    files: Entries
+    deletes: Entries
+    data_leaves: list[Leaf]
+    delete_leaves: list[Leaf]
+    metrics: Metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,41 +228,146 @@ class _Deletes:
     positions: Entries
 
 
-@dataclass(slots=True, kw_only=True)
-class _Count:
-    """Entries looked at and let go; the one thing that planning counts as it goes."""
+def _survey(root: Entries, predicate: Predicate) -> _Survey:
+    live = root.filter(pc.not_equal(root["status"], int(Status.DELETED)))
+    matches = may_match(live, predicate)
 
-    scanned: int = 0
-    kept: int = 0
-    leaves: list[int] = field(default_factory=lambda: [0, 0])
+    def of(*contents: Content) -> tuple[Entries, Entries]:
+        rows = pc.is_in(live["content_type"], pa.array(contents, pa.int32()))
+        return live.filter(rows), live.filter(pc.and_(rows, matches))
+
+    all_files, files = of(Content.DATA)
+    all_data, data = of(Content.DATA_MANIFEST)
+    all_deletes, delete_leaves = of(Content.DELETE_MANIFEST)
+    deletes, equality = of(Content.POSITION_DELETES, Content.EQUALITY_DELETES)
+    data_leaves = leaves_in(data)
+    if not files.num_rows and not data_leaves:
+        delete_leaves, equality = delete_leaves.slice(0, 0), equality.slice(0, 0)
+    wanted = _relevant(leaves_in(delete_leaves), data_leaves)
+    skipped = (all_files.num_rows - files.num_rows) + (all_data.num_rows - len(data_leaves))
+    return _Survey(
+        files=files,
+        deletes=equality,
+        data_leaves=data_leaves,
+        delete_leaves=wanted,
+        metrics=Metrics(
+            data_leaves_total=all_data.num_rows,
+            data_leaves_read=len(data_leaves),
+            data_leaves_skipped=all_data.num_rows - len(data_leaves),
+            delete_leaves_total=all_deletes.num_rows,
+            delete_leaves_read=len(wanted),
+            delete_leaves_skipped=all_deletes.num_rows - len(wanted),
+            root_entries_scanned=live.num_rows,
+            root_entries_skipped=skipped
+            + (all_deletes.num_rows - len(wanted))
+            + (deletes.num_rows - equality.num_rows),
+        ),
+    )
 
 
-class _Scan:
-    """One root being planned: its live entries by content, and the leaves that survive."""
+def _relevant(delete_leaves: list[Leaf], data_leaves: list[Leaf]) -> list[Leaf]:
+    """Return the delete manifests that are affiliated with no leaf, or with one of these."""
+    read = {leaf.location for leaf in data_leaves}
+    return [
+        leaf
+        for leaf in delete_leaves
+        if leaf.referenced_file is None or leaf.referenced_file in read
+    ]
 
-    def __init__(
-        self, root: Entries, reader: Reader, shape: Shape, predicate: Predicate, root_file: str
-    ) -> None:
-        self.reader, self.shape, self.predicate = reader, shape, predicate
-        self.root_file = root_file
-        self._live = root.filter(pc.not_equal(root["status"], int(Status.DELETED)))
-        self._content = self._live["content_type"].to_numpy()
-        data_leaves = self._of(Content.DATA_MANIFEST)
-        self.root_files = self._kept(self._of(Content.DATA))
-        self.data_leaves = leaves_in(self._kept(data_leaves))
-        self.delete_leaves = self._relevant(self._of(Content.DELETE_MANIFEST))
-        self.totals = (data_leaves.num_rows, len(self._rows(Content.DELETE_MANIFEST)))
-        read = [leaf.location for leaf in (*self.data_leaves, *self.delete_leaves)]
-        self._removed = self._vectors_on(read)
-        self.scanned = self.kept = 0
 
-    def _rows(self, *contents: Content) -> np.ndarray:
-        return np.flatnonzero(np.isin(self._content, contents))
+def _removed(
+    root: Entries, reader: Reader, leaves: Collection[Leaf], root_file: str
+) -> dict[str, BitMap]:
+    """Return the manifest DVs of these leaves; those of others are not even decoded."""
+    named = pa.array([leaf.location for leaf in leaves], pa.string())
+    others = pc.and_(
+        pc.equal(root["content_type"], int(Content.MANIFEST_DV)),
+        pc.invert(pc.is_in(root["referenced_file"], value_set=named)),
+    )
+    return manifest_vectors(root.filter(pc.invert(others)), reader, root_file=root_file)
 
-    def _of(self, *contents: Content) -> Entries:
-        return self._live.take(pa.array(self._rows(*contents)))
 
-    def _kept(self, entries: Entries) -> Entries:
-        if not self.predicate.conjuncts:
-            return entries
-        return entries.filter(may_match(entries, self.predicate))
+def _read_deletes(
+    leaf: Leaf, reader: Reader, predicate: Predicate, removed: BitMap | None
+) -> LeafRead:
+    """Return a delete manifest's live entries that may matter.
+
+    An affiliated one is skipped with its data manifest, so it may hold nothing that could apply
+    to files elsewhere.
+    """
+    affiliated = leaf.referenced_file is not None
+    columns = {*_VECTOR, "status", POSITION} if affiliated else None
+    read = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
+    if affiliated:
+        vectors = pc.and_(_is_vector(read.entries), pc.is_valid(read.entries["referenced_file"]))
+        if read.entries.num_rows and not pc.all(vectors).as_py():
+            raise CorruptTable(
+                leaf.location, "an affiliated delete manifest may hold data DVs only"
+            )
+    return read
+
+
+def _is_vector(entries: Entries) -> pa.ChunkedArray:
+    return pc.and_(
+        pc.equal(entries["content_type"], int(Content.POSITION_DELETES)),
+        pc.equal(entries["file_format"], "puffin"),
+    )
+
+
+def _by_kind(tables: list[Entries]) -> _Deletes:
+    every = entry.concat(tables)
+    vectors = _is_vector(every)
+    equality = pc.equal(every["content_type"], int(Content.EQUALITY_DELETES))
+    return _Deletes(
+        vectors=every.filter(vectors),
+        equality=every.filter(equality),
+        positions=every.filter(pc.invert(pc.or_(vectors, equality))),
+    )
+
+
+def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> set[str]:
+    matched = columns_for(deletes.equality, deletes.positions, shape)
+    return {*_FILE, "content_type", "status", POSITION, *matched, *columns_needed(predicate)}
+
+
+def _at_root(files: Entries) -> Entries:
+    nowhere = pa.nulls(files.num_rows, pa.string())
+    return files.append_column(LEAF, nowhere).append_column(
+        POSITION, pa.nulls(files.num_rows, pa.int64())
+    )
+
+
+def _tasks(
+    files: Entries,
+    deletes: _Deletes,
+    shape: Shape,
+    *,
+    root_file: str,
+    table_location: str | None,
+) -> tuple[pa.Table, pa.Table]:
+    """Return the tasks, all but their residuals, and the delete files that they point to."""
+    vectors = vectors_of(files, deletes.vectors, root_file=root_file)
+    equality = equality_pairs(files, deletes.equality, shape)
+    positions = position_pairs(
+        files,
+        deletes.positions,
+        shape,
+        has_vector=pc.is_valid(vectors["dv_location"]).to_numpy(),
+        table_location=table_location,
+    )
+    tasks = files.select([*_FILE, LEAF, POSITION])
+    for name in VECTOR.names:
+        tasks = tasks.append_column(name, vectors[name])
+    used = []
+    first = 0
+    for name, pairs, table in (
+        ("equality_deletes", equality, deletes.equality),
+        ("position_deletes", positions, deletes.positions),
+    ):
+        rows = np.unique(pairs.deletes)
+        numbers = np.zeros(table.num_rows, np.int64)
+        numbers[rows] = first + np.arange(len(rows))
+        tasks = tasks.append_column(name, pairs.lists(files.num_rows, numbers))
+        used.append(table.select(DELETES.names).take(pa.array(rows)))
+        first += len(rows)
+    return tasks, pa.concat_tables(used)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,7 +18,6 @@ from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, Operation, removal
-from icetree.tree.checks import Lookup, OtherCommit
 from icetree.tree.conflict import (
     CHECKS,
     MATRIX,
@@ -28,6 +28,7 @@ from icetree.tree.conflict import (
     as_markdown,
     find_conflicts,
 )
+from icetree.tree.conflict_checks import Lookup, OtherCommit
 from icetree.tree.diff import Diff
 
 ID, DAY = 1, 2
@@ -303,11 +304,11 @@ def test_a_delete_that_carries_rows_over_loses_no_deletes() -> None:
 
 def test_a_rewrite_that_makes_data_young_again_loses_equality_deletes() -> None:
     changes = Changes(intent=Intent.REWRITE, removed=removal(["A"]), added=entries(NEW))
-    found = conflicts(changes, OTHERS["equality on A"])
-    assert [each.message for each in found] == [
+    (found,) = conflicts(changes, OTHERS["equality on A"])
+    assert found.message == (
         "snapshot 7 added E, deleting rows that this change would bring back: "
         "read the table again and redo the change"
-    ]
+    )
 
 
 def test_a_rewrite_as_young_as_an_equality_delete_loses_it_too() -> None:
@@ -395,8 +396,6 @@ def test_a_file_that_goes_gets_no_dv() -> None:
 
 
 def unpartitioned(entry: Entry) -> Entry:
-    from dataclasses import replace
-
     return replace(entry, partition_spec_id=UNPARTITIONED)
 
 
@@ -423,19 +422,17 @@ def test_a_file_that_spans_partitions_is_corrupt_and_named() -> None:
     with pytest.raises(CorruptTable) as caught:
         conflicts(CHANGES[Intent.REPLACE_PARTITIONS], other(Operation.APPEND, added=(wide,)))
     assert str(caught.value) == (
-        "spread: stats of day must hold one partition value, equal bounds or only nulls"
+        "spread: its stats do not tell its partition: day must have equal bounds, or be all null"
     )
 
 
 def test_a_file_without_stats_of_its_partition_is_corrupt() -> None:
     bare = Entry(location="bare", partition_spec_id=BY_DAY, record_count=10)
-    with pytest.raises(CorruptTable, match="bare: stats of day"):
+    with pytest.raises(CorruptTable, match="bare: its stats do not tell its partition"):
         conflicts(CHANGES[Intent.REPLACE_PARTITIONS], other(Operation.APPEND, added=(bare,)))
 
 
 def test_equality_deletes_of_nulls_reach_files_with_nulls_though_bounds_are_apart() -> None:
-    from dataclasses import replace
-
     def with_nulls(entry: Entry) -> Entry:
         lower, upper = entry.stats[ID].lower, entry.stats[ID].upper
         has = FieldStats(lower=lower, upper=upper, values=10, nulls=1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,8 +15,9 @@ from icetree.spec.entry import Content, Entries
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Operation
+from icetree.tree.deletes import equality_pairs
 from icetree.tree.diff import Diff, is_vector
-from icetree.tree.partitions import is_global, partition_codes, reaching
+from icetree.tree.partitions import partition_codes
 
 #: Returns the entries of live data files, given their locations.
 Lookup: TypeAlias = Callable[[pa.Array], Entries]
@@ -100,13 +102,17 @@ class Case:
         own = self.added_data
         if own.num_rows == 0 or entries.num_rows == 0:
             return entries.slice(0, 0)
-        if pc.any(is_global(own, self.shape)).as_py():
+        if pc.any(self._unpartitioned(own)).as_py():
             return entries
-        wide = pc.and_(
-            is_global(entries, self.shape), _is(entries, Content.EQUALITY_DELETES)
-        ).combine_chunks()
-        own_codes, codes = partition_codes([own, entries], self.shape)
-        return entries.filter(pc.or_(wide, pc.is_in(codes, value_set=own_codes)))
+        every = [np.ones(table.num_rows, np.bool_) for table in (own, entries)]
+        own_codes, codes = partition_codes([own, entries], every, self.shape)
+        wide = pc.and_(self._unpartitioned(entries), _is(entries, Content.EQUALITY_DELETES))
+        return entries.filter(pc.or_(wide, pa.array(np.isin(codes, own_codes))))
+
+    def _unpartitioned(self, entries: Entries) -> pa.ChunkedArray:
+        specs = entries["partition_spec_id"]
+        plain = [id for id in pc.unique(specs).to_pylist() if self.shape.is_unpartitioned(id)]
+        return pc.is_in(specs, value_set=pa.array(plain, pa.int32()))
 
 
 # --- against one other commit ------------------------------------------------------------------
@@ -159,7 +165,9 @@ def _reaching(case: Case, deletes: Entries) -> Entries:
     if deletes.num_rows == 0 or touched == 0:
         return deletes.slice(0, 0)
     files = case.touched
-    return deletes if files is None else deletes.filter(reaching(deletes, files, case.shape))
+    if files is None:
+        return deletes
+    return deletes.take(np.unique(equality_pairs(files, deletes, case.shape).deletes))
 
 
 def second_vectors(case: Case, other: OtherCommit) -> pa.Array:

@@ -1,0 +1,66 @@
+"""A reader over files: bytes come from a function, entries from the codecs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from icetree.codec import legacy, manifest
+from icetree.codec.inherit import Inherited
+from icetree.errors import CorruptTable
+from icetree.spec.entry import DATA, DELETE, Content, Entries
+from icetree.spec.shape import Shape
+from icetree.tree.reading import Keep, Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReader:
+    """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes."""
+
+    fetch: Callable[[str], bytes]
+    shape: Shape
+    table_location: str = ""
+
+    def leaf(
+        self,
+        leaf: Leaf,
+        *,
+        columns: Collection[str] | None = None,
+        keep: Keep | None = None,
+    ) -> Entries:
+        """Return the leaf's entries with their `position`, tracking inherited."""
+        tracking = Inherited(
+            content_type=leaf.content_type,
+            partition_spec_id=leaf.partition_spec_id,
+            snapshot_id=leaf.snapshot_id,
+            sequence_number=leaf.sequence_number,
+            first_row_id=leaf.first_row_id,
+        )
+        content = self.fetch(leaf.location)
+        if leaf.file_format == "avro":
+            return legacy.decode_manifest(
+                content,
+                file=leaf.location,
+                shape=self.shape,
+                table_location=self.table_location,
+                inherit=tracking,
+                columns=columns,
+            )
+        return manifest.decode(
+            content,
+            DATA if leaf.content_type == Content.DATA_MANIFEST else DELETE,
+            self.shape,
+            file=leaf.location,
+            tracking=tracking,
+            columns=columns,
+            keep=keep,
+        )
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        """Return a range of a file."""
+        content = self.fetch(location)
+        if offset < 0 or size_bytes < 0 or offset + size_bytes > len(content):
+            raise CorruptTable(
+                location, f"bytes {offset} to {offset + size_bytes} of a file of {len(content)}"
+            )
+        return content[offset : offset + size_bytes]
