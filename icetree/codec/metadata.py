@@ -267,10 +267,11 @@ def _object_in(raw: object, where: str) -> Json:
 def _nouns(noun: type[N], raw: object, where: str) -> tuple[N, ...]:
     items = _list(raw, where)
     known = _known(noun)
-    if all([isinstance(each, dict) and known.issuperset(each) for each in items]):
+    if all(isinstance(each, dict) and known.issuperset(each) for each in items):
         # Nothing to set aside, as a rule: all of them in one go, for commits wait for this.
         try:
-            return msgspec.convert(items, type=_tuple_of(noun))
+            found: tuple[N, ...] = msgspec.convert(items, _tuple_of(noun))
+            return found
         except msgspec.ValidationError as error:
             raise _Broken(f"{where}: {error}") from None
     return tuple([_noun(noun, each, f"{where}[{at}]") for at, each in enumerate(items)])
@@ -292,7 +293,7 @@ def _noun(noun: type[N], raw: object, where: str) -> N:
 
 
 @cache
-def _tuple_of(noun: type[N]) -> type[tuple[N, ...]]:
+def _tuple_of(noun: type[Noun]) -> Any:
     return tuple[noun, ...]  # type: ignore[valid-type]
 
 

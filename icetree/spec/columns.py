@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.types import NestedField
+from pyiceberg.types import IcebergType, NestedField
 
 from icetree.errors import InvalidInput
-from icetree.spec.types import parse_field, parse_schema
+from icetree.spec.types import parse_field, parse_schema, parse_type
 
 
 def parsed(schema: Mapping[str, Any]) -> Schema:
@@ -50,6 +50,11 @@ def _parsed(schema: bytes) -> Schema:
 
 
 @lru_cache(maxsize=512)
+def _primitive(name: str) -> IcebergType:
+    return parse_type(name)
+
+
+@lru_cache(maxsize=512)
 def _columns(schema: bytes) -> dict[int, Mapping[str, Any]]:
     found: dict[int, Mapping[str, Any]] = {}
     for id, column in _struct(msgspec.json.decode(schema), "schema"):
@@ -78,7 +83,7 @@ def _struct(struct: Mapping[str, Any], where: str) -> Iterator[tuple[int, Mappin
 def _nested(type: Any, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     match type:
         case str():
-            return
+            _primitive(type)
         case {"type": "struct"}:
             yield from _struct(type, where)
         case {"type": "list", "element-id": int(), "element": _, "element-required": bool()}:

@@ -177,7 +177,8 @@ def complete(table: pa.Table) -> Entries:
 
 def concat(tables: Iterable[Entries]) -> Entries:
     """Stack entries; a stats column that one side lacks is null there."""
-    return pa.concat_tables(list(tables), promote_options="default")
+    stacked = list(tables)
+    return pa.concat_tables(stacked, promote_options="default") if stacked else empty()
 
 
 def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:

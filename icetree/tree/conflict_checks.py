@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries
+from icetree.spec.entry import Content, Entries, is_content
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Operation
@@ -65,7 +65,7 @@ class Case:
     def removed(self, content: Content) -> pa.Array:
         """Return the keys of removed files of one content."""
         removed = self.changes.removed
-        return removed.filter(_is(removed, content))["key"].combine_chunks()
+        return removed.filter(is_content(removed, content))["key"].combine_chunks()
 
     @cached_property
     def touched(self) -> Entries | None:
@@ -75,8 +75,8 @@ class Case:
         return self._lookup(pa.concat_arrays([self.removed_data, self.vector_targets]).unique())
 
     @cached_property
-    def oldest_safe(self) -> int | None:
-        """Equality deletes newer than this apply to the added data too; None for no such age."""
+    def newest_data(self) -> int | None:
+        """The greatest sequence number among added data; None where the commit gives a new one."""
         ages = self.added_data["sequence_number"]
         return None if ages.null_count else pc.max(ages).as_py()
 
@@ -106,7 +106,7 @@ class Case:
             return entries
         every = [np.ones(table.num_rows, np.bool_) for table in (own, entries)]
         own_codes, codes = partition_codes([own, entries], every, self.shape)
-        wide = pc.and_(self._unpartitioned(entries), _is(entries, Content.EQUALITY_DELETES))
+        wide = pc.and_(self._unpartitioned(entries), is_content(entries, Content.EQUALITY_DELETES))
         return entries.filter(pc.or_(wide, pa.array(np.isin(codes, own_codes))))
 
     def _unpartitioned(self, entries: Entries) -> pa.ChunkedArray:
@@ -128,11 +128,11 @@ def missing_files(case: Case, other: OtherCommit) -> pa.Array:
     vectors = _without(case.removed(Content.POSITION_DELETES), case.removed_data)
     needed = pa.concat_arrays([case.removed_data, case.vector_targets])
     gone = pc.or_(
-        pc.and_(_is(removed, Content.DATA), _in(removed["location"], needed)),
+        pc.and_(is_content(removed, Content.DATA), _in(removed["location"], needed)),
         pc.or_(
             pc.and_(is_vector(removed), _in(removed["referenced_file"], vectors)),
             pc.and_(
-                _is(removed, Content.EQUALITY_DELETES),
+                is_content(removed, Content.EQUALITY_DELETES),
                 _in(removed["location"], case.removed(Content.EQUALITY_DELETES)),
             ),
         ),
@@ -154,9 +154,9 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     vectors = added.filter(
         pc.and_(is_vector(added), _in(added["referenced_file"], case.removed_data))
     )
-    deletes = added.filter(_is(added, Content.EQUALITY_DELETES))
-    if case.oldest_safe is not None:
-        deletes = deletes.filter(pc.less_equal(deletes["sequence_number"], case.oldest_safe))
+    deletes = added.filter(is_content(added, Content.EQUALITY_DELETES))
+    if case.newest_data is not None:
+        deletes = deletes.filter(pc.less_equal(deletes["sequence_number"], case.newest_data))
     return pa.concat_arrays([_labels(vectors), _labels(_reaching(case, deletes))])
 
 
@@ -171,7 +171,10 @@ def _reaching(case: Case, deletes: Entries) -> Entries:
 
 
 def second_vectors(case: Case, other: OtherCommit) -> pa.Array:
-    """A data file that the change adds a DV to must have got none from another commit."""
+    """A data file that the change adds a DV to must have got none from another commit.
+
+    A compaction counts: a data file never has two DVs.
+    """
     added = other.diff.added
     both = pc.and_(is_vector(added), _in(added["referenced_file"], case.vector_targets))
     return _labels(added.filter(both))
@@ -238,16 +241,12 @@ def vectors_on_removed(case: Case) -> pa.Array:
     return _labels(added.filter(both))
 
 
-def _is(table: pa.Table, content: Content) -> pa.ChunkedArray:
-    return pc.equal(table["content_type"], pa.scalar(content, pa.int32()))
-
-
 def _data(entries: Entries) -> Entries:
-    return entries.filter(_is(entries, Content.DATA))
+    return entries.filter(is_content(entries, Content.DATA))
 
 
 def _deletes(entries: Entries) -> Entries:
-    return entries.filter(pc.invert(_is(entries, Content.DATA)))
+    return entries.filter(pc.invert(is_content(entries, Content.DATA)))
 
 
 def _in(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

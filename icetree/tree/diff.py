@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
@@ -13,15 +14,13 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
 from icetree.spec import entry
-from icetree.spec.entry import POSITION, Content, Entries, Status
+from icetree.spec.entry import POSITION, Content, Entries, Status, is_content, is_live
 from icetree.tree.changes import Operation
 from icetree.tree.live import LEAF
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.vectors import added_positions
 
-_FILES: Final = pa.array(
-    [Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES], pa.int32()
-)
+_FILES: Final = (Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 #: Where a data DV is and how many rows it removes: entry column -> name in row changes.
 _DV_COLUMNS: Final = {
     "location": "location",
@@ -69,11 +68,11 @@ def diff(root: Entries, reader: Reader, *, root_file: str = "root") -> Diff:
     Reads the ADDED leaves and those that ADDED manifest DVs name, nothing else.
     """
     gone = added_positions(root, reader, root_file=root_file)
-    own = _placed(root.filter(pc.is_in(root["content_type"], _FILES)), leaf=None)
+    own = _placed(root.filter(is_content(root, *_FILES)), leaf=None)
     added = [own.filter(_has(own, Status.ADDED))]
     removed = [own.filter(_has(own, Status.DELETED))]
     fresh = {leaf.location for leaf in leaves_in(root.filter(_has(root, Status.ADDED)))}
-    for leaf in leaves_in(root.filter(pc.invert(_has(root, Status.DELETED)))):
+    for leaf in leaves_in(root.filter(is_live(root))):
         if leaf.location in fresh or leaf.location in gone:
             came, went = _leaf_diff(
                 leaf, reader, gone.get(leaf.location, BitMap()), is_new=leaf.location in fresh
@@ -94,7 +93,7 @@ def _leaf_diff(
     entries = _placed(entries, leaf=leaf.location)
     if not is_new:
         # A tombstone in a leaf of an earlier snapshot is that snapshot's change.
-        went = pc.and_(is_gone, pc.invert(_has(entries, Status.DELETED)))
+        went = pc.and_(is_gone, is_live(entries))
         return entries.slice(0, 0), entries.filter(went)
     # An entry that came and went in one snapshot never was.
     came = pc.and_(_has(entries, Status.ADDED), pc.invert(is_gone))
@@ -124,13 +123,8 @@ def _stack(tables: Sequence[Entries]) -> Entries:
 def is_vector(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
     return pc.and_(
-        pc.equal(entries["content_type"], pa.scalar(Content.POSITION_DELETES, pa.int32())),
-        pc.equal(entries["file_format"], "puffin"),
+        is_content(entries, Content.POSITION_DELETES), pc.equal(entries["file_format"], "puffin")
     )
-
-
-def _is(entries: Entries, content: Content) -> pa.ChunkedArray:
-    return pc.equal(entries["content_type"], pa.scalar(content, pa.int32()))
 
 
 def _require_once(entries: Entries, what: str, root_file: str) -> None:
@@ -166,8 +160,8 @@ def row_changes(diff: Diff, *, operation: Operation | None = None) -> RowChanges
     """
     if operation is Operation.REPLACE:
         diff = Diff(added=diff.added.slice(0, 0), removed=diff.removed.slice(0, 0))
-    came = diff.added.filter(_is(diff.added, Content.DATA))
-    went = diff.removed.filter(_is(diff.removed, Content.DATA))
+    came = diff.added.filter(is_content(diff.added, Content.DATA))
+    went = diff.removed.filter(is_content(diff.removed, Content.DATA))
     new = diff.added.filter(is_vector(diff.added))
     old = diff.removed.filter(is_vector(diff.removed))
     moving = pa.chunked_array([*came["location"].chunks, *went["location"].chunks], pa.string())
@@ -175,7 +169,7 @@ def row_changes(diff: Diff, *, operation: Operation | None = None) -> RowChanges
         added=_with_vectors(came, came["location"], dv=new),
         removed=_with_vectors(went, went["location"], dv=old),
         vectors=_vector_pairs(new, old, moving.combine_chunks()),
-        equality_deletes=diff.added.filter(_is(diff.added, Content.EQUALITY_DELETES)),
+        equality_deletes=diff.added.filter(is_content(diff.added, Content.EQUALITY_DELETES)),
     )
 
 
@@ -251,7 +245,7 @@ def _one_each(
     entries: Entries, keys: pa.ChunkedArray, wanted: pa.ChunkedArray, which: str
 ) -> Entries:
     """Return the first ("min") or last ("max") row of each wanted key, in order."""
-    order = pa.table({"key": keys, "row": pa.array(range(entries.num_rows), pa.int64())})
+    order = pa.table({"key": keys, "row": pa.array(np.arange(entries.num_rows))})
     order = order.filter(pc.is_in(keys, value_set=wanted.combine_chunks()))
     rows = order.group_by("key").aggregate([("row", which)])[f"row_{which}"]
     return entries.take(rows.take(pc.sort_indices(rows)))

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
-from icetree.spec.entry import MANIFESTS, Content, Entries, Status
+from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live
 from icetree.tree.reading import Reader
 
 #: The statuses of an entry that counts.
@@ -91,7 +91,7 @@ def added_positions(root: Entries, reader: Reader, *, root_file: str = "root") -
 
 def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[str, _Vector]:
     wanted = pc.and_(
-        pc.equal(root["content_type"], pa.scalar(Content.MANIFEST_DV, pa.int32())),
+        is_content(root, Content.MANIFEST_DV),
         pc.is_in(root["status"], pa.array(sorted(status), pa.int32())),
     )
     found: dict[str, _Vector] = {}
@@ -102,15 +102,16 @@ def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[
                 root_file, "a manifest DV refers to no leaf: referenced_file is null"
             )
         if leaf in found:
-            raise CorruptTable(root_file, f"leaf {leaf} has two live manifest DVs")
+            statuses = " or ".join(each.name for each in status)
+            raise CorruptTable(root_file, f"leaf {leaf} has two manifest DVs that are {statuses}")
         found[leaf] = _Vector(**row)
     return found
 
 
 def _leaf_sizes(root: Entries) -> dict[str, int]:
     live = pc.and_(
-        pc.is_in(root["content_type"], pa.array(MANIFESTS, pa.int32())),
-        pc.is_in(root["status"], pa.array(LIVE, pa.int32())),
+        is_content(root, *MANIFESTS),
+        is_live(root),
     )
     rows = root.select(["location", "record_count"]).filter(live)
     return dict(zip(rows["location"].to_pylist(), rows["record_count"].to_pylist(), strict=True))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icetree.errors import CorruptTable
 from icetree.spec.entry import BASE_COLUMNS
@@ -192,3 +194,49 @@ def test_a_dv_replaced_twice_keeps_the_first_previous_and_the_last_new() -> None
     whole = net([two, three])
     assert files(whole) == (["DV3"], ["DV1"])
     assert pairs(whole) == [("D1", "DV3", "DV1")]
+
+
+# --- laws --------------------------------------------------------------------------------------
+
+LEAVES = {"M1": range(4), "M2": range(4, 7)}
+
+
+@given(
+    st.lists(st.sets(st.integers(0, 13)), max_size=4),
+    st.booleans(),
+)
+def test_what_a_range_changed_is_what_lives_after_less_what_lived_before(
+    removals: list[set[int]], has_diffs: bool
+) -> None:
+    """Files D0 to D6 live in two leaves, D7 to D9 in the root; each snapshot also adds one."""
+    history = History()
+    drawn = {leaf: [f"D{n} ADDED" for n in held] for leaf, held in LEAVES.items()}
+    roots = {f"D{n}" for n in (7, 8, 9)}
+    history.snapshot("M1 ADDED", "M2 ADDED", *(f"{name} ADDED" for name in sorted(roots)), **drawn)
+    lived = [set(roots) | {f"D{n}" for held in LEAVES.values() for n in held}]
+    gone: dict[str, list[int]] = {leaf: [] for leaf in LEAVES}
+    diffs = []
+    for number, picked in enumerate(removals):
+        taken = {f"D{n}" for n in picked} & lived[-1]
+        lines = [f"{leaf} EXISTING" for leaf in LEAVES]
+        for leaf, held in LEAVES.items():
+            before, new = gone[leaf], [at for at, n in enumerate(held) if f"D{n}" in taken]
+            gone[leaf] = sorted([*before, *new])
+            name = f"MDV{leaf[1]}{number}"
+            if new and has_diffs:
+                lines.append(f"{name} ADDED {gone[leaf]} diff {new} -> {leaf}")
+            elif new:
+                lines += [f"{name}0 DELETED {before} -> {leaf}"] if before else []
+                lines.append(f"{name} ADDED {gone[leaf]} -> {leaf}")
+            elif before:
+                lines.append(f"{name} EXISTING {before} -> {leaf}")
+        lines += [f"{f} {'DELETED' if f in taken else 'EXISTING'}" for f in sorted(roots)]
+        roots = (roots - taken) | {f"D1{number}"}
+        diffs.append(of(history.snapshot(*lines, f"D1{number} ADDED")))
+        lived.append((lived[-1] - taken) | {f"D1{number}"})
+        came, went = files(diffs[-1])
+        assert sorted(came) == sorted(lived[-1] - lived[-2])
+        assert sorted(went) == sorted(lived[-2] - lived[-1])
+    came, went = files(net(diffs))
+    assert sorted(came) == sorted(lived[-1] - lived[0])
+    assert sorted(went) == sorted(lived[0] - lived[-1])

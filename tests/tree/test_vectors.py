@@ -79,7 +79,7 @@ def test_a_manifest_dv_in_puffin_is_the_same_as_one_inline() -> None:
 
 def test_what_breaks_the_format_is_named() -> None:
     assert rule(LEAF, inline(0), inline(1, status=Status.EXISTING)) == (
-        "leaf M1 has two live manifest DVs"
+        "leaf M1 has two manifest DVs that are EXISTING or ADDED"
     )
     assert rule(inline(0)) == "a manifest DV refers to M1, no live leaf of the root"
     assert rule(replace(LEAF, status=Status.DELETED), inline(0)) == (
@@ -128,6 +128,8 @@ def test_a_manifest_dv_never_gives_entries_back() -> None:
     before = inline(1, 2, status=Status.DELETED)
     with pytest.raises(CorruptTable, match="R: the manifest DV on leaf M1 gives back entries"):
         changes(LEAF, before, inline(0, 1))
+    with pytest.raises(CorruptTable, match="leaf M1 has two manifest DVs that are DELETED"):
+        changes(LEAF, before, before, inline(1, 2))
     with pytest.raises(CorruptTable, match="DELETED and nothing takes its place"):
         changes(LEAF, before)
     with pytest.raises(CorruptTable, match="are not all in it"):
