@@ -86,7 +86,7 @@ def is_variable_length(type: IcebergType) -> bool:
     return isinstance(type, StringType | BinaryType | GeometryType | GeographyType | VariantType)
 
 
-def parse_type(json: object) -> IcebergType:
+def parse_type(json: Any) -> IcebergType:
     """Read a type as Iceberg writes it in JSON: a name, or an object for a nested type."""
     match json:
         case "variant":

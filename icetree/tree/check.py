@@ -170,7 +170,7 @@ def _wrong_aggregate(live: Entries, row: Entries, shape: Shape) -> Iterator[str]
 
 def _contains(stat: str, told: pa.Scalar, known: pa.Scalar) -> bool:
     if pa.types.is_struct(told.type):
-        return told.equals(known)
+        return bool(told.equals(known))
     mine, theirs = told.as_py(), known.as_py()
     if stat == "lower":
         return bool(mine <= theirs)
@@ -214,7 +214,9 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
 
 def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
     data = files.filter(is_content(files, Content.DATA))
-    data = data.filter(pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0)))
+    data = data.filter(
+        pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0))
+    )
     data = data.select(["location", "first_row_id", "record_count"]).sort_by("first_row_id")
     ends = pc.add(data["first_row_id"], data["record_count"])
     if data.num_rows > 1:

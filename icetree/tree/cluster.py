@@ -34,11 +34,8 @@ def cluster_keys(entries: Entries, shape: Shape) -> list[tuple[pa.Array, str]]:
     for key in shape.sort_order:
         way = "descending" if key.descending else "ascending"
         wanted.append((stats.column(key.source_id, "lower"), way))
-    return [
-        (key, way)
-        for name, way in dict(wanted).items()
-        if name in have and (key := _sortable(entries[name])) is not None
-    ]
+    found = [(_sortable(entries[name]), way) for name, way in dict(wanted).items() if name in have]
+    return [(values, way) for values, way in found if values is not None]
 
 
 def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

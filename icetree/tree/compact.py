@@ -94,9 +94,7 @@ def _candidates(
     ]
 
 
-def _groups(
-    candidates: list[_Candidate], most: int, policy: Policy
-) -> Iterator[list[_Candidate]]:
+def _groups(candidates: list[_Candidate], most: int, policy: Policy) -> Iterator[list[_Candidate]]:
     """Yield leaves to be rewritten into one, each group within what a leaf may hold."""
     by_owner: dict[str | None, list[_Candidate]] = {}
     for each in candidates:
@@ -164,5 +162,9 @@ def _replace(root: Entries, group: list[_Candidate], made: NewLeaf, stamp: Stamp
     stays = pc.invert(pc.or_(old, vectors))
     before, after = stays.slice(0, at), stays.slice(at)
     return concat(
-        [root.slice(0, at).filter(before), existing_entry(made, stamp), root.slice(at).filter(after)]
+        [
+            root.slice(0, at).filter(before),
+            existing_entry(made, stamp),
+            root.slice(at).filter(after),
+        ]
     )

@@ -5,6 +5,8 @@ Only EXISTING entries move, to leaves that are EXISTING too: the table does not 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -127,7 +129,7 @@ def _by_owner(
 
 def _data_leaves(
     root: Entries, unstored: dict[str, Entries], policy: Policy, reader: Reader
-):  # type: ignore[no-untyped-def]
+) -> Iterator[tuple[str, pa.Array]]:
     """Yield each data manifest with the locations of its entries, new ones first."""
     for location, entries in unstored.items():
         if entries["content_type"][0].as_py() == Content.DATA:

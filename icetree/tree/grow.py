@@ -97,13 +97,11 @@ def grow(
 def _require_addable(added: Entries) -> None:
     content = added["content_type"]
     files = pa.array([Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES], _INT)
-    if content.null_count or not (pc.all(pc.is_in(content, files)).as_py() in (True, None)):
+    if content.null_count or pc.any(pc.invert(pc.is_in(content, files))).as_py():
         raise InvalidInput("only data files, data DVs and equality deletes can be added to a table")
 
 
-def _carry_over(
-    root: Entries, vectors: dict[str, BitMap]
-) -> tuple[Entries, dict[str, BitMap]]:
+def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dict[str, BitMap]]:
     """Return the live entries as EXISTING, without leaves that have no live entry left."""
     live = root.filter(pc.not_equal(root["status"], int(Status.DELETED)))
     live = with_columns(live, status=int(Status.EXISTING), dv_added_positions=None)
@@ -112,7 +110,9 @@ def _carry_over(
         names = pa.array(dead, pa.string())
         is_dead = pc.or_(
             pc.and_(is_content(live, *MANIFESTS), pc.is_in(live["location"], names)),
-            pc.and_(is_content(live, Content.MANIFEST_DV), pc.is_in(live["referenced_file"], names)),
+            pc.and_(
+                is_content(live, Content.MANIFEST_DV), pc.is_in(live["referenced_file"], names)
+            ),
         )
         live = live.filter(pc.invert(is_dead))
         vectors = {leaf: gone for leaf, gone in vectors.items() if leaf not in dead}
@@ -161,7 +161,9 @@ def _remove(
     if located.in_root.true_count:
         live = with_columns(
             live,
-            status=pc.if_else(located.in_root, pa.scalar(int(Status.DELETED), _INT), live["status"]),
+            status=pc.if_else(
+                located.in_root, pa.scalar(int(Status.DELETED), _INT), live["status"]
+            ),
             snapshot_id=pc.if_else(
                 located.in_root, pa.scalar(stamp.snapshot_id, _LONG), live["snapshot_id"]
             ),
@@ -175,7 +177,9 @@ def _remove(
     rows: list[dict[str, object]] = []
     files: list[NewFile] = []
     for leaf, gone in located.in_leaves.items():
-        row, file = _manifest_vector(leaf, gone, vectors.get(leaf), stamp, shape, policy, len(files))
+        row, file = _manifest_vector(
+            leaf, gone, vectors.get(leaf), stamp, shape, policy, len(files)
+        )
         rows.append(row)
         files += file
     table = pa.Table.from_pylist(rows, schema=BASE_SCHEMA)
@@ -235,7 +239,9 @@ def _stamp_added(prepared: Prepared, stamp: Stamp, next_row_id: int) -> tuple[En
         sequence_number=pc.fill_null(new["sequence_number"], seq),
         file_sequence_number=stamp.sequence_number,
         first_row_id=pc.if_else(takes, starts, new["first_row_id"]),
-        min_sequence_number=pc.if_else(is_content(new, *MANIFESTS), oldest, new["min_sequence_number"]),
+        min_sequence_number=pc.if_else(
+            is_content(new, *MANIFESTS), oldest, new["min_sequence_number"]
+        ),
     )
     return new, pc.sum(rows).as_py() or 0
 
@@ -276,5 +282,7 @@ def _summary(
         # Entries removed from leaves are not read, so their partitions are not known.
         changed_partitions=None
         if located.in_leaves
-        else changed_partitions(concat([prepared.changes.added, live.filter(located.in_root)]), shape),
+        else changed_partitions(
+            concat([prepared.changes.added, live.filter(located.in_root)]), shape
+        ),
     )

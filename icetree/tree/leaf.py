@@ -68,9 +68,7 @@ def make_leaf(
     """Encode entries, clustered already, as a leaf data or delete manifest."""
     kind = DATA if content is Content.DATA_MANIFEST else DELETE
     rows = entries.drop_columns([POSITION]) if POSITION in entries.column_names else entries
-    file = NewFile(
-        location=location, content=manifest.encode(rows, kind, shape, file=location)
-    )
+    file = NewFile(location=location, content=manifest.encode(rows, kind, shape, file=location))
     live = rows.filter(pc.not_equal(rows["status"], int(Status.DELETED)))
     facts = {
         "content_type": int(content),
@@ -83,8 +81,12 @@ def make_leaf(
         "referenced_file": referenced_file,
         "min_sequence_number": pc.min(live["sequence_number"]).as_py(),
     } | _counts(rows)
-    columns = {name: pa.array([value], BASE_SCHEMA.field(name).type) for name, value in facts.items()}
-    columns |= {name: pa.array([value.as_py()], value.type) for name, value in aggregate(live).items()}
+    columns = {
+        name: pa.array([value], BASE_SCHEMA.field(name).type) for name, value in facts.items()
+    }
+    columns |= {
+        name: pa.array([value.as_py()], value.type) for name, value in aggregate(live).items()
+    }
     return NewLeaf(
         file=file,
         entry=complete(pa.table(columns)),
@@ -107,7 +109,7 @@ def entries_per_leaf(entries: Entries, policy: Policy) -> int:
 
     An encoded entry takes about 2.5 bytes a column (measured at 10 and at 50 tracked fields).
     """
-    by_size = 2 * policy.leaf_target_bytes // (5 * entries.num_columns)
+    by_size = 2 * policy.leaf_target_bytes // (5 * int(entries.num_columns))
     return max(1, min(policy.leaf_max_entries, by_size))
 
 

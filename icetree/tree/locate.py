@@ -16,7 +16,14 @@ from icetree.tree.changes import Changes
 from icetree.tree.reading import Leaf, Reader
 
 _INT = pa.int32()
-FACTS = ("content_type", "location", "file_format", "record_count", "file_size_in_bytes", "dv_size_in_bytes")
+FACTS = (
+    "content_type",
+    "location",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "dv_size_in_bytes",
+)
 _NAMES = ("content_type", "status", "location", "referenced_file", "dv_offset")
 
 
@@ -64,7 +71,9 @@ def locate(
         facts.append(_search(leaf, wanted, vectors, in_leaves, reader))
     wanted.require_all_found()
     return Located(
-        in_root=in_root, in_leaves=in_leaves, facts=pa.concat_tables(facts, promote_options="default")
+        in_root=in_root,
+        in_leaves=in_leaves,
+        facts=pa.concat_tables(facts, promote_options="default"),
     )
 
 
@@ -192,5 +201,7 @@ def _search(
     rows = entries.filter(hit)
     if rows.num_rows:
         wanted.found(rows["content_type"], keys.filter(hit))
-        in_leaves[leaf.location] = in_leaves.get(leaf.location, BitMap()) | bitmap.of(rows[POSITION])
+        in_leaves[leaf.location] = in_leaves.get(leaf.location, BitMap()) | bitmap.of(
+            rows[POSITION]
+        )
     return rows.select(FACTS)

@@ -36,7 +36,11 @@ def data_vector(history: History, name: str, positions: list[int], data: str) ->
 
 
 def commit(
-    history: History, before: Snapshot, *added: Entry, remove: list[str] | None = None, policy: Policy
+    history: History,
+    before: Snapshot,
+    *added: Entry,
+    remove: list[str] | None = None,
+    policy: Policy,
 ) -> Snapshot:
     """Commit a change on a drawn snapshot, through bytes, and return the next snapshot."""
     history.snapshot_id += 1

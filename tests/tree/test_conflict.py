@@ -369,7 +369,7 @@ def test_an_equality_delete_removed_by_name_must_still_be_there() -> None:
 
 def test_a_dv_for_a_file_added_in_the_same_change_relies_on_no_one() -> None:
     changes = Changes(intent=Intent.ROW_DELTA, added=entries(NEW, vector("new", 1)), filter=FILTER)
-    assert conflicts(changes, *OTHERS.values(), isolation=Isolation.SNAPSHOT) == []
+    assert conflicts(changes, *OTHERS.values(), isolation=Isolation.SNAPSHOT, lookup=None) == []
 
 
 def test_files_that_overwrite_by_filter_lie_inside_the_filter() -> None:
@@ -405,6 +405,13 @@ def test_replacing_an_unpartitioned_table_conflicts_with_data_anywhere() -> None
         "no new data in replaced partitions"
     }
     assert conflicts(changes, OTHERS["neighbour compacted"]) == []
+
+
+def test_an_equality_delete_of_the_whole_table_is_in_every_replaced_partition() -> None:
+    changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=entries(NEW))
+    found = conflicts(changes, OTHERS["equality on all"])
+    assert names(found) == {"no deletes in replaced partitions"}
+    assert conflicts(changes, OTHERS["equality on C"]) == []
 
 
 def test_the_null_partition_is_a_partition_like_others() -> None:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import BASE_COLUMNS
+from icetree.spec.entry import BASE_COLUMNS, Content, Entries, Entry, to_table
 from icetree.tree.changes import Operation
 from icetree.tree.diff import VECTOR_PAIRS, Diff, diff, net, row_changes
-from tests.golden.drawing import History, Snapshot, tree
+from tests.golden.drawing import SHAPE, History, Snapshot, tree
 
 
 def of(snapshot: Snapshot) -> Diff:
@@ -183,7 +183,10 @@ def test_a_file_that_went_and_came_back_vanishes_too() -> None:
     assert files(net([gone, back])) == ([], [])
     again = of(history.snapshot("D1 DELETED"))
     assert files(net([gone, back, again])) == ([], ["D1"])
-    assert files(net([back, again, back])) == (["D1"], [])
+    last = of(history.snapshot("D1 ADDED"))
+    assert files(net([back, again, last])) == (["D1"], [])
+    assert net([gone, back, again]).removed["snapshot_id"].to_pylist() == [2]
+    assert net([back, again, last]).added["snapshot_id"].to_pylist() == [5]
 
 
 def test_a_dv_replaced_twice_keeps_the_first_previous_and_the_last_new() -> None:
@@ -194,6 +197,30 @@ def test_a_dv_replaced_twice_keeps_the_first_previous_and_the_last_new() -> None
     whole = net([two, three])
     assert files(whole) == (["DV3"], ["DV1"])
     assert pairs(whole) == [("D1", "DV3", "DV1")]
+
+
+def test_dvs_that_share_a_puffin_file_are_told_apart_by_data_file_and_offset() -> None:
+    def vectors(*places: tuple[str, int]) -> Entries:
+        rows = [
+            Entry(
+                content_type=Content.POSITION_DELETES,
+                location="shared.puffin",
+                file_format="puffin",
+                dv_offset=offset,
+                referenced_file=data_file,
+            )
+            for data_file, offset in places
+        ]
+        return to_table(rows, SHAPE)
+
+    one = Diff(added=vectors(("D1", 4), ("D2", 4)), removed=vectors())
+    two = Diff(added=vectors(("D1", 60)), removed=vectors(("D1", 4)))
+    left = net([one, two])
+    assert left.added.select(["referenced_file", "dv_offset"]).to_pylist() == [
+        {"referenced_file": "D2", "dv_offset": 4},
+        {"referenced_file": "D1", "dv_offset": 60},
+    ]
+    assert left.removed.num_rows == 0
 
 
 # --- laws --------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from icetree.codec.inherit import Inherited, inherit
@@ -219,9 +218,7 @@ def _children(nested: pa.Table) -> dict[str, pa.Array]:
     }
 
 
-def _follow(
-    structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str, ...]
-) -> pa.Array:
+def _follow(structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str, ...]) -> pa.Array:
     """Return the array at a path of names, flattening each struct on the way once."""
     for depth in range(1, len(path)):
         if path[:depth] not in structs:
@@ -258,9 +255,9 @@ def _widens(have: pa.DataType, want: pa.DataType) -> bool:
     """Tell whether the format lets a reader take `have` for `want`."""
     t = pa.types
     if t.is_decimal(have) and t.is_decimal(want):
-        return have.scale == want.scale and have.precision <= want.precision
+        return bool(have.scale == want.scale and have.precision <= want.precision)
     if t.is_list(have) and t.is_list(want):
-        return have.value_type == want.value_type or _widens(have.value_type, want.value_type)
+        return bool(have.value_type == want.value_type) or _widens(have.value_type, want.value_type)
     if t.is_struct(have) and t.is_struct(want):
         return [field.name for field in have] == [field.name for field in want]
     return (

@@ -36,6 +36,7 @@ from icetree.spec.shape import Shape
 SMALL = 128
 LEAF_ROW_GROUP = 8192
 
+
 def encode(entries: Entries, kind: str, shape: Shape, *, file: str = "new manifest") -> bytes:
     """Return a manifest of the kind, refusing entries that break a rule of the format."""
     entry_rules.require(entries, kind, file=file)
@@ -53,9 +54,7 @@ def encode(entries: Entries, kind: str, shape: Shape, *, file: str = "new manife
     sink = pa.BufferOutputStream()
     options = layout.small if entries.num_rows < SMALL else layout.large
     with pq.ParquetWriter(sink, layout.schema, **options) as writer:
-        writer.add_key_value_metadata(
-            {FORMAT_VERSION_KEY: str(FORMAT_VERSION), CONTENT_KEY: kind}
-        )
+        writer.add_key_value_metadata({FORMAT_VERSION_KEY: str(FORMAT_VERSION), CONTENT_KEY: kind})
         writer.write_table(table, row_group_size=None if kind == ROOT else LEAF_ROW_GROUP)
     return bytes(sink.getvalue())
 
@@ -142,7 +141,9 @@ def _entry_parts(present: set[str]) -> list[_Part]:
             parts.append(_entry_part(column.name))
         elif column.group not in grouped:
             grouped.add(column.group)
-            members = [_entry_part(c.name) for c in ENTRY if c.group is column.group and c.name in present]
+            members = [
+                _entry_part(c.name) for c in ENTRY if c.group is column.group and c.name in present
+            ]
             parts.append(_struct(column.group.name, column.group.id, members))
     return parts
 
@@ -202,7 +203,7 @@ def _leaves(parts: tuple[_Part, ...], prefix: str) -> Iterator[tuple[str, str, p
 
 
 def _is_packable(type: pa.DataType) -> bool:
-    return pa.types.is_integer(type) or (pa.types.is_temporal(type))
+    return bool(pa.types.is_integer(type) or pa.types.is_temporal(type))
 
 
 def _assemble(part: _Part, columns: dict[str, pa.Array]) -> pa.Array:
