@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from icetree.errors import InvalidInput
+from icetree.spec.properties import whole_number
 
 _PROPERTIES = {
     "root_target_bytes": "write.root.target-bytes",
@@ -48,19 +48,14 @@ class Policy:
 
 def policy_of(properties: Mapping[str, str]) -> Policy:
     """Read a policy from table properties; a value that is no count is refused."""
-    given = {}
-    for each in fields(Policy):
-        name = _PROPERTIES[each.name]
-        if name in properties:
-            given[each.name] = _count(name, properties[name])
-    return Policy(**given)
+    return Policy(
+        **{
+            each.name: whole_number(
+                properties, _PROPERTIES[each.name], default=getattr(_DEFAULT, each.name)
+            )
+            for each in fields(Policy)
+        }
+    )
 
 
-def _count(name: str, value: str) -> int:
-    try:
-        count = int(value)
-    except ValueError:
-        count = -1
-    if count < 0:
-        raise InvalidInput(f"property {name} is {value!r}: set it to a whole number, 0 or more")
-    return count
+_DEFAULT = Policy()

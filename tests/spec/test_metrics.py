@@ -110,7 +110,7 @@ def test_fields_inside_lists_and_maps_neither_count_nor_have_stats() -> None:
         ("ab\U0010ffffd", 3, "ac"),
         ("\U0010ffff\U0010ffffx", 2, None),
         ("a\ud7ffx", 2, "a\ue000"),
-        ("日本語", 2, "日朮"),
+        ("日本語", 2, "日\u672d"),
         ("", 2, ""),
         (b"ab\xffd", 3, b"ac"),
         (b"\xff\xff\xff", 2, None),

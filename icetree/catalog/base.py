@@ -1,0 +1,107 @@
+"""The one small interface of catalogs, and the outcomes of a swap."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from icetree.errors import InvalidInput
+
+#: A namespace: its levels, outermost first.
+Namespace: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableName:
+    """A table's full name."""
+
+    namespace: Namespace
+    name: str
+
+    def __str__(self) -> str:
+        return ".".join((*self.namespace, self.name))
+
+
+def parse_name(text: str) -> TableName:
+    """Read `db.events` or `a.b.events`: at least one namespace, no empty part."""
+    *namespace, name = text.split(".")
+    if not namespace or not name or not all(namespace):
+        raise InvalidInput(f"{text!r} is no table name: write namespace.table, as in db.events")
+    return TableName(tuple(namespace), name)
+
+
+def parse_namespace(text: str) -> Namespace:
+    """Read `db` or `a.b`."""
+    levels = tuple(text.split("."))
+    if not all(levels):
+        raise InvalidInput(f"{text!r} is no namespace: write db, or a.b for a nested one")
+    return levels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swapped:
+    """The table's head is now the new one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stale:
+    """Another commit came first; nothing was changed."""
+
+    metadata_location: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    """The answer was lost: the swap may have happened, or may still happen."""
+
+    reason: str
+
+
+Outcome: TypeAlias = Swapped | Stale | Unknown
+
+
+class Catalog(Protocol):
+    """Names tables and holds each one's head: the location of its newest metadata.json."""
+
+    @property
+    def name(self) -> str:
+        """The catalog's own name."""
+
+    def namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        """Return the namespaces directly below `parent`, sorted."""
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Make a namespace; AlreadyExists."""
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return a namespace's properties; NotFound."""
+
+    def update_namespace(
+        self, namespace: Namespace, *, put: Mapping[str, str], remove: Collection[str]
+    ) -> None:
+        """Set and remove properties in one step; NotFound."""
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        """Remove an empty namespace; NotFound, InvalidInput when it holds something."""
+
+    def tables(self, namespace: Namespace) -> list[TableName]:
+        """Return the tables directly in a namespace, sorted; NotFound."""
+
+    def create(self, table: TableName, metadata_location: str) -> None:
+        """Make a table; AlreadyExists, NotFound for its namespace, CommitUnknown."""
+
+    def load(self, table: TableName) -> str:
+        """Return the location of the table's newest metadata.json; NotFound."""
+
+    def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        """Make `to` the head if `expected` still is; NotFound when the table is gone."""
+
+    def drop(self, table: TableName) -> None:
+        """Remove the name; no file is touched. NotFound."""
+
+    def rename(self, table: TableName, to: TableName) -> None:
+        """Give a table another name; NotFound, AlreadyExists, NotFound for the namespace."""
+
+    def close(self) -> None:
+        """Let go of connections; the catalog cannot be used afterwards."""
