@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from copy import deepcopy
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.codec.avro import AvroFile, fields_of, open_avro, require_kind
+from icetree.codec.avro import AvroFile, Json, fields_of, open_avro, require_kind
 from icetree.codec.inherit import Inherited, inherit, require_tracking
 from icetree.codec.legacy_columns import Columns, Source, as_type, require, stored_form, version_of
 from icetree.codec.legacy_stats import MAP_IDS, Metrics, Tuples
@@ -26,6 +25,8 @@ _SINCE_V2: Final = (2, 3)
 _DATA_FILE: Final = 2
 _PARTITION: Final = 102
 _SEQUENCE_NUMBER: Final = 3
+_COLUMN_SIZES: Final = 108
+_METRICS: Final = MAP_IDS | {_COLUMN_SIZES}
 
 _KINDS: Final = {"data": Content.DATA_MANIFEST, "deletes": Content.DELETE_MANIFEST}
 _FORMATS: Final = ("parquet", "avro", "orc", "puffin")
@@ -224,16 +225,19 @@ def _stats_fields(columns: Collection[str]) -> set[int]:
     return {each[0] for each in parsed if each is not None}
 
 
-def _without_metrics(schema: Any) -> Any:
+def _without_metrics(schema: Json) -> Json:
     """Return the schema without the maps, which make up most of a manifest."""
-    narrowed = deepcopy(schema)
-    for field in narrowed["fields"]:
-        if field.get("field-id") == _DATA_FILE:
-            record = field["type"]
-            record["fields"] = [
-                each for each in record["fields"] if each.get("field-id") not in {*MAP_IDS, 108}
+    match schema:
+        case dict():
+            return {key: _without_metrics(value) for key, value in schema.items()}
+        case list():
+            return [
+                _without_metrics(each)
+                for each in schema
+                if not (isinstance(each, dict) and each.get("field-id") in _METRICS)
             ]
-    return narrowed
+        case _:
+            return schema
 
 
 def _narrow(entries: Entries, columns: Collection[str], shape: Shape) -> Entries:

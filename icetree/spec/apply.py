@@ -284,6 +284,8 @@ def _remove_key(m: TableMetadata, update: RemoveEncryptionKey, _: _Progress) -> 
     id = update.key_id
     if all(each.key_id != id for each in m.encryption_keys):
         raise InvalidInput(f"there is no encryption key {id!r}")
+    if m.snapshot_pages:
+        raise InvalidInput(f"snapshots in history pages may need encryption key {id!r}")
     for snapshot in m.snapshots:
         if snapshot.key_id == id:
             raise InvalidInput(f"snapshot {snapshot.snapshot_id} needs encryption key {id!r}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -115,9 +116,12 @@ class Entry:
 _ENTRY_FIELDS: Final = tuple(each.name for each in fields(Entry) if each.name != "stats")
 
 
+_NONE: Final = BASE_SCHEMA.empty_table()
+
+
 def empty() -> Entries:
     """Return no entries."""
-    return BASE_SCHEMA.empty_table()
+    return _NONE
 
 
 def to_table(entries: Iterable[Entry], shape: Shape) -> Entries:
@@ -183,7 +187,19 @@ def concat(tables: Iterable[Entries]) -> Entries:
 
 def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:
     """Tell which entries have one of the contents."""
-    return pc.is_in(entries["content_type"], pa.array(contents, pa.int32()))
+    return pc.is_in(entries["content_type"], value_set=_set_of(contents))
+
+
+@cache
+def _set_of(contents: tuple[Content, ...]) -> pa.Array:
+    return pa.array(contents, pa.int32())
+
+
+def is_vector(entries: Entries) -> pa.ChunkedArray:
+    """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
+    return pc.and_(
+        is_content(entries, Content.POSITION_DELETES), pc.equal(entries["file_format"], "puffin")
+    )
 
 
 def is_live(entries: Entries) -> pa.ChunkedArray:
@@ -191,10 +207,19 @@ def is_live(entries: Entries) -> pa.ChunkedArray:
     return pc.not_equal(entries["status"], int(Status.DELETED))
 
 
+def only(entries: Entries, mask: pa.Array | pa.ChunkedArray) -> Entries:
+    """Return the entries where the mask holds; all of them, untouched, costs nothing."""
+    # Filtering copies every column, and entries have many: the usual answers are all and none.
+    chosen = pc.sum(mask).as_py() or 0
+    if chosen == entries.num_rows:
+        return entries
+    return entries.filter(mask) if chosen else entries.slice(0, 0)
+
+
 def with_columns(entries: Entries, **columns: object) -> Entries:
     """Return the entries with whole base columns replaced, by one value or by an array."""
     for name, value in columns.items():
         if not isinstance(value, pa.Array | pa.ChunkedArray):
             value = pa.repeat(pa.scalar(value, BASE_SCHEMA.field(name).type), entries.num_rows)
-        entries = entries.set_column(entries.column_names.index(name), name, value)
+        entries = entries.set_column(entries.schema.get_field_index(name), name, value)
     return entries

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
 from icetree.spec import stats
-from icetree.spec.entry import ALLOWED, ROOT, Content, Entries, Status, is_live
+from icetree.spec.entry import ALLOWED, ROOT, Content, Entries, Status, is_live, only
 from icetree.spec.fields import GEO_AXES
 
 FORMATS: Final = ("parquet", "avro", "orc", "puffin")
@@ -34,12 +34,17 @@ class _View:
 
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
+        self._columns: dict[str, pa.Array] = {}
         self._masks: dict[tuple[Content, ...], pa.BooleanArray] = {}
         self.names = frozenset(entries.column_names)
 
     def __getitem__(self, column: str) -> pa.Array:
-        chunked = self._entries[column]
-        return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+        found = self._columns.get(column)
+        if found is None:
+            chunked = self._entries[column]
+            found = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+            self._columns[column] = found
+        return found
 
     def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
         if contents not in self._masks:
@@ -277,7 +282,8 @@ def broken_rules(entries: Entries, kind: str) -> Iterator[str]:
 
 def broken_uniqueness(entries: Entries) -> Iterator[str]:
     """Yield a sentence for each name that stands live more than once."""
-    view = _View(entries.filter(is_live(entries)))
+    named = entries.select(["content_type", "location", "referenced_file"])
+    view = _View(only(named, is_live(entries)))
     for says, column, contents in (
         ("is live more than once", "location", (_DATA, _EQUALITY, _DATA_LEAF, _DELETE_LEAF)),
         ("has more than one data DV", "referenced_file", (_VECTOR,)),

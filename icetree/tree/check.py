@@ -27,10 +27,12 @@ from icetree.spec.entry import (
     concat,
     is_content,
     is_live,
+    is_vector,
 )
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.live import LEAF, live_parts
+from icetree.tree.partitions import spans
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.vectors import manifest_vectors
 
@@ -179,9 +181,7 @@ def _contains(stat: str, told: pa.Scalar, known: pa.Scalar) -> bool:
 
 def _orphan_vectors(files: Entries) -> Iterator[str]:
     data = files.filter(is_content(files, Content.DATA))
-    vectors = files.filter(
-        pc.and_(is_content(files, Content.POSITION_DELETES), pc.is_valid(files["dv_offset"]))
-    )
+    vectors = files.filter(is_vector(files))
     at = pc.index_in(vectors["referenced_file"], data["location"].combine_chunks())
     orphans = vectors["referenced_file"].filter(pc.is_null(at))
     if len(orphans):
@@ -238,23 +238,11 @@ def _partitions(files: Entries, shape: Shape) -> Iterator[str]:
             continue
         here = data.filter(pc.equal(data["partition_spec_id"], spec_id))
         for field_id in fields:
-            for name in here["location"].filter(_spans(here, field_id))[:1]:
+            for name in here["location"].filter(spans(here, field_id))[:1]:
                 yield (
                     f"{name} is partitioned by {shape.names[field_id]}, but its stats there "
                     "do not say one value"
                 )
-
-
-def _spans(files: Entries, field_id: int) -> pa.Array:
-    def known(stat: str) -> pa.ChunkedArray:
-        name = stats.column(field_id, stat)
-        none = pa.nulls(files.num_rows, pa.int64())
-        return files[name] if name in files.column_names else pa.chunked_array([none])
-
-    one = pc.fill_null(pc.equal(known("lower"), known("upper")), False)
-    neither = pc.and_(pc.is_null(known("lower")), pc.is_null(known("upper")))
-    null = pc.and_(neither, pc.fill_null(pc.equal(known("nulls"), known("values")), False))
-    return pc.invert(pc.or_(one, null))
 
 
 def _loose_equality_stats(files: Entries, shape: Shape) -> Iterator[str]:

@@ -23,6 +23,7 @@ from icetree.spec.entry import (
     concat,
     is_content,
     is_live,
+    only,
     with_columns,
 )
 from icetree.spec.shape import Shape
@@ -84,7 +85,7 @@ def _candidates(
     fresh = {leaf.file.location for leaf in tree.leaves}
     # Avro leaves wait for maintenance: they may hold what a columnar leaf may not.
     columnar = pc.equal(root["file_format"], "parquet")
-    rows = clustered(root.filter(pc.and_(is_content(root, content), columnar)), shape)
+    rows = clustered(only(root, pc.and_(is_content(root, content), columnar)), shape)
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"]).to_pylist()
     return [
         _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)

@@ -21,6 +21,21 @@ from icetree.tree import conflict_checks as checks
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.conflict_checks import Case, Lookup, OtherCommit
 
+__all__ = [
+    "CHECKS",
+    "MATRIX",
+    "OWN_CHECKS",
+    "Check",
+    "Conflict",
+    "Isolation",
+    "Lookup",
+    "OtherCommit",
+    "OwnCheck",
+    "When",
+    "as_markdown",
+    "find_conflicts",
+]
+
 
 class Isolation(Enum):
     """How much of what others did meanwhile a change tolerates."""

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry import Content, Entries, is_content, is_vector
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Operation
 from icetree.tree.deletes import equality_pairs
-from icetree.tree.diff import Diff, is_vector
+from icetree.tree.diff import Diff
 from icetree.tree.partitions import partition_codes
 
 #: Returns the entries of live data files, given their locations.

@@ -14,7 +14,15 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
 from icetree.spec import entry
-from icetree.spec.entry import POSITION, Content, Entries, Status, is_content, is_live
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    is_content,
+    is_live,
+    is_vector,
+)
 from icetree.tree.changes import Operation
 from icetree.tree.live import LEAF
 from icetree.tree.reading import Leaf, Reader, leaves_in
@@ -118,13 +126,6 @@ def _placed(entries: Entries, *, leaf: str | None) -> Entries:
 
 def _stack(tables: Sequence[Entries]) -> Entries:
     return entry.concat([tables[0], *(table for table in tables[1:] if table.num_rows)])
-
-
-def is_vector(entries: Entries) -> pa.ChunkedArray:
-    """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
-    return pc.and_(
-        is_content(entries, Content.POSITION_DELETES), pc.equal(entries["file_format"], "puffin")
-    )
 
 
 def _require_once(entries: Entries, what: str, root_file: str) -> None:

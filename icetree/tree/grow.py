@@ -6,6 +6,9 @@ attempt grows again from the new head, with the leaves of `prepare` already stor
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
@@ -23,6 +26,8 @@ from icetree.spec.entry import (
     concat,
     empty,
     is_content,
+    is_live,
+    only,
     with_columns,
 )
 from icetree.spec.shape import Shape
@@ -40,6 +45,9 @@ from icetree.tree.vectors import manifest_vectors
 
 _INT, _LONG = pa.int32(), pa.int64()
 
+#: Entries, the kind of manifest and the table's shape -> the manifest's bytes.
+Encode: TypeAlias = Callable[[Entries, str, Shape], bytes]
+
 
 def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -> Prepared:
     """Put new files into leaves when there are more of them than the root should hold."""
@@ -48,11 +56,11 @@ def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -
     in_root: list[Entries] = []
     leaves: list[NewLeaf] = []
     for content, most, entries in (
-        (Content.DATA_MANIFEST, policy.root_max_data_entries, changes.added.filter(is_data)),
+        (Content.DATA_MANIFEST, policy.root_max_data_entries, only(changes.added, is_data)),
         (
             Content.DELETE_MANIFEST,
             policy.root_max_delete_entries,
-            changes.added.filter(pc.invert(is_data)),
+            only(changes.added, pc.invert(is_data)),
         ),
     ):
         fresh = with_columns(complete(entries), status=int(Status.ADDED))
@@ -66,9 +74,19 @@ def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -
 
 
 def grow(
-    head: Head, prepared: Prepared, stamp: Stamp, shape: Shape, policy: Policy, reader: Reader
+    head: Head,
+    prepared: Prepared,
+    stamp: Stamp,
+    shape: Shape,
+    policy: Policy,
+    reader: Reader,
+    *,
+    encode: Encode = manifest.encode,
 ) -> Draft:
-    """Return the root that follows `head` when the change is applied to it."""
+    """Return the root that follows `head` when the change is applied to it.
+
+    `encode` makes the root's bytes; a caller may pass one that also keeps the time.
+    """
     vectors = manifest_vectors(head.root, reader, root_file=head.root_file)
     live, vectors = _carry_over(head.root, vectors)
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
@@ -79,11 +97,11 @@ def grow(
     tidied = compact(kept, vectors, located.in_leaves.keys(), stamp, shape, policy, reader)
     grown = tidied.then(concat([tidied.root, new_vectors, added]))
     flushed = flush(grown, stamp, shape, policy, reader)
-    encoded = manifest.encode(flushed.root, ROOT, shape)
+    encoded = encode(flushed.root, ROOT, shape)
     if len(encoded) > policy.root_target_bytes:
         smaller = flush(flushed, stamp, shape, policy, reader, by_size=True)
         if smaller is not flushed:
-            flushed, encoded = smaller, manifest.encode(smaller.root, ROOT, shape)
+            flushed, encoded = smaller, encode(smaller.root, ROOT, shape)
     return Draft(
         root=flushed.root,
         root_bytes=encoded,
@@ -103,7 +121,7 @@ def _require_addable(added: Entries) -> None:
 
 def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dict[str, BitMap]]:
     """Return the live entries as EXISTING, without leaves that have no live entry left."""
-    live = root.filter(pc.not_equal(root["status"], int(Status.DELETED)))
+    live = only(root, is_live(root))
     live = with_columns(live, status=int(Status.EXISTING), dv_added_positions=None)
     dead = _dead_leaves(live, vectors)
     if dead:
@@ -120,7 +138,8 @@ def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dic
 
 
 def _dead_leaves(live: Entries, vectors: dict[str, BitMap]) -> set[str]:
-    rows = live.filter(is_content(live, *MANIFESTS))
+    counts = live.select(["location", "added_files_count", "existing_files_count"])
+    rows = counts.filter(is_content(live, *MANIFESTS))
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"])
     return {
         leaf
@@ -283,6 +302,6 @@ def _summary(
         changed_partitions=None
         if located.in_leaves
         else changed_partitions(
-            concat([prepared.changes.added, live.filter(located.in_root)]), shape
+            concat([prepared.changes.added, only(live, located.in_root)]), shape
         ),
     )

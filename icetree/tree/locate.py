@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.entry import POSITION, Content, Entries, Status
+from icetree.spec.entry import POSITION, Content, Entries, Status, is_vector
 from icetree.tree.changes import Changes
 from icetree.tree.reading import Leaf, Reader
 
@@ -24,7 +24,7 @@ FACTS = (
     "file_size_in_bytes",
     "dv_size_in_bytes",
 )
-_NAMES = ("content_type", "status", "location", "referenced_file", "dv_offset")
+_NAMES = ("content_type", "status", "location", "referenced_file", "file_format")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,7 @@ class Located:
 
 def keys_of(entries: Entries) -> pa.ChunkedArray:
     """Return the name by which an entry is removed: its location, a data DV's data file."""
-    is_vector = pc.and_(
-        pc.equal(entries["content_type"], int(Content.POSITION_DELETES)),
-        pc.is_valid(entries["dv_offset"]),
-    )
-    return pc.if_else(is_vector, entries["referenced_file"], entries["location"])
+    return pc.if_else(is_vector(entries), entries["referenced_file"], entries["location"])
 
 
 def locate(
@@ -162,12 +158,12 @@ def _from_hints(
         in_leaves[name] = bitmap.of(here["position"])
         wanted.found(here["content_type"], here["key"])
         # A data DV's entry is told from a position delete file's by its format alone.
-        is_vector = pc.equal(here["content_type"], int(Content.POSITION_DELETES))
+        deletes = pc.equal(here["content_type"], int(Content.POSITION_DELETES))
         yield pa.table(
             {
                 "content_type": here["content_type"],
                 "location": here["key"],
-                "file_format": pc.if_else(is_vector, "puffin", "parquet"),
+                "file_format": pc.if_else(deletes, "puffin", "parquet"),
                 "record_count": here["record_count"],
                 "file_size_in_bytes": here["file_size_in_bytes"],
                 "dv_size_in_bytes": pa.nulls(here.num_rows, pa.int64()),

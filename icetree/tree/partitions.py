@@ -92,6 +92,20 @@ def _keys(table: Entries, rows: Rows, field_id: int, shape: Shape) -> tuple[pa.A
     return lower, is_nan.to_numpy(zero_copy_only=False)
 
 
+def spans(table: Entries, field_id: int) -> pa.BooleanArray:
+    """Tell which files' stats do not say one value of a field: neither one, nor null, nor NaN."""
+    rows = pa.array(np.arange(table.num_rows))
+    name = column(field_id, "lower")
+    type = table[name].type if name in table.column_names else pa.null()
+    lower, upper = (_stat(table, field_id, stat, rows, type) for stat in ("lower", "upper"))
+    values, nulls, nans = (
+        _stat(table, field_id, stat, rows, pa.int64()) for stat in ("values", "nulls", "nans")
+    )
+    unbounded = pc.and_(pc.is_null(lower), pc.is_null(upper))
+    one_kind = pc.or_(_true(pc.equal(nulls, values)), _true(pc.equal(nans, values)))
+    return pc.invert(pc.or_(_true(pc.equal(lower, upper)), pc.and_(unbounded, one_kind)))
+
+
 def _true(known: pa.BooleanArray) -> pa.BooleanArray:
     return pc.fill_null(known, False)
 

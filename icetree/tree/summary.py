@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry import Content, Entries, is_content, only
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Operation
 
@@ -21,6 +21,15 @@ _TOTALS = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
+
+
+_COUNTED = [
+    "content_type",
+    "file_format",
+    "record_count",
+    "file_size_in_bytes",
+    "dv_size_in_bytes",
+]
 
 
 def summarise(
@@ -51,6 +60,7 @@ def summarise(
 
 def _counts(files: pa.Table, words: tuple[str, str]) -> dict[str, int]:
     for_data, for_deletes = words
+    files = files.select(_COUNTED)
     data = _only(files, Content.DATA)
     equality = _only(files, Content.EQUALITY_DELETES)
     position = _only(files, Content.POSITION_DELETES)
@@ -69,7 +79,7 @@ def _counts(files: pa.Table, words: tuple[str, str]) -> dict[str, int]:
 
 
 def _only(files: pa.Table, content: Content) -> pa.Table:
-    return files.filter(pc.equal(files["content_type"], int(content)))
+    return only(files, is_content(files, content))
 
 
 def _sum(files: pa.Table, column: str) -> int:
@@ -84,10 +94,10 @@ def _size_bytes(files: pa.Table) -> int:
 
 def changed_partitions(files: Entries, shape: Shape) -> int:
     """Count the partitions that files which came or went belong to."""
-    files = files.filter(is_content(files, Content.DATA, Content.EQUALITY_DELETES))
+    files = only(files, is_content(files, Content.DATA, Content.EQUALITY_DELETES))
     count = 0
     for spec_id in pc.unique(files["partition_spec_id"]).to_pylist():
-        here = files.filter(pc.equal(files["partition_spec_id"], spec_id))
+        here = only(files, pc.equal(files["partition_spec_id"], spec_id))
         names = [stats.column(id, "lower") for id in shape.partition_fields(spec_id)]
         keys = here.select([name for name in names if name in here.column_names])
         count += keys.group_by(keys.column_names).aggregate([]).num_rows if keys.num_columns else 1

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import (
-    ExprField,
     PartitionField,
     PartitionSpec,
     SortField,
@@ -106,16 +105,29 @@ def test_expressions_of_an_upgrade_follow_the_last_column_id_and_are_shared() ->
         7,
     )
     assert expressions == (
-        Expression(expr_id=8, source_ids=(1,), transform="day", name="new", partition_field_id=1000),
+        Expression(
+            expr_id=8, source_ids=(1,), transform="day", name="new", partition_field_id=1000
+        ),
         Expression(
             expr_id=9, source_ids=(2,), transform="bucket[4]", name="p1001", partition_field_id=1001
         ),
         Expression(
-            expr_id=10, source_ids=(1, 2), transform="bucket[4]", name="p1002", partition_field_id=1002
+            expr_id=10,
+            source_ids=(1, 2),
+            transform="bucket[4]",
+            name="p1002",
+            partition_field_id=1002,
         ),
-        Expression(expr_id=11, source_ids=(1,), transform="void", name="p1000", partition_field_id=1000),
+        Expression(
+            expr_id=11, source_ids=(1,), transform="void", name="p1000", partition_field_id=1000
+        ),
     )
-    assert {each.spec_id: each.expr_ids for each in specs} == {0: (), 1: (8,), 2: (9, 8), 3: (10, 11)}
+    assert {each.spec_id: each.expr_ids for each in specs} == {
+        0: (),
+        1: (8,),
+        2: (9, 8),
+        3: (10, 11),
+    }
     assert last == 11
 
 
@@ -163,7 +175,11 @@ def test_the_shape_remembers_columns_of_other_schemas() -> None:
         schemas=(schema("a", "b", "c"), newer, newest), current_schema_id=2, last_column_id=4
     )
     shape = made.shape()
-    assert {id: column.name for id, column in shape.former.items()} == {1: "renamed", 2: "b", 3: "c"}
+    assert {id: column.name for id, column in shape.former.items()} == {
+        1: "renamed",
+        2: "b",
+        3: "c",
+    }
     assert [each.name for each in made.shape(schema_id=0).schema.fields] == ["a", "b", "c"]
     with pytest.raises(NotFound, match="no schema 7"):
         made.shape(schema_id=7)
@@ -182,8 +198,12 @@ def test_identifier_sort_and_partition_columns_have_stats_beyond_the_default() -
         sort_order=SortOrder(
             order_id=1,
             fields=(
-                SortField(transform="identity", source_id=2, direction="asc", null_order="nulls-first"),
-                SortField(transform="z", source_ids=(3, 4), direction="asc", null_order="nulls-first"),
+                SortField(
+                    transform="identity", source_id=2, direction="asc", null_order="nulls-first"
+                ),
+                SortField(
+                    transform="z", source_ids=(3, 4), direction="asc", null_order="nulls-first"
+                ),
             ),
         ),
         properties=properties,
@@ -254,5 +274,5 @@ def test_the_metadata_log_is_bounded() -> None:
         made = with_previous(made, f"v{at}", made)
     assert [each.metadata_file for each in made.metadata_log] == ["v2", "v3"]
     bad = table(properties={"write.metadata.previous-versions-max": "0"})
-    with pytest.raises(InvalidInput, match="previous-versions-max='0'.* 1 or more"):
+    with pytest.raises(InvalidInput, match=r"previous-versions-max='0'.* 1 or more"):
         with_previous(bad, "v", bad)

@@ -51,7 +51,9 @@ def test_modes_are_read_as_iceberg_writes_them(text: str, mode: Mode) -> None:
     assert parse_mode(text, name="p") == mode
 
 
-@pytest.mark.parametrize("text", ["", "all", "truncate", "truncate()", "truncate(0)", "truncate(-1)"])
+@pytest.mark.parametrize(
+    "text", ["", "all", "truncate", "truncate()", "truncate(0)", "truncate(-1)"]
+)
 def test_a_bad_mode_is_refused_with_its_property_and_what_is_allowed(text: str) -> None:
     name = "write.metadata.metrics.column.c1"
     with pytest.raises(InvalidInput, match=r"column\.c1=.*none, counts, full, and truncate\(n\)"):
@@ -83,7 +85,9 @@ def test_a_columns_own_property_wins_except_over_identity_partitions() -> None:
 
 
 def test_a_default_that_is_given_holds_for_every_column() -> None:
-    assert tracked(WIDE, {"write.metadata.metrics.default": "full"}) == dict.fromkeys(range(1, 51), FULL)
+    assert tracked(WIDE, {"write.metadata.metrics.default": "full"}) == dict.fromkeys(
+        range(1, 51), FULL
+    )
     assert tracked(WIDE, {"write.metadata.metrics.default": "none"}) == {}
 
 
@@ -133,7 +137,9 @@ BYTES = st.lists(st.sampled_from([0, 1, 0x7F, 0xFE, 0xFF]), max_size=5).map(byte
 def test_cut_bounds_still_hold_the_value_and_columns_agree(
     values: list[str] | list[bytes], length: int
 ) -> None:
-    column = pa.array(values, pa.binary() if any(isinstance(v, bytes) for v in values) else pa.string())
+    column = pa.array(
+        values, pa.binary() if any(isinstance(v, bytes) for v in values) else pa.string()
+    )
     lowers = [truncate_lower(value, length) for value in values]
     uppers = [truncate_upper(value, length) for value in values]
     for value, lower, upper in zip(values, lowers, uppers, strict=True):

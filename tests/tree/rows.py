@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -44,8 +45,8 @@ DAY = 86_400_000_000
 
 #: Column -> (type, values that rows may have, literals that predicates may have).
 COLUMNS: dict[str, tuple[Any, list[Any], list[Any]]] = {
-    "i": (IntegerType(), [-(2**31), -11, -1, 0, 1, 5, 12, 2**31 - 1], [-(2**40), 0, 2, 5, 2**40]),
-    "l": (LongType(), [-(2**63), -11, -1, 0, 9, 10, 2**63 - 1], [-10, 0, 9, 2**70]),
+    "i": (IntegerType(), [8 - 2**31, -11, -1, 0, 1, 5, 12, 2**31 - 1], [-(2**40), 0, 2, 5, 2**40]),
+    "l": (LongType(), [8 - 2**63, -11, -1, 0, 9, 10, 2**63 - 1], [-10, 0, 9, 2**70]),
     "f": (
         FloatType(),
         [-math.inf, -1.5, -0.0, 0.0, F32, 2.0, math.inf, math.nan],
@@ -224,54 +225,48 @@ READINGS = [(sql, rounded) for sql in (False, True) for rounded in (False, True)
 def holds(predicate: ice.BooleanExpression, row: Row, *, sql: bool, rounded: bool) -> bool:
     """Judge one row by a predicate without `not`."""
     match predicate:
-        case ice.AlwaysTrue() | ice.AlwaysFalse():
-            return isinstance(predicate, ice.AlwaysTrue)
-        case ice.And():
-            return all(
-                holds(part, row, sql=sql, rounded=rounded)
-                for part in (predicate.left, predicate.right)
-            )
-        case ice.Or():
-            return any(
-                holds(part, row, sql=sql, rounded=rounded)
-                for part in (predicate.left, predicate.right)
-            )
+        case ice.AlwaysTrue():
+            return True
+        case ice.And() | ice.Or():
+            both = (predicate.left, predicate.right)
+            judged = [holds(part, row, sql=sql, rounded=rounded) for part in both]
+            return all(judged) if isinstance(predicate, ice.And) else any(judged)
     name = predicate.term.name
     value = row[name]
-    match predicate:
-        case ice.IsNull():
-            return value is None
-        case ice.NotNull():
-            return value is not None
-        case ice.IsNaN():
-            return value is not None and value != value
-        case ice.NotNaN():
-            return value is None or value == value
+    if isinstance(predicate, ice.UnaryPredicate):
+        return _UNARY[type(predicate)](value)
     if value is None:
         negative = isinstance(predicate, ice.NotEqualTo | ice.NotIn | ice.NotStartsWith)
         return negative and not sql
+    if isinstance(predicate, ice.SetPredicate):
+        given = [_plain(each, rounded and name == "f") for each in predicate.literals]
+        return any(value == each for each in given) == isinstance(predicate, ice.In)
+    return _BINARY[type(predicate)](value, _plain(predicate.literal, rounded and name == "f"))
 
-    def plain(each: lit.Literal[Any]) -> Any:
-        if rounded and name == "f":
-            with np.errstate(over="ignore"):
-                return float(np.float32(each.value))
-        return each.value
 
-    if isinstance(predicate, ice.In | ice.NotIn):
-        found = any(value == plain(each) for each in predicate.literals)
-        return found == isinstance(predicate, ice.In)
-    other = plain(predicate.literal)
-    judge: dict[type, Callable[[], bool]] = {
-        ice.LessThan: lambda: value < other,
-        ice.LessThanOrEqual: lambda: value <= other,
-        ice.GreaterThan: lambda: value > other,
-        ice.GreaterThanOrEqual: lambda: value >= other,
-        ice.EqualTo: lambda: value == other,
-        ice.NotEqualTo: lambda: value != other,
-        ice.StartsWith: lambda: value.startswith(other),
-        ice.NotStartsWith: lambda: not value.startswith(other),
-    }
-    return judge[type(predicate)]()
+def _plain(given: lit.Literal[Any], rounded: bool) -> Any:
+    if not rounded:
+        return given.value
+    with np.errstate(over="ignore"):
+        return float(np.float32(given.value))
+
+
+_UNARY: dict[type, Callable[[Any], bool]] = {
+    ice.IsNull: lambda value: value is None,
+    ice.NotNull: lambda value: value is not None,
+    ice.IsNaN: lambda value: value is not None and value != value,
+    ice.NotNaN: lambda value: value is None or value == value,
+}
+_BINARY: dict[type, Callable[[Any, Any], bool]] = {
+    ice.LessThan: operator.lt,
+    ice.LessThanOrEqual: operator.le,
+    ice.GreaterThan: operator.gt,
+    ice.GreaterThanOrEqual: operator.ge,
+    ice.EqualTo: operator.eq,
+    ice.NotEqualTo: operator.ne,
+    ice.StartsWith: lambda value, prefix: value.startswith(prefix),
+    ice.NotStartsWith: lambda value, prefix: not value.startswith(prefix),
+}
 
 
 def entries_of(many: list[list[Row]], stats: list[dict[int, FieldStats]]) -> Entries:
@@ -282,3 +277,17 @@ def entries_of(many: list[list[Row]], stats: list[dict[int, FieldStats]]) -> Ent
         ),
         SHAPE,
     )
+
+
+def merged(parts: list[FieldStats]) -> FieldStats:
+    """Return the stats of files together: bounds where every file with a value has them."""
+    known: dict[str, Any] = {}
+    for stat, pick in (("lower", min), ("upper", max)):
+        bounds = [getattr(part, stat) for part in parts]
+        if all(bound is not None and bound == bound for bound in bounds):
+            known[stat] = pick(bounds)
+    for stat in ("values", "nulls", "nans"):
+        counts = [getattr(part, stat) for part in parts]
+        if None not in counts:
+            known[stat] = sum(counts)
+    return FieldStats(**known)

@@ -24,11 +24,12 @@ from icetree.tree.conflict import (
     OWN_CHECKS,
     Conflict,
     Isolation,
+    Lookup,
+    OtherCommit,
     When,
     as_markdown,
     find_conflicts,
 )
-from icetree.tree.conflict_checks import Lookup, OtherCommit
 from icetree.tree.diff import Diff
 
 ID, DAY = 1, 2

@@ -213,14 +213,14 @@ def test_dvs_that_share_a_puffin_file_are_told_apart_by_data_file_and_offset() -
         ]
         return to_table(rows, SHAPE)
 
-    one = Diff(added=vectors(("D1", 4), ("D2", 4)), removed=vectors())
-    two = Diff(added=vectors(("D1", 60)), removed=vectors(("D1", 4)))
-    left = net([one, two])
-    assert left.added.select(["referenced_file", "dv_offset"]).to_pylist() == [
-        {"referenced_file": "D2", "dv_offset": 4},
-        {"referenced_file": "D1", "dv_offset": 60},
-    ]
-    assert left.removed.num_rows == 0
+    def places(entries: Entries) -> list[tuple[str, int]]:
+        columns = (entries[name].to_pylist() for name in ("referenced_file", "dv_offset"))
+        return list(zip(*columns, strict=True))
+
+    moved = net([Diff(added=vectors(("D1", 60)), removed=vectors(("D1", 4)))])
+    assert (places(moved.added), places(moved.removed)) == ([("D1", 60)], [("D1", 4)])
+    other = net([Diff(added=vectors(("D1", 4)), removed=vectors(("D2", 4)))])
+    assert (places(other.added), places(other.removed)) == ([("D1", 4)], [("D2", 4)])
 
 
 # --- laws --------------------------------------------------------------------------------------

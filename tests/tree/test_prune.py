@@ -56,7 +56,7 @@ def _judged(predicate: ice.BooleanExpression, rows: list[r.Row]) -> list[list[bo
     ]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_pruning_never_loses_a_matching_file(case: Any) -> None:
     many, stats, predicate = case
@@ -65,7 +65,7 @@ def test_pruning_never_loses_a_matching_file(case: Any) -> None:
         assert kept or not any(any(found) for found in _judged(predicate, rows))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
     many, stats, predicate = case
@@ -74,7 +74,7 @@ def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
         assert not claimed or all(all(found) for found in _judged(predicate, rows))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) -> None:
     many, stats, predicate = case
@@ -85,12 +85,12 @@ def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) 
         assert _judged(left[code], rows) == _judged(predicate, rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(cases())
 def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> None:
     many, stats, predicate = case
     ids = set().union(*stats)
-    leaf = {id: _merged([known.get(id, FieldStats()) for known in stats]) for id in ids}
+    leaf = {id: r.merged([known.get(id, FieldStats()) for known in stats]) for id in ids}
     every = [row for rows in many for row in rows]
     table = r.entries_of([every], [leaf])
     bound = bind(predicate, r.SHAPE)
@@ -99,21 +99,7 @@ def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> No
     assert not must_match(table, bound)[0].as_py() or all(map(all, found))
 
 
-def _merged(parts: list[FieldStats]) -> FieldStats:
-    """Return the stats of files together: bounds where every file with a value has them."""
-    known: dict[str, Any] = {}
-    for stat, pick in (("lower", min), ("upper", max)):
-        bounds = [getattr(part, stat) for part in parts]
-        if all(bound is not None and bound == bound for bound in bounds):
-            known[stat] = pick(bounds)
-    for stat in ("values", "nulls", "nans"):
-        counts = [getattr(part, stat) for part in parts]
-        if None not in counts:
-            known[stat] = sum(counts)
-    return FieldStats(**known)
-
-
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     many, stats, predicate = case
@@ -125,7 +111,7 @@ def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     assert may_match(table, bound).to_pylist() == together
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_only_the_columns_needed_are_looked_at(case: Any) -> None:
     many, stats, predicate = case
@@ -146,7 +132,16 @@ _PEER_NAMES = [name for name in r.NAMES if name not in ("f", "ns", "u", "x", "b"
 def peer_cases(draw: st.DrawFn) -> tuple[list[r.Row], str, ice.BooleanExpression]:
     name = draw(st.sampled_from(_PEER_NAMES))
     [rows, *_] = draw(r.files([name]))
-    return rows, name, draw(r.atoms(name))
+    return rows, name, draw(r.atoms(name).filter(_is_in_range))
+
+
+def _is_in_range(predicate: ice.BooleanExpression) -> bool:
+    """Tell whether PyIceberg reads a set rightly: it takes what is too large for the largest."""
+    limits = {"i": 2**31, "l": 2**63}
+    if not isinstance(predicate, ice.SetPredicate) or predicate.term.name not in limits:
+        return True
+    limit = limits[predicate.term.name]
+    return all(-limit <= literal.value < limit for literal in predicate.literals)
 
 
 def _peer_file(rows: list[r.Row], name: str) -> DataFile:
@@ -175,7 +170,7 @@ def _peer_file(rows: list[r.Row], name: str) -> DataFile:
 _NEGATIVE = (ice.NotEqualTo, ice.NotIn, ice.NotStartsWith)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(peer_cases())
 def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case
@@ -191,7 +186,7 @@ def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
         assert ours == theirs
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(peer_cases())
 def test_full_stats_prove_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case

@@ -1,0 +1,1 @@
+"""The verbs: where pure code meets stores and catalogs."""

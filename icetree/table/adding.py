@@ -1,0 +1,106 @@
+"""New files as a writer hands them in, made ready for a commit or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.catalog.base import TableName
+from icetree.errors import InvalidInput
+from icetree.spec import stats
+from icetree.spec.entry import (
+    BASE_SCHEMA,
+    Content,
+    Entries,
+    Entry,
+    complete,
+    is_content,
+    to_table,
+    with_columns,
+)
+from icetree.spec.location import relative_array
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.tree.partitions import spans
+
+#: With this property set, only files under the table's own location may be added.
+CONFINED = "write.files.confined"
+
+
+def stored_entries(
+    files: Entries | Iterable[Entry],
+    metadata: TableMetadata,
+    shape: Shape,
+    name: TableName,
+    *,
+    sequence_number: int | None = None,
+) -> Entries:
+    """Return new files as columns with stored locations; InvalidInput for what cannot be added."""
+    entries = complete(files if isinstance(files, pa.Table) else to_table(files, shape))
+    entries = with_columns(
+        entries,
+        location=relative_array(entries["location"].combine_chunks(), metadata.location),
+        referenced_file=relative_array(
+            entries["referenced_file"].combine_chunks(), metadata.location
+        ),
+    )
+    if sequence_number is not None:
+        is_data = is_content(entries, Content.DATA)
+        age = pa.scalar(sequence_number, BASE_SCHEMA.field("sequence_number").type)
+        kept = pc.fill_null(entries["sequence_number"], age)
+        entries = with_columns(
+            entries, sequence_number=pc.if_else(is_data, kept, entries["sequence_number"])
+        )
+    _require_known_specs(entries, shape, name)
+    _require_known_fields(entries, shape, name)
+    _require_partitions(entries, shape, name)
+    if metadata.properties.get(CONFINED, "false").lower() == "true":
+        _require_confined(entries, name, metadata)
+    return entries
+
+
+def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> None:
+    unknown = set(pc.unique(entries["partition_spec_id"]).to_pylist()) - set(shape.specs)
+    if unknown:
+        known = ", ".join(map(str, sorted(shape.specs)))
+        raise InvalidInput(
+            f"{name} has no partition spec {min(unknown)}: write the file with one of {known}"
+        )
+
+
+def _require_known_fields(entries: Entries, shape: Shape, name: TableName) -> None:
+    for field_id in stats.fields_in(entries):
+        if field_id not in shape.types:
+            raise InvalidInput(f"{name} has no column or expression with id {field_id}")
+        for stat in ("lower", "upper"):
+            column = stats.column(field_id, stat)
+            if column in entries.column_names:
+                have, want = entries[column].type, shape.bounds_type(field_id)
+                if want is not None and have not in (want, pa.null()):
+                    raise InvalidInput(
+                        f"{name}: bounds of {shape.names[field_id]} are {have}, "
+                        f"the column's type asks for {want}"
+                    )
+
+
+def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None:
+    data = entries.filter(is_content(entries, Content.DATA))
+    for spec_id in pc.unique(data["partition_spec_id"]).to_pylist():
+        here = data.filter(pc.equal(data["partition_spec_id"], spec_id))
+        for field_id in shape.partition_fields(spec_id):
+            for location in here["location"].filter(spans(here, field_id))[:1].to_pylist():
+                raise InvalidInput(
+                    f"{name} is partitioned by {shape.names[field_id]}, but the stats of "
+                    f"{location} do not say one value of it: lower and upper bound must be equal"
+                )
+
+
+def _require_confined(entries: Entries, name: TableName, metadata: TableMetadata) -> None:
+    outside = entries["location"].filter(pc.match_substring(entries["location"], "://"))
+    if len(outside):
+        raise InvalidInput(
+            f"{outside[0]} is outside {metadata.location}: {name} takes only files of its own "
+            f"location while {CONFINED} is true"
+        )

@@ -1,0 +1,47 @@
+"""How long a writer waits before it tries again, and when it gives up."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from icetree.spec.properties import whole_number
+
+NUM_RETRIES = "commit.retry.num-retries"
+MIN_WAIT = "commit.retry.min-wait-ms"
+MAX_WAIT = "commit.retry.max-wait-ms"
+TOTAL_TIMEOUT = "commit.retry.total-timeout-ms"
+
+
+class Backoff:
+    """Yields a pause for each try: the first at once, later ones after a growing, random wait.
+
+    Iceberg's property names. Its default of four retries is too few for many writers a second;
+    a retry here costs one root, so the default is a hundred.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str], sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._retries = whole_number(properties, NUM_RETRIES, default=100)
+        self._min_ms = whole_number(properties, MIN_WAIT, default=10)
+        self._max_ms = whole_number(properties, MAX_WAIT, default=2_000)
+        self._total_ms = whole_number(properties, TOTAL_TIMEOUT, default=1_800_000)
+        self._sleep = sleep
+
+    def __iter__(self) -> Iterator[Callable[[], None]]:
+        give_up = time.monotonic() + self._total_ms / 1000
+        for attempt in range(self._retries + 1):
+            yield partial(self._pause, attempt)
+            if time.monotonic() > give_up:
+                return
+
+    def _pause(self, attempt: int) -> None:
+        self._sleep(self.wait_ms(attempt) / 1000)
+
+    def wait_ms(self, attempt: int) -> float:
+        """Return a random wait whose ceiling doubles with every try."""
+        ceiling = min(self._max_ms, self._min_ms * 2 ** min(attempt, 30))
+        return random.uniform(0, ceiling)

@@ -1,0 +1,336 @@
+"""The commit loop: validate, grow, store, swap; again on the new head when another came first."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown
+from icetree.codec import manifest
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
+from icetree.spec.apply import apply
+from icetree.spec.location import absolute, relative
+from icetree.spec.metadata import (
+    DEFAULT_INLINE_SNAPSHOTS,
+    INLINE_SNAPSHOTS,
+    TableMetadata,
+    with_previous,
+    with_snapshot,
+)
+from icetree.spec.pages import find_snapshot, page_out
+from icetree.spec.properties import whole_number
+from icetree.spec.snapshot import Snapshot
+from icetree.table.backoff import Backoff
+from icetree.table.files import TableFiles, read_metadata
+from icetree.table.merge import merge
+from icetree.table.state import State, Work
+from icetree.table.validate import KEY, already_applied, validate
+from icetree.tree.draft import Head, Prepared, Stamp
+from icetree.tree.grow import grow, prepare
+from icetree.tree.leaf import NewFile
+from icetree.tree.policy import policy_of
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+COMPRESSION = "write.metadata.compression-codec"
+_VERSION = re.compile(r"(\d+)-[^/]*$")
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a commit cost, phase by phase."""
+
+    attempts: int = 0
+    #: Milliseconds spent in validate, grow, encode, store, swap and wait; none counted twice.
+    phases_ms: dict[str, float] = field(default_factory=dict)
+    files: int = 0
+    size_bytes: int = 0
+    _inner_ms: float = field(default=0.0, repr=False)
+
+    @property
+    def retries(self) -> int:
+        """How often another commit came first."""
+        return max(0, self.attempts - 1)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase; what a phase inside it takes is that one's alone."""
+        start, outer = time.perf_counter(), self._inner_ms
+        self._inner_ms = 0.0
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - start) * 1000
+            own = spent - self._inner_ms
+            self.phases_ms[name] = self.phases_ms.get(name, 0.0) + own
+            self._inner_ms = outer + spent
+
+    def timed(self, name: str, call: Callable[P, R]) -> Callable[P, R]:
+        """Return the function as a phase of its own."""
+
+        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self.phase(name):
+                return call(*args, **kwargs)
+
+        return timed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The table after the commit."""
+
+    state: State
+    #: The snapshot made; None when only metadata changed.
+    snapshot: Snapshot | None
+    report: Report
+    #: The commit's key was known already: nothing was done.
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Attempt:
+    """A head-to-be and the files it needs."""
+
+    state: State
+    snapshot: Snapshot | None
+    files: tuple[NewFile, ...]
+
+
+def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None = None) -> Committed:
+    """Carry out the work on the table's head, once, and return the new head.
+
+    `head` is the newest state known, to save asking for it. Raises `CommitConflict` when the
+    work may not land, `CommitExhausted` when every try lost its race, `CommitUnknown` when it
+    could not be learnt whether it landed. Only in the last case do new files stay behind.
+    """
+    head = head or work.base
+    report = Report()
+    written: list[str] = []
+    prepared: Prepared | None = None
+    name = work.base.name
+    for pause in Backoff(head.metadata.properties):
+        report.attempts += 1
+        if work.key and (done := already_applied(work, head.metadata, files)):
+            return Committed(state=head, snapshot=done, report=report, repeated=True)
+        try:
+            with report.phase("validate"):
+                validate(work, head, files)
+            if work.changes and prepared is None:
+                with report.phase("grow"):
+                    prepared = _prepare(work, head.metadata)
+                leaves = [leaf.file for leaf in prepared.leaves]
+            else:
+                leaves = []
+            attempt = _attempt(work, head, prepared, files, report)
+            new = [*leaves, *attempt.files]
+            written += [file.location for file in new]
+            report.files += len(new)
+            report.size_bytes += sum(len(file.content) for file in new)
+            with report.phase("store"):
+                files.write(new)
+        except IcetreeError:
+            # Nothing of this attempt was swapped in, and every one before it lost for certain.
+            _discard(files, written)
+            raise
+        with report.phase("swap"):
+            outcome = _swap(work, catalog, head, attempt.state, files)
+        match outcome:
+            case Swapped():
+                kept = {file.location for file in attempt.files}
+                kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
+                _discard(files, [location for location in written if location not in kept])
+                _log(name, report, attempt)
+                return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
+            case Stale(metadata_location=newer):
+                with report.phase("wait"):
+                    pause()
+                head = State(
+                    name=name,
+                    metadata=read_metadata(files.store, newer),
+                    metadata_location=newer,
+                )
+            case Unknown(reason=reason):
+                raise CommitUnknown(
+                    f"{name}: snapshot {work.snapshot_id} may or may not have been committed "
+                    f"({reason}); look for it in the table's history before trying again"
+                )
+    _discard(files, written)
+    raise CommitExhausted(
+        f"{name}: {report.attempts} tries lost to other commits; try again later, "
+        "or raise commit.retry.num-retries"
+    )
+
+
+def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
+    shape = apply(metadata, work.updates, at_ms=metadata.last_updated_ms).shape()
+    policy = policy_of(metadata.properties)
+    return prepare(merge(work.changes), shape, policy, commit_id=work.commit_id)
+
+
+def _attempt(
+    work: Work, head: State, prepared: Prepared | None, files: TableFiles, report: Report
+) -> _Attempt:
+    """Build the next head: pure but for reading what the tree needs."""
+    at_ms = max(int(time.time() * 1000), head.metadata.last_updated_ms)
+    metadata = head.metadata
+    if work.updates:
+        metadata = apply(metadata, work.updates, at_ms=at_ms)
+    new: list[NewFile] = []
+    snapshot = None
+    if prepared is not None:
+        snapshot, new = _snapshot(work, head, metadata, prepared, files, report, at_ms)
+        metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
+    with report.phase("encode"):
+        paged = page_out(
+            metadata,
+            keep=whole_number(
+                metadata.properties, INLINE_SNAPSHOTS, default=DEFAULT_INLINE_SNAPSHOTS, least=1
+            ),
+            read_page=files.page,
+            encode_page=metadata_codec.encode_page,
+            new_location=lambda: f"metadata/{uuid.uuid4()}.page.json.gz",
+        )
+        new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
+        previous = relative(head.metadata_location, metadata.location)
+        metadata = with_previous(paged.metadata, previous, head.metadata)
+        compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
+        location = next_metadata_location(head.metadata_location, compress=compress)
+        new.append(
+            NewFile(location=location, content=metadata_codec.encode(metadata, compress=compress))
+        )
+    state = State(
+        name=head.name,
+        metadata=metadata,
+        metadata_location=absolute(location, metadata.location),
+    )
+    return _Attempt(state=state, snapshot=snapshot, files=tuple(new))
+
+
+def _snapshot(
+    work: Work,
+    head: State,
+    metadata: TableMetadata,
+    prepared: Prepared,
+    files: TableFiles,
+    report: Report,
+    at_ms: int,
+) -> tuple[Snapshot, list[NewFile]]:
+    parent = head.head(work.branch) if work.branch else head.metadata.current_snapshot()
+    shape = metadata.shape()
+    policy = policy_of(metadata.properties)
+    stamp = Stamp(
+        snapshot_id=work.snapshot_id,
+        sequence_number=metadata.last_sequence_number + 1,
+        commit_id=work.commit_id,
+        attempt=report.attempts - 1,
+    )
+    with report.phase("grow"):
+        start = Head(
+            root=files.root(parent, shape),
+            next_row_id=metadata.next_row_id or 0,
+            summary=None if parent is None else parent.summary,
+            root_file="root" if parent is None else parent.root_manifest or "root",
+        )
+        draft = grow(
+            start,
+            prepared,
+            stamp,
+            shape,
+            policy,
+            files.reader(shape),
+            encode=report.timed("encode", manifest.encode),
+        )
+    root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
+    snapshot = Snapshot(
+        snapshot_id=work.snapshot_id,
+        parent_snapshot_id=None if parent is None else parent.snapshot_id,
+        sequence_number=stamp.sequence_number,
+        timestamp_ms=at_ms,
+        root_manifest=root.location,
+        summary=_summary(draft.summary, work),
+        schema_id=metadata.current_schema_id,
+        first_row_id=draft.first_row_id,
+        added_rows=draft.added_rows,
+    )
+    return snapshot, [root, *draft.files]
+
+
+def _summary(counted: Mapping[str, str], work: Work) -> dict[str, str]:
+    keyed = {} if work.key is None else {KEY: work.key}
+    return {**counted, **work.summary, **keyed}
+
+
+def next_metadata_location(previous: str | None, *, compress: bool) -> str:
+    """Return the name of the metadata file that follows another."""
+    found = _VERSION.search(previous or "")
+    version = int(found[1]) + 1 if found else 0
+    return f"metadata/{version:05d}-{uuid.uuid4()}{'.gz' if compress else ''}.metadata.json"
+
+
+#: How often a swap whose answer was lost is asked about before giving up.
+_ASKS = 5
+
+
+def _swap(work: Work, catalog: Catalog, head: State, new: State, files: TableFiles) -> Outcome:
+    """Swap, and find out what happened when the answer is lost.
+
+    Asking again for the same swap is safe: it can only happen once, and whether it did is told
+    by the head being ours or descending from ours.
+    """
+    outcome: Outcome = Unknown(reason="never asked")
+    for ask in range(_ASKS):
+        if ask:
+            time.sleep(0.05 * 2**ask)
+        try:
+            outcome = catalog.swap(
+                work.base.name, expected=head.metadata_location, to=new.metadata_location
+            )
+        except IcetreeError:
+            raise
+        except Exception as error:
+            outcome = Unknown(reason=str(error))
+        if isinstance(outcome, Swapped):
+            return outcome
+        if isinstance(outcome, Stale):
+            return Swapped() if _descends(outcome.metadata_location, new, work, files) else outcome
+    return outcome
+
+
+def _descends(location: str, ours: State, work: Work, files: TableFiles) -> bool:
+    """Tell whether the head at a location is our commit, or was made on top of it."""
+    if location == ours.metadata_location:
+        return True
+    metadata = read_metadata(files.store, location)
+    mine = relative(ours.metadata_location, metadata.location)
+    if any(entry.metadata_file == mine for entry in metadata.metadata_log):
+        return True
+    with suppress(IcetreeError):
+        find_snapshot(metadata, work.snapshot_id, files.page)
+        return True
+    return False
+
+
+def _discard(files: TableFiles, written: list[str]) -> None:
+    """Remove files that no head can name; leaving one behind does no harm but space."""
+    if written:
+        with suppress(Exception):
+            files.delete(written)
+
+
+def _log(name: object, report: Report, attempt: _Attempt) -> None:
+    phases = " ".join(f"{phase}={spent:.1f}ms" for phase, spent in report.phases_ms.items())
+    number = attempt.snapshot.snapshot_id if attempt.snapshot else "none"
+    log.info(
+        "committed %s snapshot=%s retries=%d files=%d bytes=%d %s",
+        name, number, report.retries, report.files, report.size_bytes, phases,
+    )  # fmt: skip

@@ -1,0 +1,112 @@
+"""Which files an operation removes: those that match, those in a partition, all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+
+from icetree.catalog.base import TableName
+from icetree.errors import InvalidInput
+from icetree.spec import stats
+from icetree.spec.entry import POSITION, Content, Entries, is_content, is_vector
+from icetree.spec.shape import Shape
+from icetree.tree import prune
+from icetree.tree.bind import bind
+from icetree.tree.changes import REMOVED
+from icetree.tree.live import LEAF, live_files
+from icetree.tree.locate import keys_of
+from icetree.tree.partitions import STATS, partition_codes
+from icetree.tree.plan import plan
+from icetree.tree.reading import Reader
+
+_NAMED = ("content_type", "location", "file_format", "referenced_file")
+
+
+def removal_of(files: pa.Table) -> pa.Table:
+    """Return entries that carry `leaf` and `position` as rows for `Changes.removed`."""
+    return pa.table(
+        {
+            "content_type": files["content_type"],
+            "key": keys_of(files),
+            "leaf": files[LEAF],
+            "position": files[POSITION],
+            "record_count": files["record_count"],
+            "file_size_in_bytes": pc.coalesce(
+                files["dv_size_in_bytes"], files["file_size_in_bytes"]
+            ),
+        },
+        schema=REMOVED,
+    )
+
+
+def files_matching(
+    predicate: BooleanExpression,
+    root: Entries,
+    reader: Reader,
+    shape: Shape,
+    *,
+    staged: Entries,
+    name: TableName,
+    verb: str,
+) -> pa.Table:
+    """Return the data files all of whose rows match; refuse when a file may match in part.
+
+    `staged` are files that the transaction has added before.
+    """
+    found = plan(root, reader, shape, predicate)
+    tasks = found.tasks
+    whole = [code for code, left in enumerate(found.residuals) if isinstance(left, AlwaysTrue)]
+    in_part = tasks.filter(pc.invert(pc.is_in(tasks["residual"], pa.array(whole, pa.int32()))))
+    bound = bind(predicate, shape)
+    fresh = staged.filter(is_content(staged, Content.DATA))
+    sure = prune.must_match(fresh, bound)
+    unsure = pc.and_not(prune.may_match(fresh, bound), sure)
+    partial = [*in_part["location"].to_pylist(), *fresh["location"].filter(unsure).to_pylist()]
+    if partial:
+        more = f" and {len(partial) - 1} more files" if len(partial) > 1 else ""
+        raise InvalidInput(
+            f"{name}: cannot {verb} by metadata alone, since {partial[0]}{more} may hold rows "
+            f"that match {predicate} beside rows that do not: {verb} rows with an engine, "
+            "or choose a filter along partition boundaries"
+        )
+    size = tasks.num_rows
+    from_tree = pa.table(
+        {
+            "content_type": pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), size),
+            "key": tasks["location"],
+            "leaf": tasks["leaf"],
+            "position": tasks["position"],
+            "record_count": tasks["record_count"],
+            "file_size_in_bytes": tasks["file_size_in_bytes"],
+        },
+        schema=REMOVED,
+    )
+    gone = fresh.filter(sure)
+    gone = gone.append_column(LEAF, pa.nulls(gone.num_rows, pa.string()))
+    gone = gone.append_column(POSITION, pa.nulls(gone.num_rows, pa.int64()))
+    return pa.concat_tables([from_tree, removal_of(gone)])
+
+
+def in_same_partitions(added: Entries, root: Entries, reader: Reader, shape: Shape) -> pa.Table:
+    """Return the live data files in any partition that the added files are in."""
+    fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
+    needed = {stats.column(id, stat) for id in fields for stat in STATS}
+    facts = {"partition_spec_id", "record_count", "file_size_in_bytes", "dv_size_in_bytes"}
+    live = live_files(root, reader, columns={*_NAMED, *facts, *needed})
+    live = live.filter(is_content(live, Content.DATA))
+    new = added.filter(is_content(added, Content.DATA))
+    # Two specs never share a partition, so only files of the same spec can be replaced.
+    specs = pc.is_in(live["partition_spec_id"], pc.unique(new["partition_spec_id"]))
+    live = live.filter(specs)
+    everything = [np.ones(table.num_rows, np.bool_) for table in (live, new)]
+    old_codes, new_codes = partition_codes([live, new], everything, shape)
+    return removal_of(live.filter(pa.array(np.isin(old_codes, new_codes))))
+
+
+def whole_table(root: Entries, reader: Reader) -> pa.Table:
+    """Return every live file; DVs go with their data files."""
+    facts = {"record_count", "file_size_in_bytes", "dv_size_in_bytes"}
+    live = live_files(root, reader, columns={*_NAMED, *facts})
+    return removal_of(live.filter(pc.invert(is_vector(live))))

@@ -1,0 +1,89 @@
+"""A table as of one metadata file, and what a transaction asks to be made of it."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from icetree.catalog.base import TableName
+from icetree.errors import CommitConflict
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.update import Update
+from icetree.tree.changes import Changes
+from icetree.tree.conflict import Isolation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A table as of one metadata file."""
+
+    name: TableName
+    metadata: TableMetadata
+    #: Absolute.
+    metadata_location: str
+
+    def head(self, branch: str) -> Snapshot | None:
+        """Return the newest snapshot of a branch; None when nothing is on it yet."""
+        ref = self.metadata.refs.get(branch)
+        if ref is None:
+            return self.metadata.current_snapshot() if branch == MAIN else None
+        return self.metadata.snapshot(ref.snapshot_id)
+
+
+_FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {
+    "table uuid": lambda m: m.table_uuid,
+    "format version": lambda m: m.format_version,
+    "current schema": lambda m: m.current_schema_id,
+    "last column id": lambda m: m.last_column_id,
+    "default partition spec": lambda m: m.default_spec_id,
+    "default sort order": lambda m: m.default_sort_order_id,
+    "location": lambda m: m.location,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A fact of the base that must still hold on the head for the work to make sense there."""
+
+    fact: str
+    value: Any
+
+    def require(self, metadata: TableMetadata, name: TableName) -> None:
+        """Raise `CommitConflict` when the fact does not hold any more."""
+        now = fact_of(metadata, self.fact)
+        if now != self.value:
+            raise CommitConflict(
+                f"{name}: another commit changed the {self.fact} from {self.value} to {now}; "
+                "refresh the table and make the change again"
+            )
+
+
+def fact_of(metadata: TableMetadata, fact: str) -> Any:
+    """Return a fact of table metadata by its name; `ref NAME` is what a ref points to."""
+    if fact.startswith("ref "):
+        ref = metadata.refs.get(fact.removeprefix("ref "))
+        return None if ref is None else ref.snapshot_id
+    return _FACTS[fact](metadata)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one commit is to do, independent of the head it will land on."""
+
+    base: State
+    changes: tuple[Changes, ...] = ()
+    updates: tuple[Update, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
+    #: The branch to commit to; None to leave the snapshot staged.
+    branch: str | None = MAIN
+    isolation: Isolation = Isolation.SERIALIZABLE
+    #: Added to the snapshot's summary.
+    summary: Mapping[str, str] = field(default_factory=dict)
+    #: A commit with a key that the table has already seen does nothing.
+    key: str | None = None
+    snapshot_id: int = field(default_factory=lambda: secrets.randbits(62) + 1)
+    commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))

@@ -1,0 +1,170 @@
+"""A table as users hold it: a handle on the newest state it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyiceberg.schema import Schema
+
+from icetree.catalog.base import Catalog, TableName
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import find_snapshot, history, snapshot_as_of
+from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.table.commit import Committed
+from icetree.table.files import TableFiles, read_metadata
+from icetree.table.state import State
+from icetree.table.transaction import Files, Filter, Removed, Transaction
+from icetree.tree.conflict import Isolation
+
+
+class Table:
+    """One table: read its metadata, commit to it. `refresh` to see what others committed."""
+
+    def __init__(self, *, catalog: Catalog, files: TableFiles, state: State) -> None:
+        self.catalog = catalog
+        self.files = files
+        self.state = state
+
+    def __repr__(self) -> str:
+        return f"Table({str(self.name)!r}, snapshot={self.metadata.current_snapshot_id})"
+
+    @property
+    def name(self) -> TableName:
+        """The table's full name."""
+        return self.state.name
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """All that the table is, as of the newest state seen."""
+        return self.state.metadata
+
+    @property
+    def location(self) -> str:
+        """The folder that relative locations are relative to."""
+        return self.metadata.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return self.metadata.properties
+
+    @property
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema()
+
+    @property
+    def refs(self) -> Mapping[str, Ref]:
+        """Branches and tags by name."""
+        return self.metadata.refs
+
+    def refresh(self) -> Table:
+        """See what others committed."""
+        newest = self.catalog.load(self.name)
+        if newest != self.state.metadata_location:
+            self.state = State(
+                name=self.name,
+                metadata=read_metadata(self.files.store, newest),
+                metadata_location=newest,
+            )
+        return self
+
+    # --- history ---------------------------------------------------------------------------
+
+    def snapshot(self, id: int | None = None, *, ref: str | None = None) -> Snapshot | None:
+        """Return a snapshot by id or ref; the current one, which may be none, without either."""
+        if id is not None:
+            return find_snapshot(self.metadata, id, self.files.page)
+        if ref is not None:
+            return self.metadata.snapshot(self.metadata.ref(ref).snapshot_id)
+        return self.metadata.current_snapshot()
+
+    def snapshot_at(self, at_ms: int) -> Snapshot:
+        """Return the snapshot that was current at a time."""
+        return snapshot_as_of(self.metadata, at_ms, self.files.page)
+
+    def history(self) -> Iterator[Snapshot]:
+        """Yield every snapshot the table still has, newest first."""
+        return history(self.metadata, self.files.page)
+
+    # --- commits ---------------------------------------------------------------------------
+
+    def transaction(
+        self,
+        *,
+        branch: str | None = MAIN,
+        isolation: Isolation | str = Isolation.SERIALIZABLE,
+        key: str | None = None,
+        summary: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Start a transaction on the state this handle has seen.
+
+        With a `key`, a commit that was made before under the same key is not made again.
+        """
+        return Transaction(self, branch=branch, isolation=isolation, key=key, summary=summary)
+
+    @contextmanager
+    def _single(self, how: Mapping[str, object]) -> Iterator[tuple[Transaction, list[Committed]]]:
+        transaction = Transaction(self, **how)  # type: ignore[arg-type]
+        done: list[Committed] = []
+        yield transaction, done
+        done.append(transaction.commit())
+
+    def append(self, files: Files, **how: object) -> Committed:
+        """Add data files, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.append(files)
+        return done[0]
+
+    def delete_files(self, files: Removed, **how: object) -> Committed:
+        """Remove data files, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.delete_files(files)
+        return done[0]
+
+    def delete(self, where: Filter, **how: object) -> Committed:
+        """Remove the files whose rows all match, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.delete(where)
+        return done[0]
+
+    def overwrite_files(
+        self, add: Files, remove: Removed, *, where: Filter | None = None, **how: object
+    ) -> Committed:
+        """Replace data files by others, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.overwrite_files(add, remove, where=where)
+        return done[0]
+
+    def overwrite(self, where: Filter, add: Files, **how: object) -> Committed:
+        """Replace the rows that match by new files, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.overwrite(where, add)
+        return done[0]
+
+    def replace_partitions(self, add: Files, **how: object) -> Committed:
+        """Replace every partition that the new files are in, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.replace_partitions(add)
+        return done[0]
+
+    def row_delta(
+        self, add: Files, *, remove: Removed = (), where: Filter | None = None, **how: object
+    ) -> Committed:
+        """Add data files, data DVs and equality deletes, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.row_delta(add, remove=remove, where=where)
+        return done[0]
+
+    def rewrite(self, remove: Removed, add: Files, **how: object) -> Committed:
+        """Replace files by others that hold the same rows, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.rewrite(remove, add)
+        return done[0]
+
+    def truncate(self, **how: object) -> Committed:
+        """Remove every file, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.truncate()
+        return done[0]

@@ -1,0 +1,306 @@
+"""Several operations that become one commit, with one snapshot at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from typing_extensions import Self
+
+from icetree.errors import InvalidInput
+from icetree.spec.apply import apply
+from icetree.spec.entry import Content, Entries, Entry, concat, is_content
+from icetree.spec.location import relative
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import MAIN
+from icetree.spec.update import (
+    AddExpression,
+    AddPartitionSpec,
+    AddSchema,
+    AddSortOrder,
+    RemoveProperties,
+    RemoveSnapshotRef,
+    SetCurrentSchema,
+    SetDefaultSortOrder,
+    SetDefaultSpec,
+    SetLocation,
+    SetProperties,
+    SetSnapshotRef,
+    Update,
+    UpgradeFormatVersion,
+)
+from icetree.table.adding import stored_entries
+from icetree.table.commit import Committed, commit
+from icetree.table.filters import parse_filter
+from icetree.table.removing import files_matching, in_same_partitions, whole_table
+from icetree.table.state import Requirement, State, Work, fact_of
+from icetree.tree.changes import Changes, Intent, removal
+from icetree.tree.conflict import Isolation
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+#: New files: columns, or a few values.
+Files: TypeAlias = "Entries | Iterable[Entry]"
+#: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
+Removed: TypeAlias = "pa.Table | Iterable[str]"
+Filter: TypeAlias = "BooleanExpression | str"
+
+#: Facts of the base that each kind of update relies on.
+_RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {
+    AddSchema: ("current schema", "last column id"),
+    SetCurrentSchema: ("current schema",),
+    AddExpression: ("last column id", "default partition spec"),
+    AddPartitionSpec: ("last column id", "default partition spec"),
+    SetDefaultSpec: ("default partition spec",),
+    AddSortOrder: ("default sort order", "current schema"),
+    SetDefaultSortOrder: ("default sort order",),
+    SetLocation: ("location",),
+    UpgradeFormatVersion: ("format version",),
+}
+
+
+class Transaction:
+    """Collects changes on one base; `commit` carries them out together.
+
+    Used as a context manager it commits at the end of the block, and on an error does nothing:
+
+        with table.transaction() as tx:
+            tx.delete("country = 'DE'")
+            tx.append(files)
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        branch: str | None = MAIN,
+        isolation: Isolation | str = Isolation.SERIALIZABLE,
+        key: str | None = None,
+        summary: Mapping[str, str] | None = None,
+    ) -> None:
+        self._table = table
+        self._base: State = table.state
+        self._branch = branch
+        self._isolation = _isolation(isolation)
+        self._key = key
+        self._summary = dict(summary or {})
+        self._changes: list[Changes] = []
+        self._updates: list[Update] = []
+        self._over = False
+        if branch is not None:
+            ref = self._base.metadata.refs.get(branch)
+            if ref is not None and ref.type != "branch":
+                raise InvalidInput(f"{branch!r} is a tag: commit to a branch, tags never move")
+
+    # --- data ------------------------------------------------------------------------------
+
+    def append(self, files: Files) -> None:
+        """Add data files; conflicts with nothing."""
+        added = self._new(files)
+        self._require_only(added, Content.DATA)
+        self._add(Changes(intent=Intent.APPEND, added=added))
+
+    def delete_files(self, files: Removed) -> None:
+        """Remove data files, with the DVs they have."""
+        self._add(Changes(intent=Intent.DELETE_FILES, removed=_removed(files, self._metadata)))
+
+    def delete(self, where: Filter) -> None:
+        """Remove the files whose rows all match; refused when some file matches in part."""
+        predicate = parse_filter(where)
+        removed = self._matching(predicate, verb="delete")
+        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=predicate))
+
+    def overwrite_files(self, add: Files, remove: Removed, *, where: Filter | None = None) -> None:
+        """Replace data files by others; `where` tells which rows the replacement looked at."""
+        self._add(
+            Changes(
+                intent=Intent.OVERWRITE_FILES,
+                added=self._new(add),
+                removed=_removed(remove, self._metadata),
+                filter=None if where is None else parse_filter(where),
+            )
+        )
+
+    def overwrite(self, where: Filter, add: Files) -> None:
+        """Replace the rows that match by new files, all of whose rows must match too."""
+        predicate = parse_filter(where)
+        self._add(
+            Changes(
+                intent=Intent.OVERWRITE_BY_FILTER,
+                added=self._new(add),
+                removed=self._matching(predicate, verb="overwrite"),
+                filter=predicate,
+            )
+        )
+
+    def replace_partitions(self, add: Files) -> None:
+        """Replace every partition that the new files are in."""
+        added = self._new(add)
+        root, reader = self._tree()
+        removed = in_same_partitions(added, root, reader, self._shape)
+        self._add(Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=removed))
+
+    def row_delta(
+        self,
+        add: Files,
+        *,
+        remove: Removed = (),
+        where: Filter | None = None,
+    ) -> None:
+        """Add data files, data DVs and equality deletes; a DV replaces the one its file has."""
+        self._add(
+            Changes(
+                intent=Intent.ROW_DELTA,
+                added=self._new(add),
+                removed=_removed(remove, self._metadata),
+                filter=None if where is None else parse_filter(where),
+            )
+        )
+
+    def rewrite(self, remove: Removed, add: Files) -> None:
+        """Replace files by others that hold the same rows; readers see no change.
+
+        New data files keep the age of the base, so that deletes which came since still apply.
+        """
+        head = self._base.head(self._branch or MAIN)
+        age = 0 if head is None else head.sequence_number
+        self._add(
+            Changes(
+                intent=Intent.REWRITE,
+                added=self._new(add, sequence_number=age),
+                removed=_removed(remove, self._metadata),
+            )
+        )
+
+    def truncate(self) -> None:
+        """Remove every file."""
+        root, reader = self._tree()
+        self._add(
+            Changes(
+                intent=Intent.DELETE_BY_FILTER,
+                removed=whole_table(root, reader),
+                filter=AlwaysTrue(),
+            )
+        )
+
+    # --- metadata --------------------------------------------------------------------------
+
+    def update(self, *updates: Update) -> None:
+        """Change table metadata; checked at once, so that a mistake shows where it is made."""
+        self._require_open()
+        apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
+        self._updates += updates
+
+    def set_properties(self, **properties: str) -> None:
+        """Set table properties; names with dots go through `update(SetProperties(...))`."""
+        self.update(SetProperties(updates=properties))
+
+    def remove_properties(self, *names: str) -> None:
+        """Remove table properties; ones that are not there are fine."""
+        self.update(RemoveProperties(removals=names))
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata as the updates so far would leave it."""
+        return self._metadata
+
+    # --- the end ---------------------------------------------------------------------------
+
+    def commit(self) -> Committed:
+        """Carry everything out as one commit; the transaction cannot be used afterwards."""
+        self._require_open()
+        self._over = True
+        work = Work(
+            base=self._base,
+            changes=tuple(self._changes),
+            updates=tuple(self._updates),
+            requirements=tuple(self._requirements()),
+            branch=self._branch,
+            isolation=self._isolation,
+            summary=self._summary,
+            key=self._key,
+        )
+        done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        self._table.state = done.state
+        return done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and not self._over:
+            if self._changes or self._updates:
+                self.commit()
+            self._over = True
+
+    # --- within ----------------------------------------------------------------------------
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        if not self._updates:
+            return self._base.metadata
+        at_ms = self._base.metadata.last_updated_ms
+        return apply(self._base.metadata, self._updates, at_ms=at_ms)
+
+    @property
+    def _shape(self) -> Shape:
+        return self._metadata.shape()
+
+    def _tree(self) -> tuple[Entries, Any]:
+        files, shape = self._table.files, self._shape
+        return files.root(self._base.head(self._branch or MAIN), shape), files.reader(shape)
+
+    def _matching(self, predicate: BooleanExpression, *, verb: str) -> pa.Table:
+        root, reader = self._tree()
+        staged = concat([change.added for change in self._changes])
+        return files_matching(
+            predicate, root, reader, self._shape, staged=staged, name=self._base.name, verb=verb
+        )
+
+    def _new(self, files: Files, *, sequence_number: int | None = None) -> Entries:
+        return stored_entries(
+            files, self._metadata, self._shape, self._base.name, sequence_number=sequence_number
+        )
+
+    def _add(self, changes: Changes) -> None:
+        self._require_open()
+        self._changes.append(changes)
+
+    def _require_open(self) -> None:
+        if self._over:
+            raise InvalidInput(
+                f"this transaction on {self._base.name} is over: "
+                "start another with table.transaction()"
+            )
+
+    def _require_only(self, added: Entries, content: Content) -> None:
+        if added.filter(is_content(added, content)).num_rows < added.num_rows:
+            raise InvalidInput("append takes data files only: deletes go through row_delta")
+
+    def _requirements(self) -> Iterable[Requirement]:
+        facts = {"table uuid"}
+        for update in self._updates:
+            facts |= set(_RELIES_ON.get(type(update), ()))
+            if isinstance(update, SetSnapshotRef | RemoveSnapshotRef):
+                facts.add(f"ref {update.ref_name}")
+        metadata = self._base.metadata
+        return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
+
+
+def _isolation(isolation: Isolation | str) -> Isolation:
+    try:
+        return Isolation(isolation)
+    except ValueError:
+        known = " or ".join(repr(each.value) for each in Isolation)
+        raise InvalidInput(f"{isolation!r} is no isolation level: use {known}") from None
+
+
+def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
+    if isinstance(files, pa.Table):
+        return files
+    names = [files] if isinstance(files, str) else list(files)
+    return removal([relative(name, metadata.location) for name in names])

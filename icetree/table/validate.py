@@ -1,0 +1,96 @@
+"""May this work land on that head: requirements, conflicts, and whether it landed before."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CommitConflict, InvalidInput, Unsupported
+from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import find_snapshot, history
+from icetree.spec.snapshot import Snapshot
+from icetree.table.files import TableFiles
+from icetree.table.state import State, Work
+from icetree.tree.changes import Intent, Operation
+from icetree.tree.conflict import OtherCommit, find_conflicts
+from icetree.tree.diff import diff
+from icetree.tree.live import live_files
+
+#: Where a commit's key stands in the summary of its snapshot.
+KEY = "icetree.commit-key"
+
+
+def already_applied(work: Work, metadata: TableMetadata, files: TableFiles) -> Snapshot | None:
+    """Return the snapshot that carries the work's key, where the table still has it."""
+    for snapshot in history(metadata, files.page):
+        if (snapshot.summary or {}).get(KEY) == work.key:
+            return snapshot
+    return None
+
+
+def validate(work: Work, head: State, files: TableFiles) -> None:
+    """Raise `CommitConflict` when the work may not land on the head."""
+    for requirement in work.requirements:
+        requirement.require(head.metadata, head.name)
+    if not work.changes:
+        return
+    if head.metadata.format_version < FORMAT_VERSION and not work.updates:
+        raise Unsupported(
+            f"{head.name} has format version {head.metadata.format_version}; "
+            f"upgrade it to {FORMAT_VERSION} before writing"
+        )
+    since = commits_since(work, head, files) if _minds_others(work) else []
+    shape = head.metadata.shape()
+    for change in work.changes:
+        found = find_conflicts(
+            change,
+            isolation=work.isolation,
+            since=since,
+            shape=shape,
+            lookup=lambda names: _lookup(names, work, files),
+        )
+        if found:
+            sentence = "; ".join(conflict.message for conflict in found)
+            # A change that contradicts itself is its writer's mistake, whoever else commits.
+            own = any(conflict.snapshot_id is None for conflict in found)
+            raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+
+
+def _minds_others(work: Work) -> bool:
+    return any(change.intent is not Intent.APPEND for change in work.changes)
+
+
+def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommit]:
+    """Return what others committed to the branch since the work's base, oldest first."""
+    if work.branch is None:
+        return []
+    base = work.base.head(work.branch)
+    found: list[OtherCommit] = []
+    now = head.head(work.branch)
+    while now is not None and (base is None or now.snapshot_id != base.snapshot_id):
+        found.append(_other(now, head.metadata, files))
+        parent = now.parent_snapshot_id
+        now = None if parent is None else find_snapshot(head.metadata, parent, files.page)
+    if base is not None and now is None:
+        raise CommitConflict(
+            f"{head.name}: branch {work.branch} was moved and no longer holds snapshot "
+            f"{base.snapshot_id}, which this change was made on; refresh the table and redo it"
+        )
+    return found[::-1]
+
+
+def _other(snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> OtherCommit:
+    shape = metadata.shape()
+    root = files.root(snapshot, shape)
+    changed = diff(root, files.reader(shape), root_file=snapshot.root_manifest or "root")
+    operation = Operation(snapshot.operation or Operation.OVERWRITE)
+    return OtherCommit(snapshot_id=snapshot.snapshot_id, operation=operation, diff=changed)
+
+
+def _lookup(names: pa.Array, work: Work, files: TableFiles) -> pa.Table:
+    metadata = work.base.metadata
+    shape = metadata.shape()
+    root = files.root(work.base.head(work.branch or "main"), shape)
+    live = live_files(root, files.reader(shape))
+    return live.filter(pc.is_in(live["location"], names))

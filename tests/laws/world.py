@@ -1,0 +1,314 @@
+"""A table and its model, side by side: every commit goes to both, and both must agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from icetree.codec import manifest
+from icetree.spec.entry import (
+    MANIFESTS,
+    ROOT,
+    TRANSITIONS,
+    Content,
+    Entries,
+    Entry,
+    Status,
+    from_table,
+    to_table,
+)
+from icetree.tree.changes import REMOVED, Changes
+from icetree.tree.diff import diff
+from icetree.tree.draft import Head
+from icetree.tree.files import FileReader
+from icetree.tree.live import LEAF, live_files
+from icetree.tree.reading import Keep, Leaf
+from tests.laws.model import DATA, EQUALITY, VECTOR, Key, Model, key_of, size_of
+from tests.laws.strategies import Op, data_file, equality_delete, vector
+from tests.memory import MemoryTable
+
+#: What of a live file is compared after every commit; all of it is compared at the end.
+COMPARED = (
+    "content_type",
+    "location",
+    "referenced_file",
+    "sequence_number",
+    "file_sequence_number",
+    "first_row_id",
+    "record_count",
+    "snapshot_id",
+    "dv_offset",
+)
+#: A removal stamps a root entry with the removing snapshot, a leaf's entry it does not touch.
+COMPARED_REMOVED = tuple(name for name in COMPARED if name != "snapshot_id")
+
+
+@dataclass(slots=True)
+class CachingReader:
+    """Leaves never change, so each is decoded once for each way that a root tells of it."""
+
+    files: FileReader
+    seen: dict[tuple[Leaf, frozenset[str] | None], Entries] = field(default_factory=dict)
+
+    def leaf(
+        self,
+        leaf: Leaf,
+        *,
+        columns: Collection[str] | None = None,
+        keep: Keep | None = None,
+    ) -> Entries:
+        """Return the leaf's entries with their position."""
+        assert keep is None, "no tree code under test skips row groups"
+        key = (leaf, None if columns is None else frozenset(columns))
+        if key not in self.seen:
+            self.seen[key] = self.files.leaf(leaf, columns=columns)
+        return self.seen[key]
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        """Return a range of a file."""
+        return self.files.blob(location, offset=offset, size_bytes=size_bytes)
+
+
+class WriteOnce(dict[str, bytes]):
+    """Files by name; none is ever written twice."""
+
+    def __ior__(self, more: Any) -> WriteOnce:  # type: ignore[override,misc]
+        for name, content in more.items():
+            self[name] = content
+        return self
+
+    def __setitem__(self, name: str, content: bytes) -> None:
+        assert name not in self, f"{name} is written a second time"
+        super().__setitem__(name, content)
+
+
+class Table(MemoryTable):
+    """A table in memory that reads quickly and never writes a name twice."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(files=WriteOnce(), **given)
+        self._reader = CachingReader(
+            FileReader(fetch=lambda name: self.files[name], shape=self.shape)
+        )
+
+    @property
+    def reader(self) -> CachingReader:  # type: ignore[override]
+        return self._reader
+
+
+def rows(files: Entries, columns: Iterable[str] = COMPARED) -> set[tuple[Any, ...]]:
+    """Return the files as tuples; none of them may be there twice."""
+    listed = list(zip(*(files[name].to_pylist() for name in columns), strict=True))
+    found = set(listed)
+    assert len(found) == len(listed)
+    return found
+
+
+def expected(files: Mapping[Key, Entry], columns: Iterable[str] = COMPARED) -> set[tuple[Any, ...]]:
+    """Return what `rows` should be."""
+    return {tuple(getattr(each, name) for name in columns) for each in files.values()}
+
+
+@dataclass(slots=True)
+class World:
+    """A table, its model, and what was live after each commit."""
+
+    table: Table
+    model: Model = field(default_factory=Model)
+    #: (leaf, position, record count, size) of each live file, after each commit.
+    places: list[dict[Key, tuple[Any, ...]]] = field(default_factory=lambda: [{}])
+    states: list[dict[Key, Entry]] = field(default_factory=lambda: [{}])
+    #: Every name of a data file that ever was.
+    made: int = 0
+    gone: list[str] = field(default_factory=list)
+    #: How often each kind of thing happened.
+    tally: Counter[str] = field(default_factory=Counter)
+
+    def change(self, op: Op) -> tuple[Changes, list[Entry], list[Key]]:
+        """Return what the operation means now, to the table and to the model."""
+        live = {content: self.model.names(content) for content in (DATA, VECTOR, EQUALITY)}
+        removed = [
+            *_picked(live[DATA], op.remove, DATA),
+            *_picked(live[VECTOR], op.remove_vectors, VECTOR),
+            *_picked(live[EQUALITY], op.remove_equality, EQUALITY),
+        ]
+        age = None
+        if op.keeps_age:
+            old = [self.model.files[key].sequence_number or 0 for key in removed if key[0] == DATA]
+            age = max(old, default=None)
+        shape = self.table.shape
+        names = [self._name("data") for _ in range(op.add)]
+        names += [self.gone.pop(0) for _ in range(min(op.add_again, len(self.gone)))]
+        added = [data_file(name, shape, op.salt + i, age=age) for i, name in enumerate(names)]
+        stays = [key for key in _picked(live[DATA], op.vectors, DATA) if key not in removed]
+        owners = [self.model.files[key] for key in stays] + added[: op.vectors_of_new]
+        puffin = self._name("dv")
+        added += [vector(of, puffin, i, shape) for i, of in enumerate(owners)]
+        added += [equality_delete(self._name("eq"), op.salt + i) for i in range(op.equality)]
+        hinted = self._removal(removed, op)
+        changes = Changes(intent=op.intent, added=to_table(added, shape), removed=hinted)
+        return changes, added, removed
+
+    def _name(self, kind: str) -> str:
+        self.made += 1
+        return f"data/{kind}-{self.made:05}"
+
+    def _removal(self, keys: list[Key], op: Op) -> pa.Table:
+        nowhere = (None, None, None, None)
+        found = []
+        for i, key in enumerate(keys):
+            hint = ("none", "right", "stale")[i % 3] if op.hint == "mixed" else op.hint
+            at = self.places[-1 if hint in ("right", "bare") else max(0, len(self.places) - op.back)]
+            place = nowhere if hint == "none" else at.get(key, nowhere)
+            if hint == "bare":
+                place = (*place[:2], None, None)
+            if hint == "stale" and place[0] not in (None, self.places[-1][key][0]):
+                self.tally["stale hints"] += 1
+            found.append((*key, *place))
+        columns = zip(*found, strict=True) if found else [()] * len(REMOVED)
+        return pa.table(
+            [pa.array(list(column), f.type) for column, f in zip(columns, REMOVED, strict=True)],
+            schema=REMOVED,
+        )
+
+    def commit(self, op: Op) -> None:
+        """Commit to both, and compare all that a reader can see."""
+        changes, added, removed = self.change(op)
+        before, files = self.table.head, len(self.table.files)
+        self.table.commit(changes)
+        came, went = self.model.commit(added, removed)
+        self.gone += [key for content, key in went if content == DATA]
+        self.tally["commits"] += 1
+        self._count(before, came, went, len(self.table.files) - files)
+        self.compare(came, went)
+        require_legal(before.root, self.table.head.root)
+
+    def compare(self, came: Mapping[Key, Entry], went: Mapping[Key, Entry]) -> None:
+        """Require that the newest snapshot is what the model says, in every way of looking."""
+        table, model = self.table, self.model
+        live = table.live()
+        listed = zip(*(live[n].to_pylist() for n in ("location", "first_row_id")), strict=True)
+        first_row_ids = {
+            name: first for name, first in listed if (DATA, name) in came and first is not None
+        }
+        model.number_rows(first_row_ids)
+        assert rows(live) == expected(model.files)
+        assert table.head.next_row_id == model.next_row_id
+
+        found = diff(table.head.root, table.reader, root_file=table.head.root_file)
+        came = {key: model.files[key] for key in came}
+        assert rows(found.added) == expected(came)
+        assert rows(found.removed, COMPARED_REMOVED) == expected(went, COMPARED_REMOVED)
+
+        assert [str(each) for each in table.findings()] == []
+        summary = table.head.summary
+        assert summary is not None
+        told = {name: int(summary[name]) for name in model.totals()}
+        assert told == model.totals()
+        self.places.append(_places(live))
+        self.states.append(dict(model.files))
+
+    def reread(self) -> None:
+        """Require that every snapshot still reads as it did when it was new, from its bytes."""
+        table = self.table
+        reader = CachingReader(FileReader(fetch=table.files.__getitem__, shape=table.shape))
+        for head, state in zip(table.heads[1:], self.states[1:], strict=True):
+            name = head.root_file
+            root = manifest.decode(table.files[name], ROOT, table.shape, file=name)
+            assert root.equals(head.root)
+            assert rows(live_files(root, reader, root_file=name)) == expected(state)
+        whole = live_files(table.head.root, reader)
+        assert whole_files(whole) == {key: _plain(each) for key, each in self.model.files.items()}
+
+    def _count(
+        self, before: Head, came: Mapping[Key, Entry], went: Mapping[Key, Entry], files: int
+    ) -> None:
+        root = self.table.head.root
+        table = root.select(["content_type", "status", "location", "referenced_file", "snapshot_id"])
+        old = set(before.root["location"].to_pylist())
+        for content, status, location, refers, snapshot in table.to_pylist():
+            pass
+        del table, old, files, came, went
+
+
+def _picked(names: list[str], picks: Iterable[int], content: Content) -> list[Key]:
+    """Return the picked names, each once."""
+    if not names:
+        return []
+    return list(dict.fromkeys((int(content), names[pick % len(names)]) for pick in picks))
+
+
+def _places(live: Entries) -> dict[Key, tuple[Any, ...]]:
+    columns = (LEAF, "position", "record_count")
+    entries = zip(
+        from_keys(live),
+        *(live[name].to_pylist() for name in columns),
+        live["dv_size_in_bytes"].to_pylist(),
+        live["file_size_in_bytes"].to_pylist(),
+        strict=True,
+    )
+    return {
+        key: (leaf, position, count, size if dv_size is None else dv_size)
+        for key, leaf, position, count, dv_size, size in entries
+    }
+
+
+def from_keys(live: Entries) -> list[Key]:
+    """Return the name of each file."""
+    columns = (live[name].to_pylist() for name in ("content_type", "location", "referenced_file"))
+    return [
+        (content, refers if content == VECTOR else location)
+        for content, location, refers in zip(*columns, strict=True)
+    ]
+
+
+def _plain(entry: Entry) -> Entry:
+    offsets, ids = entry.split_offsets, entry.equality_ids
+    return replace(
+        entry,
+        status=Status.EXISTING,
+        split_offsets=None if offsets is None else list(offsets),
+        equality_ids=None if ids is None else list(ids),
+        stats=dict(entry.stats),
+    )
+
+
+def whole_files(live: Entries) -> dict[Key, Entry]:
+    """Return every column of every file, by name."""
+    return {key_of(each): _plain(each) for each in from_table(live)}
+
+
+def require_legal(before: Entries, after: Entries) -> None:
+    """Require that no entry of a root took a step that the format does not know."""
+    old, new = _statuses(before), _statuses(after)
+    for name in old.keys() | new.keys():
+        was, now = old.get(name), new.get(name)
+        assert now in TRANSITIONS[was], f"{name} went from {was} to {now}"
+        if was is None and now is Status.EXISTING:
+            assert name[0] in MANIFESTS, f"{name} came as EXISTING"
+
+
+def _statuses(root: Entries) -> dict[tuple[Any, ...], Status]:
+    columns = ("content_type", "location", "referenced_file", "dv_offset", "status", "record_count")
+    found: dict[tuple[Any, ...], Status] = {}
+    for content, location, refers, offset, status, count in zip(
+        *(root[name].to_pylist() for name in columns), strict=True
+    ):
+        if content == Content.MANIFEST_DV:
+            # A later manifest DV on the same leaf is another one, and has more positions.
+            name: tuple[Any, ...] = (content, refers, count)
+        elif content in MANIFESTS:
+            name = (content, location)
+        else:
+            name = (content, location, refers, offset)
+        assert name not in found or Status.DELETED in (found[name], status)
+        if name not in found or status != Status.DELETED:
+            found[name] = Status(status)
+    return found
+
+
+del size_of

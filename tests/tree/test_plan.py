@@ -1,0 +1,451 @@
+"""Planning: what a scan of a tree gives, against a flat list of the same files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg import expressions as ice
+from pyiceberg.expressions import visitors
+from pyroaring import BitMap
+
+from icetree.codec import bitmap, puffin
+from icetree.errors import CorruptTable, InvalidInput
+from icetree.spec import entry
+from icetree.spec.entry import Content, Entries, Entry, Status, to_table
+from icetree.spec.shape import Shape
+from icetree.spec.stats import FieldStats, parse_column
+from icetree.tree.aggregate import aggregate
+from icetree.tree.bind import bind
+from icetree.tree.plan import DELETES, TASK, Plan, plan
+from icetree.tree.prune import may_match
+from icetree.tree.reading import Keep, Leaf
+from tests.tree import rows as r
+
+I = r.IDS["i"]  # noqa: E741
+SHAPE = Shape(schema=r.SHAPE.schema, expressions=r.EXPRESSIONS, specs={0: (), 1: (101,)})
+GROUP = 2
+
+
+@dataclass
+class Shelf:
+    """A reader over tables in memory, in row groups of two, that notes what it is asked."""
+
+    leaves: dict[str, Entries] = field(default_factory=dict)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+    reads: list[str] = field(default_factory=list)
+    columns: dict[str, Collection[str] | None] = field(default_factory=dict)
+
+    def leaf(
+        self, leaf: Leaf, *, columns: Collection[str] | None = None, keep: Keep | None = None
+    ) -> Entries:
+        self.reads.append(leaf.location)
+        self.columns[leaf.location] = columns
+        table = self.leaves[leaf.location]
+        table = table.append_column("position", pa.array(range(table.num_rows), pa.int64()))
+        if keep is not None and table.num_rows > GROUP:
+            starts = range(0, table.num_rows, GROUP)
+            groups = [table.slice(start, GROUP) for start in starts]
+            kept = keep(pa.concat_tables(map(_group_stats, groups), promote_options="default"))
+            table = pa.concat_tables(
+                [group for group, keeps in zip(groups, kept.to_pylist(), strict=True) if keeps]
+                or [table.slice(0, 0)]
+            )
+        if columns is None:
+            return table
+        for name in set(columns) - set(table.column_names):
+            table = table.append_column(name, pa.nulls(table.num_rows))
+        return table.select(list(columns))
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        return self.blobs[location][offset : offset + size_bytes]
+
+
+def _group_stats(group: Entries) -> pa.Table:
+    known = aggregate(group)
+    bounds = {name: [known[name]] for name in known if name.endswith(("lower", "upper"))}
+    return pa.table({"group": [0]} | {name: pa.array(value) for name, value in bounds.items()})
+
+
+def one(name: str, low: int | None = None, high: int | None = None, **more: Any) -> Entry:
+    stats = {}
+    if low is not None:
+        stats[I] = FieldStats(lower=low, upper=low if high is None else high, values=10, nulls=0)
+    given: dict[str, Any] = {
+        "location": name,
+        "sequence_number": 1,
+        "file_size_in_bytes": 9,
+        "record_count": 10,
+        "status": Status.EXISTING,
+        "stats": stats,
+    }
+    return Entry(**given | more)
+
+
+def vector(target: str, **more: Any) -> Entry:
+    given: dict[str, Any] = {
+        "content_type": Content.POSITION_DELETES,
+        "file_format": "puffin",
+        "referenced_file": target,
+        "dv_offset": 4,
+        "dv_size_in_bytes": 40,
+        "sequence_number": 2,
+        "record_count": 3,
+    }
+    return one(more.pop("name", f"dv-{target}"), **given | more)
+
+
+def equality(name: str, low: int, high: int, **more: Any) -> Entry:
+    given: dict[str, Any] = {"sequence_number": 5, "equality_ids": (I,)}
+    return one(name, low, high, content_type=Content.EQUALITY_DELETES, **given | more)
+
+
+def gone(leaf: str, positions: list[int], **more: Any) -> Entry:
+    given: dict[str, Any] = {
+        "content_type": Content.MANIFEST_DV,
+        "location": None,
+        "file_size_in_bytes": None,
+        "file_format": "puffin",
+        "referenced_file": leaf,
+        "dv_inline_content": bitmap.encode(BitMap(positions)),
+        "record_count": len(positions),
+    }
+    return one("", **given | more)
+
+
+@dataclass
+class Tree:
+    """A root under construction, with the shelf its leaves are on."""
+
+    entries: list[Entry] = field(default_factory=list)
+    roots: list[Entries] = field(default_factory=list)
+    shelf: Shelf = field(default_factory=Shelf)
+
+    def add(self, *entries: Entry) -> Tree:
+        self.roots.append(to_table(entries, SHAPE))
+        return self
+
+    def leaf(self, name: str, *entries: Entry, target: str | None = None) -> Tree:
+        is_data = all(each.content_type == Content.DATA for each in entries)
+        table = to_table(entries, SHAPE)
+        self.shelf.leaves[name] = table
+        top = one(
+            name,
+            content_type=Content.DATA_MANIFEST if is_data else Content.DELETE_MANIFEST,
+            record_count=len(entries),
+            referenced_file=target,
+        )
+        live = table.filter(pa.array([each.status != Status.DELETED for each in entries]))
+        row = to_table([top], SHAPE)
+        for column, value in aggregate(live).items():
+            row = row.append_column(column, pa.array([value.as_py()], value.type))
+        self.roots.append(row)
+        return self
+
+    def plan(self, predicate: ice.BooleanExpression | None = None, **more: Any) -> Plan:
+        root = entry.concat([entry.empty(), *self.roots])
+        return plan(root, self.shelf, SHAPE, predicate or ice.AlwaysTrue(), **more)
+
+
+def locations(found: Plan) -> list[str]:
+    return found.tasks["location"].to_pylist()
+
+
+def deletes_of(found: Plan, kind: str) -> dict[str, list[str]]:
+    names = found.deletes["location"].to_pylist()
+    lists = found.tasks[kind].to_pylist()
+    return {
+        location: [names[at] for at in rows]
+        for location, rows in zip(locations(found), lists, strict=True)
+    }
+
+
+def test_an_empty_root_plans_to_nothing() -> None:
+    found = Tree().plan(ice.EqualTo("i", 1))
+    assert found.tasks.num_rows == 0
+    assert found.tasks.schema.names == TASK.names
+    assert found.tasks.schema.types == TASK.types
+    assert found.deletes.schema.equals(DELETES)
+
+
+def test_files_of_root_and_leaves_come_with_where_they_are() -> None:
+    tree = Tree().add(one("a"), one("dead", status=Status.DELETED))
+    tree.leaf("L", one("b"), one("dead too", status=Status.DELETED), one("c"))
+    found = tree.plan()
+    assert locations(found) == ["a", "b", "c"]
+    assert found.tasks["leaf"].to_pylist() == [None, "L", "L"]
+    assert found.tasks["position"].to_pylist() == [None, 0, 2]
+    assert found.tasks.schema.types == TASK.types
+    assert found.residuals == [ice.AlwaysTrue()]
+
+
+def test_a_leaf_that_cannot_match_is_not_read() -> None:
+    tree = Tree().add(one("a", 1), one("b", 50))
+    tree.leaf("low", one("c", 1), one("d", 9)).leaf("high", one("e", 40), one("f", 60))
+    found = tree.plan(ice.GreaterThan("i", 45))
+    assert locations(found) == ["b", "f"]
+    assert tree.shelf.reads == ["high"]
+    assert found.metrics.data_leaves_skipped == 1
+    assert found.metrics.data_leaves_read == 1
+    assert found.metrics.root_entries_scanned == 4
+    assert found.metrics.root_entries_skipped == 2
+    assert found.metrics.leaf_entries_scanned == 2
+    assert found.metrics.leaf_entries_skipped == 1
+    assert found.metrics.data_files == 2
+
+
+def test_row_groups_that_cannot_match_are_skipped_and_positions_stay_true() -> None:
+    tree = Tree().leaf("L", *(one(f"f{n}", n * 10) for n in range(8))).add(gone("L", [5]))
+    found = tree.plan(ice.GreaterThanOrEqual("i", 40))
+    assert locations(found) == ["f4", "f6", "f7"]
+    assert found.tasks["position"].to_pylist() == [4, 6, 7]
+    assert found.metrics.leaf_entries_scanned == 4
+
+
+def test_only_columns_that_planning_uses_are_read() -> None:
+    wide = one("a", stats={I: FieldStats(lower=1), r.IDS["s"]: FieldStats(lower="x")})
+    tree = Tree().leaf("L", wide)
+    tree.plan(ice.EqualTo("i", 1))
+    read = tree.shelf.columns["L"]
+    assert read is not None
+    assert {parse_column(name)[0] for name in read if parse_column(name)} >= {I}
+    assert not any(name.startswith(f"{r.IDS['s']}:") for name in read)
+    tree.plan(ice.EqualTo("i", 1), stats_columns=True)
+    assert tree.shelf.columns["L"] is None
+
+
+def test_stats_come_along_when_asked_for() -> None:
+    found = Tree().add(one("a", 3)).leaf("L", one("b", 4)).plan(stats_columns=True)
+    assert found.tasks[f"{I}:lower"].to_pylist() == [3, 4]
+
+
+def test_entries_a_manifest_dv_removes_are_left_out() -> None:
+    tree = Tree().leaf("L", one("a"), one("b"), one("c")).add(gone("L", [0, 2]))
+    assert locations(tree.plan()) == ["b"]
+
+
+def test_a_manifest_dv_may_be_in_puffin() -> None:
+    blob = puffin.encode_dv(BitMap([1]))
+    tree = Tree().leaf("L", one("a"), one("b"))
+    tree.add(
+        gone(
+            "L",
+            [1],
+            location="v.puffin",
+            dv_inline_content=None,
+            dv_offset=3,
+            dv_size_in_bytes=len(blob),
+        )
+    )
+    tree.shelf.blobs["v.puffin"] = b"xxx" + blob
+    assert locations(tree.plan()) == ["a"]
+
+
+def test_data_dvs_join_their_files_wherever_they_are_tracked() -> None:
+    tree = Tree().add(one("a"), one("b"), vector("a"))
+    tree.leaf("L", one("c"), one("d"), one("e"))
+    tree.leaf("affiliated", vector("c"), target="L").leaf("apart", vector("d"), vector("b"))
+    found = tree.plan()
+    assert locations(found) == ["a", "b", "c", "d", "e"]
+    assert found.tasks["dv_location"].to_pylist() == ["dv-a", "dv-b", "dv-c", "dv-d", None]
+    assert found.tasks["dv_cardinality"].to_pylist() == [3, 3, 3, 3, None]
+    assert found.metrics.dvs == 4
+    assert found.metrics.delete_leaves_read == 2
+
+
+def test_an_affiliated_delete_manifest_is_skipped_with_its_data_manifest() -> None:
+    tree = Tree().leaf("low", one("a", 1)).leaf("high", one("b", 50))
+    tree.leaf("low-d", vector("a"), target="low").leaf("high-d", vector("b"), target="high")
+    found = tree.plan(ice.EqualTo("i", 50))
+    assert tree.shelf.reads == ["high-d", "high"]
+    assert found.tasks["dv_location"].to_pylist() == ["dv-b"]
+    assert found.metrics.delete_leaves_skipped == 1
+
+
+def test_an_unaffiliated_delete_manifest_is_pruned_by_its_stats() -> None:
+    tree = Tree().leaf("L", one("a", 1), one("b", 50))
+    tree.leaf("far", equality("far-eq", 900, 901)).leaf("near", equality("near-eq", 50, 51))
+    found = tree.plan(ice.EqualTo("i", 50))
+    assert tree.shelf.reads == ["near", "L"]
+    assert deletes_of(found, "equality_deletes") == {"b": ["near-eq"]}
+
+
+def test_no_delete_is_read_when_no_data_can_match() -> None:
+    tree = Tree().leaf("L", one("a", 1)).leaf("D", equality("d", 1, 99), vector("a"))
+    assert tree.plan(ice.EqualTo("i", 7)).tasks.num_rows == 0
+    assert tree.shelf.reads == []
+
+
+def test_removed_and_replaced_deletes_do_not_count() -> None:
+    tree = Tree().leaf("L", one("a"))
+    tree.leaf("D", vector("a", name="old"), equality("eq", 1, 2)).add(
+        gone("D", [0, 1]), vector("a", name="new"), vector("a", name="dead", status=Status.DELETED)
+    )
+    found = tree.plan()
+    assert found.tasks["dv_location"].to_pylist() == ["new"]
+    assert found.deletes.num_rows == 0
+
+
+def test_two_data_dvs_on_one_file_are_corrupt() -> None:
+    tree = Tree().add(one("a"), vector("a", name="v1")).leaf("D", vector("a", name="v2"))
+    with pytest.raises(CorruptTable, match="top: data file a has two deletion vectors"):
+        tree.plan(root_file="top")
+
+
+def test_an_affiliated_manifest_may_not_hold_what_applies_elsewhere() -> None:
+    tree = Tree().leaf("L", one("a")).leaf("D", equality("eq", 1, 2), target="L")
+    with pytest.raises(CorruptTable, match="D: an affiliated delete manifest"):
+        tree.plan()
+
+
+def test_equality_deletes_are_listed_once_and_pointed_to() -> None:
+    tree = Tree().add(one("old", 1, 9), one("young", 1, 9, sequence_number=5))
+    tree.add(equality("unused", 70, 71), equality("e1", 2, 3), equality("e2", 9, 30))
+    tree.leaf("L", one("also old", 8, 20))
+    found = tree.plan()
+    assert deletes_of(found, "equality_deletes") == {
+        "old": ["e1", "e2"],
+        "young": [],
+        "also old": ["e2"],
+    }
+    assert found.deletes["location"].to_pylist() == ["e1", "e2"]
+    assert found.deletes["equality_ids"].to_pylist() == [[I], [I]]
+    assert found.metrics.delete_files == 2
+
+
+def test_a_predicate_drops_equality_deletes_of_other_values() -> None:
+    tree = Tree().add(one("a", 1, 100), equality("e1", 2, 3), equality("e2", 50, 60))
+    found = tree.plan(ice.EqualTo("i", 55))
+    assert deletes_of(found, "equality_deletes") == {"a": ["e2"]}
+
+
+def test_old_position_deletes_come_after_equality_deletes_and_yield_to_a_dv() -> None:
+    old = {"content_type": Content.POSITION_DELETES, "sequence_number": 3}
+    tree = Tree().add(one("a", 1), one("b", 1), vector("b"), equality("eq", 1, 1))
+    tree.leaf("old", one("pos", **old), one("pos-b", referenced_file="b", **old))
+    found = tree.plan()
+    assert deletes_of(found, "position_deletes") == {"a": ["pos"], "b": []}
+    assert deletes_of(found, "equality_deletes") == {"a": ["eq"], "b": ["eq"]}
+    assert found.deletes["content_type"].to_pylist() == [
+        Content.EQUALITY_DELETES,
+        Content.POSITION_DELETES,
+    ]
+
+
+def test_partition_scoped_deletes_find_their_bucket_in_leaves() -> None:
+    bucket = {101: FieldStats(lower=2, upper=2, values=10, nulls=0)}
+    other = {101: FieldStats(lower=3, upper=3, values=10, nulls=0)}
+    tree = Tree().leaf(
+        "L", one("a", partition_spec_id=1, stats=bucket), one("b", partition_spec_id=1, stats=other)
+    )
+    tree.add(
+        one(
+            "eq",
+            content_type=Content.EQUALITY_DELETES,
+            equality_ids=(I,),
+            sequence_number=5,
+            partition_spec_id=1,
+            stats=bucket,
+        )
+    )
+    assert deletes_of(tree.plan(), "equality_deletes") == {"a": ["eq"], "b": []}
+
+
+def test_each_task_has_its_residual() -> None:
+    tree = Tree().add(one("in", 6, 7), one("across", 1, 9))
+    predicate = ice.GreaterThan("i", 5)
+    found = tree.plan(predicate)
+    left = [found.residuals[at] for at in found.tasks["residual"].to_pylist()]
+    assert left == [ice.AlwaysTrue(), predicate]
+
+
+def test_a_predicate_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="no column 'I'"):
+        Tree().plan(ice.EqualTo("I", 1))
+    assert Tree().plan(ice.EqualTo("I", 1), case_sensitive=False).tasks.num_rows == 0
+
+
+NAMES = ["i", "s"]
+
+
+@st.composite
+def forests(draw: st.DrawFn) -> tuple[Tree, dict[str, list[r.Row]], Any]:
+    """Draw a tree with real rows below it, its live files, and a predicate."""
+    many = [rows for _ in range(3) for rows in draw(r.files(NAMES))]
+    tree, live = Tree(), {}
+    places = [draw(st.sampled_from(["root", "L0", "L1", "L2"])) for _ in many]
+    for place in sorted(set(places)):
+        held, off = [], []
+        for at, rows in enumerate(many):
+            if places[at] != place:
+                continue
+            fate = draw(st.sampled_from(["live", "live", "DELETED", "masked"]))
+            status = Status.DELETED if fate == "DELETED" else Status.EXISTING
+            stats = {
+                id: r.blurred(known, draw(r.BLURS)) for id, known in r.stats_of(rows, NAMES).items()
+            }
+            if fate == "masked" and place != "root":
+                off.append(len(held))
+            elif fate != "DELETED":
+                live[f"f{at}"] = rows
+            held.append(one(f"f{at}", status=status, record_count=len(rows), stats=stats))
+        if place == "root":
+            tree.add(*held)
+        else:
+            tree.leaf(place, *held)
+            if off:
+                tree.add(gone(place, off))
+    return tree, live, draw(r.predicates(NAMES))
+
+
+@settings(max_examples=120, deadline=None)
+@given(forests())
+def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: Any) -> None:
+    tree, live, predicate = forest
+    found = locations(tree.plan(predicate))
+    assert len(found) == len(set(found))
+    assert set(found) <= set(live)
+    plain = visitors.rewrite_not(predicate)
+    for name, rows in live.items():
+        hits = (
+            r.holds(plain, row, sql=sql, rounded=rounded)
+            for row in rows
+            for sql, rounded in r.READINGS
+        )
+        assert name in found or not any(hits)
+
+
+@settings(max_examples=80, deadline=None)
+@given(forests())
+def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
+    tree, live, predicate = forest
+    held = entry.concat([entry.empty(), *tree.roots, *tree.shelf.leaves.values()])
+    files = held.filter(pc.is_in(held["location"], pa.array(list(live), pa.string())))
+    files = files.filter(may_match(files, bind(predicate, SHAPE)))
+    assert set(locations(tree.plan(predicate))) == set(files["location"].to_pylist())
+
+
+@settings(max_examples=40, deadline=None)
+@given(forests())
+def test_without_a_predicate_a_plan_holds_the_live_files(forest: Any) -> None:
+    tree, live, _ = forest
+    assert sorted(locations(tree.plan())) == sorted(live)
+
+
+def test_many_deletes_of_many_files_find_each_other() -> None:
+    size = 500
+    tree = Tree().leaf("L", *(one(f"f{n}", n) for n in range(size)))
+    tree.leaf("D", *(vector(f"f{n}") for n in range(0, size, 2)), target="L")
+    tree.add(*(equality(f"e{n}", n, n) for n in range(0, size, 5)))
+    found = tree.plan()
+    has_dv = np.array([each is not None for each in found.tasks["dv_location"].to_pylist()])
+    assert has_dv.tolist() == [n % 2 == 0 for n in range(size)]
+    lists = deletes_of(found, "equality_deletes")
+    assert lists == {f"f{n}": [f"e{n}"] if n % 5 == 0 else [] for n in range(size)}

@@ -1,0 +1,415 @@
+"""Pruning: what may match is never lost, what must match always does."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyiceberg import expressions as ice
+from pyiceberg.conversions import to_bytes
+from pyiceberg.expressions import visitors
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.typedef import Record
+from pyiceberg.types import GeometryType, IntegerType, NestedField, StructType
+
+from icetree.errors import InvalidInput
+from icetree.spec.entry import Entry, to_table
+from icetree.spec.shape import Shape
+from icetree.spec.stats import FieldStats
+from icetree.tree.bind import bind
+from icetree.tree.predicates import Transformed
+from icetree.tree.prune import (
+    columns_needed,
+    conjunct_masks,
+    may_match,
+    must_match,
+    residuals,
+)
+from tests.tree import rows as r
+
+NAMES = st.lists(st.sampled_from(r.NAMES), min_size=1, max_size=2, unique=True)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[list[list[r.Row]], list[dict[int, FieldStats]], Any]:
+    names = draw(NAMES)
+    many = draw(r.files(names))
+    stats = [
+        {id: r.blurred(known, draw(r.BLURS)) for id, known in r.stats_of(rows, names).items()}
+        for rows in many
+    ]
+    return many, stats, draw(r.predicates(names))
+
+
+def _judged(predicate: ice.BooleanExpression, rows: list[r.Row]) -> list[list[bool]]:
+    plain = visitors.rewrite_not(predicate)
+    return [
+        [r.holds(plain, row, sql=sql, rounded=rounded) for row in rows]
+        for sql, rounded in r.READINGS
+    ]
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_pruning_never_loses_a_matching_file(case: Any) -> None:
+    many, stats, predicate = case
+    may = may_match(r.entries_of(many, stats), bind(predicate, r.SHAPE)).to_pylist()
+    for rows, kept in zip(many, may, strict=True):
+        assert kept or not any(any(found) for found in _judged(predicate, rows))
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
+    many, stats, predicate = case
+    must = must_match(r.entries_of(many, stats), bind(predicate, r.SHAPE)).to_pylist()
+    for rows, claimed in zip(many, must, strict=True):
+        assert not claimed or all(all(found) for found in _judged(predicate, rows))
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) -> None:
+    many, stats, predicate = case
+    codes, left = residuals(r.entries_of(many, stats), bind(predicate, r.SHAPE))
+    assert len(codes) == len(many)
+    assert set(codes.to_pylist()) == set(range(len(left)))
+    for rows, code in zip(many, codes.to_pylist(), strict=True):
+        assert _judged(left[code], rows) == _judged(predicate, rows)
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> None:
+    many, stats, predicate = case
+    ids = set().union(*stats)
+    leaf = {id: _merged([known.get(id, FieldStats()) for known in stats]) for id in ids}
+    every = [row for rows in many for row in rows]
+    table = r.entries_of([every], [leaf])
+    bound = bind(predicate, r.SHAPE)
+    found = _judged(predicate, every)
+    assert may_match(table, bound)[0].as_py() or not any(map(any, found))
+    assert not must_match(table, bound)[0].as_py() or all(map(all, found))
+
+
+def _merged(parts: list[FieldStats]) -> FieldStats:
+    """Return the stats of files together: bounds where every file with a value has them."""
+    known: dict[str, Any] = {}
+    for stat, pick in (("lower", min), ("upper", max)):
+        bounds = [getattr(part, stat) for part in parts]
+        if all(bound is not None and bound == bound for bound in bounds):
+            known[stat] = pick(bounds)
+    for stat in ("values", "nulls", "nans"):
+        counts = [getattr(part, stat) for part in parts]
+        if None not in counts:
+            known[stat] = sum(counts)
+    return FieldStats(**known)
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
+    many, stats, predicate = case
+    table, bound = r.entries_of(many, stats), bind(predicate, r.SHAPE)
+    masks = conjunct_masks(table, bound)
+    together = [
+        all(mask[at].as_py() for _, mask in masks) and bool(rows) for at, rows in enumerate(many)
+    ]
+    assert may_match(table, bound).to_pylist() == together
+
+
+@settings(max_examples=6000, deadline=None)
+@given(cases())
+def test_only_the_columns_needed_are_looked_at(case: Any) -> None:
+    many, stats, predicate = case
+    table, bound = r.entries_of(many, stats), bind(predicate, r.SHAPE)
+    needed = columns_needed(bound)
+    narrow = table.select(
+        [name for name in table.column_names if name in {"record_count", *needed}]
+    )
+    assert may_match(narrow, bound) == may_match(table, bound)
+    assert must_match(narrow, bound) == must_match(table, bound)
+
+
+# What PyIceberg's literals and evaluators can do: no nanoseconds, no UUID bounds.
+_PEER_NAMES = [name for name in r.NAMES if name not in ("f", "ns", "u", "x", "b", "tm")]
+
+
+@st.composite
+def peer_cases(draw: st.DrawFn) -> tuple[list[r.Row], str, ice.BooleanExpression]:
+    name = draw(st.sampled_from(_PEER_NAMES))
+    [rows, *_] = draw(r.files([name]))
+    return rows, name, draw(r.atoms(name).filter(_is_in_range))
+
+
+def _is_in_range(predicate: ice.BooleanExpression) -> bool:
+    """Tell whether PyIceberg reads a set rightly: it takes what is too large for the largest."""
+    limits = {"i": 2**31, "l": 2**63}
+    if not isinstance(predicate, ice.SetPredicate) or predicate.term.name not in limits:
+        return True
+    limit = limits[predicate.term.name]
+    return all(-limit <= literal.value < limit for literal in predicate.literals)
+
+
+def _peer_file(rows: list[r.Row], name: str) -> DataFile:
+    id = r.IDS[name]
+    stats = r.full_stats(id, [row[name] for row in rows])
+    type_ = r.COLUMNS[name][0]
+
+    def bound(value: Any) -> dict[int, bytes]:
+        return {} if value is None else {id: to_bytes(type_, value)}
+
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path="f",
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=len(rows),
+        file_size_in_bytes=1,
+        value_counts={id: stats.values},
+        null_value_counts={id: stats.nulls},
+        nan_value_counts={} if stats.nans is None else {id: stats.nans},
+        lower_bounds=bound(stats.lower),
+        upper_bounds=bound(stats.upper),
+    )
+
+
+_NEGATIVE = (ice.NotEqualTo, ice.NotIn, ice.NotStartsWith)
+
+
+@settings(max_examples=6000, deadline=None)
+@given(peer_cases())
+def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
+    rows, name, predicate = case
+    stats = {r.IDS[name]: r.full_stats(r.IDS[name], [row[name] for row in rows])}
+    ours = may_match(r.entries_of([rows], [stats]), bind(predicate, r.SHAPE))[0].as_py()
+    theirs = visitors._InclusiveMetricsEvaluator(r.SHAPE.schema, predicate).eval(
+        _peer_file(rows, name)
+    )
+    assert theirs or not ours
+    # Beyond it we prune where one value is all there is, and where nulls and NaNs are all.
+    mixed = {None if row[name] is None else row[name] != row[name] for row in rows} == {None, True}
+    if not isinstance(predicate, _NEGATIVE) and not mixed:
+        assert ours == theirs
+
+
+@settings(max_examples=6000, deadline=None)
+@given(peer_cases())
+def test_full_stats_prove_as_much_as_pyiceberg_does(case: Any) -> None:
+    rows, name, predicate = case
+    stats = {r.IDS[name]: r.full_stats(r.IDS[name], [row[name] for row in rows])}
+    ours = must_match(r.entries_of([rows], [stats]), bind(predicate, r.SHAPE))[0].as_py()
+    theirs = visitors._StrictMetricsEvaluator(r.SHAPE.schema, predicate).eval(
+        _peer_file(rows, name)
+    )
+    # It takes nulls as proof of `!=`, and a literal beyond an int as proof even of nulls.
+    has_nulls = any(row[name] is None for row in rows)
+    lower = stats[r.IDS[name]].lower
+    if not has_nulls and not (isinstance(lower, float) and stats[r.IDS[name]].nans):
+        assert ours or not theirs
+        if not isinstance(predicate, (ice.StartsWith, ice.NotStartsWith)):
+            assert ours == theirs
+
+
+def _pruned(predicate: ice.BooleanExpression, **stats: FieldStats) -> bool:
+    known = {r.IDS[name]: each for name, each in stats.items()}
+    table = to_table([Entry(location="f", record_count=3, stats=known)], r.SHAPE)
+    return not may_match(table, bind(predicate, r.SHAPE))[0].as_py()
+
+
+def test_an_entry_that_carries_only_a_bucket_is_pruned_by_its_column() -> None:
+    bucket = BucketTransform(4).transform(IntegerType())(12)
+    id = next(id for id, e in r.EXPRESSIONS.items() if e.transform == "bucket[4]")
+    stats = {id: FieldStats(lower=bucket, upper=bucket, values=3, nulls=0)}
+    table = to_table([Entry(location="f", record_count=3, stats=stats)], r.SHAPE)
+    outsider = next(
+        n for n in range(99) if BucketTransform(4).transform(IntegerType())(n) != bucket
+    )
+    assert may_match(table, bind(ice.EqualTo("i", 12), r.SHAPE)).to_pylist() == [True]
+    assert may_match(table, bind(ice.EqualTo("i", outsider), r.SHAPE)).to_pylist() == [False]
+
+
+def test_a_predicate_on_a_transform_uses_the_stats_of_an_equal_expression() -> None:
+    id = next(id for id, e in r.EXPRESSIONS.items() if e.transform == "bucket[4]")
+    stats = [{id: FieldStats(lower=n, upper=n, values=1, nulls=0)} for n in range(4)]
+    table = to_table((Entry(location="f", record_count=1, stats=s) for s in stats), r.SHAPE)
+    third = bind(ice.EqualTo(Transformed("bucket[4]", "i"), 2), r.SHAPE)
+    assert may_match(table, third).to_pylist() == [False, False, True, False]
+    assert must_match(table, third).to_pylist() == [False, False, True, False]
+    unknown = bind(ice.EqualTo(Transformed("bucket[5]", "i"), 2), r.SHAPE)
+    assert may_match(table, unknown).to_pylist() == [True] * 4
+    assert must_match(table, unknown).to_pylist() == [False] * 4
+
+
+def test_a_bound_predicate_on_a_transform_is_taken_as_it_is() -> None:
+    term = Transformed("bucket[4]", "i").bind(r.SHAPE.schema)
+    id = next(id for id, e in r.EXPRESSIONS.items() if e.transform == "bucket[4]")
+    stats = {id: FieldStats(lower=1, upper=1)}
+    table = to_table([Entry(location="f", record_count=1, stats=stats)], r.SHAPE)
+    bound = ice.BoundEqualTo(term, ice.literal(2))
+    assert may_match(table, bind(bound, r.SHAPE)).to_pylist() == [False]
+
+
+def test_a_nan_bound_tells_nothing() -> None:
+    nan = FieldStats(lower=math.nan, upper=math.nan, values=3, nulls=0, nans=0)
+    for predicate in (ice.LessThan("d", 1.0), ice.In("d", [1.0, 2.0]), ice.NotIn("d", [1.0, 2.0])):
+        assert not _pruned(predicate, d=nan)
+
+
+def test_text_is_ordered_by_its_utf8_bytes() -> None:
+    # In UTF-16 order the emoji would come before U+FFFF.
+    assert _pruned(ice.LessThan("s", "\U0001f600"), s=FieldStats(lower="\U0001f600"))
+    assert not _pruned(ice.LessThan("s", "\U0001f600"), s=FieldStats(lower="\uffff"))
+
+
+def test_uuids_are_ordered_as_unsigned_bytes() -> None:
+    high = FieldStats(lower=b"\x80" + b"\x00" * 15, upper=b"\xff" * 16)
+    literal = r.literal("u", b"\x7f" * 16)
+    assert _pruned(ice.LessThanOrEqual("u", literal), u=high)
+    assert not _pruned(ice.GreaterThan("u", literal), u=high)
+
+
+def test_many_literals_prune_by_their_range() -> None:
+    far = ice.In("i", list(range(1000, 2000)))
+    assert _pruned(far, i=FieldStats(lower=1, upper=999))
+    assert not _pruned(far, i=FieldStats(lower=1, upper=1000))
+
+
+def test_a_gap_between_literals_prunes() -> None:
+    assert _pruned(ice.In("i", [1, 10, 20]), i=FieldStats(lower=11, upper=19))
+    assert not _pruned(ice.In("i", [1, 10, 20]), i=FieldStats(lower=10, upper=19))
+
+
+def test_a_file_of_one_value_is_pruned_by_its_negation() -> None:
+    five = FieldStats(lower=5, upper=5, values=3, nulls=0)
+    assert _pruned(ice.NotEqualTo("i", 5), i=five)
+    assert not _pruned(ice.NotEqualTo("i", 5), i=FieldStats(lower=5, upper=5, values=3, nulls=1))
+
+
+def test_empty_files_match_no_predicate_but_stay_without_one() -> None:
+    table = to_table([Entry(location="f", record_count=0)], r.SHAPE)
+    assert may_match(table, bind(ice.IsNull("i"), r.SHAPE)).to_pylist() == [False]
+    assert may_match(table, bind(ice.AlwaysTrue(), r.SHAPE)).to_pylist() == [True]
+
+
+def test_stats_of_row_groups_need_no_other_column() -> None:
+    groups = pa.table(
+        {"1:lower": pa.array([1, 10], pa.int32()), "1:upper": pa.array([9, 19], pa.int32())}
+    )
+    assert may_match(groups, bind(ice.GreaterThan("i", 9), r.SHAPE)).to_pylist() == [False, True]
+
+
+def test_a_column_that_was_widened_is_compared_in_its_new_type() -> None:
+    old = pa.table({"2:lower": pa.array([1], pa.int32()), "2:upper": pa.array([9], pa.int32())})
+    assert may_match(old, bind(ice.GreaterThan("l", 2**40), r.SHAPE)).to_pylist() == [False]
+    assert may_match(old, bind(ice.EqualTo("l", 9), r.SHAPE)).to_pylist() == [True]
+
+
+def test_a_rounded_literal_is_safe_for_both_ways_to_round() -> None:
+    float_tenth = FieldStats(lower=r.F32, upper=r.F32, values=3, nulls=0, nans=0)
+    # As doubles, the float nearest 0.1 is greater than 0.1; as floats, they are equal.
+    assert not _pruned(ice.GreaterThan("f", 0.1), f=float_tenth)
+    assert not _pruned(ice.EqualTo("f", 0.1), f=float_tenth)
+    assert not _pruned(ice.NotEqualTo("f", 0.1), f=float_tenth)
+    assert _pruned(ice.LessThan("f", 0.05), f=float_tenth)
+
+
+def test_geometry_has_no_order_but_may_be_null() -> None:
+    shape = Shape(schema=Schema(NestedField(1, "g", GeometryType())))
+    stats = {1: FieldStats(lower={"x": 0.0}, upper={"x": 1.0}, values=2, nulls=0)}
+    table = to_table([Entry(location="f", record_count=2, stats=stats)], shape)
+    assert may_match(table, bind(ice.IsNull("g"), shape)).to_pylist() == [False]
+    with pytest.raises(InvalidInput, match="'g' is geometry"):
+        bind(ice.EqualTo("g", b"x"), shape)
+
+
+def test_fields_of_structs_are_columns_too() -> None:
+    inner = StructType(NestedField(2, "a", IntegerType()))
+    shape = Shape(schema=Schema(NestedField(1, "p", inner)))
+    stats = {2: FieldStats(lower=5, upper=6)}
+    table = to_table([Entry(location="f", record_count=2, stats=stats)], shape)
+    assert may_match(table, bind(ice.EqualTo("p.a", 7), shape)).to_pylist() == [False]
+
+
+def test_an_unknown_column_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InvalidInput, match=r"no column 'nope'.*: i, l, f"):
+        bind(ice.EqualTo("nope", 1), r.SHAPE)
+    with pytest.raises(InvalidInput, match="no column 'I'"):
+        bind(ice.EqualTo("I", 1), r.SHAPE)
+    bind(ice.EqualTo("I", 1), r.SHAPE, case_sensitive=False)
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [
+        ice.EqualTo("i", "five"),
+        ice.In("dt", [1.5, 2.5]),
+        ice.EqualTo("u", "not a uuid"),
+        ice.LessThan("ns", 1.5),
+        ice.StartsWith("i", 5),
+        ice.EqualTo(Transformed("bucket[4]", "i"), "x"),
+        ice.EqualTo(Transformed("day", "i"), 1),
+    ],
+    ids=str,
+)
+def test_a_literal_of_the_wrong_type_is_refused(predicate: ice.BooleanExpression) -> None:
+    with pytest.raises(InvalidInput, match=" is "):
+        bind(predicate, r.SHAPE)
+
+
+def test_what_is_no_predicate_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="not a predicate"):
+        bind("i = 1", r.SHAPE)  # type: ignore[arg-type]
+
+
+def test_residuals_come_in_their_distinct_combinations_only() -> None:
+    stats = [
+        {r.IDS["i"]: FieldStats(lower=n, upper=n + 1, values=2, nulls=0)} for n in (0, 5, 5, 9)
+    ]
+    table = to_table((Entry(location="f", record_count=2, stats=s) for s in stats), r.SHAPE)
+    low, high = ice.GreaterThanOrEqual("i", 5), ice.LessThan("i", 10)
+    codes, left = residuals(table, bind(ice.And(low, high), r.SHAPE))
+    assert [left[code] for code in codes.to_pylist()] == [
+        low,
+        ice.AlwaysTrue(),
+        ice.AlwaysTrue(),
+        high,
+    ]
+    assert len(left) == 3
+
+
+def test_more_conjuncts_than_bits_stay_in_the_residual() -> None:
+    parts = [ice.GreaterThan("i", -n) for n in range(1, 71)]
+    stats = {r.IDS["i"]: FieldStats(lower=0, upper=0, values=1, nulls=0)}
+    table = to_table([Entry(location="f", record_count=1, stats=stats)], r.SHAPE)
+    codes, [left] = residuals(table, bind(ice.And(*parts), r.SHAPE))
+    assert codes.to_pylist() == [0]
+    assert {str(part) for part in _conjuncts(left)} == {str(part) for part in parts[62:]}
+
+
+def _conjuncts(expression: ice.BooleanExpression) -> list[ice.BooleanExpression]:
+    if isinstance(expression, ice.And):
+        return [*_conjuncts(expression.left), *_conjuncts(expression.right)]
+    return [expression]
+
+
+def test_judging_many_entries_builds_no_object_for_each() -> None:
+    size = 200_000
+    table = pa.table(
+        {
+            "1:lower": pa.array(range(size), pa.int32()),
+            "1:upper": pa.array(range(size), pa.int32()),
+            "record_count": pa.repeat(1, size),
+        }
+    )
+    bound = bind(ice.EqualTo("i", 77), r.SHAPE)
+    began = time.process_time()
+    assert may_match(table, bound).true_count == 1
+    assert time.process_time() - began < 0.1
