@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-EXTRAS := dev,java,postgres,spark
+EXTRAS := dev,java,postgres,s3,spark
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 

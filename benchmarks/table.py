@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 from benchmarks import data
 from icetree.codec import manifest
-from icetree.spec.entry import ROOT, Content, Entries, Status, concat, with_columns
+from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.spec.entry import POSITION, ROOT, Content, Entries, Status, concat, with_columns
 from icetree.spec.fields import BY_NAME, CONTENT_STATS, STAT_OFFSETS
 from icetree.spec.shape import Shape
 from icetree.spec.stats import parse_column
@@ -154,17 +155,9 @@ class Recorder:
     def leaf(
         self, leaf: Leaf, *, columns: Collection[str] | None = None, keep: Keep | None = None
     ) -> Entries:
-        kept: list[int] | None = None
-
-        def noted(stats: pa.Table) -> pa.BooleanArray:
-            nonlocal kept
-            assert keep is not None
-            answer = keep(stats)
-            kept = np.flatnonzero(answer.to_numpy(zero_copy_only=False)).tolist()
-            return answer
-
-        found = self.reader.leaf(leaf, columns=columns, keep=keep and noted)
-        need = Need(location=leaf.location, columns=frozenset(columns or ()), groups=kept)
+        found = self.reader.leaf(leaf, columns=columns, keep=keep)
+        groups = np.unique(found[POSITION].to_numpy() // LEAF_ROW_GROUP).tolist()
+        need = Need(location=leaf.location, columns=frozenset(columns or ()), groups=groups)
         self.needs.append(need)
         return found
 
@@ -176,8 +169,7 @@ def read_raw(table: Table, needs: list[Need]) -> None:
     """Read just what is needed with bare pyarrow: the least that a plan can cost."""
     for need in needs:
         file = pq.ParquetFile(pa.BufferReader(table.files[need.location]), pre_buffer=False)
-        stored = set(file.schema.names)
-        paths = [_path(name, table.shape) for name in need.columns if name != "position"]
+        paths = [_path(name, table.shape) for name in need.columns if name != POSITION]
         groups = range(file.num_row_groups) if need.groups is None else need.groups
         file.read_row_groups(groups, columns=paths, use_threads=False)
 

@@ -31,6 +31,10 @@ class CommitUnknown(IcetreeError):
     """The outcome of a commit could not be learnt: it may or may not have happened."""
 
 
+class Unavailable(IcetreeError):
+    """A catalog or store could not be reached or was busy: nothing was changed, try later."""
+
+
 class CorruptTable(IcetreeError):
     """Stored bytes break a rule of the format.
 

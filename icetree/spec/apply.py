@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -9,8 +10,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec import columns
+from icetree.spec.column_uses import uses
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.layout import PartitionField, expressions_for
 from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
@@ -26,12 +28,14 @@ from icetree.spec.update import (
     AddSnapshot,
     AddSortOrder,
     AssignUUID,
+    RecallSnapshot,
     RemoveEncryptionKey,
     RemovePartitionStatistics,
     RemoveProperties,
     RemoveSnapshotRef,
     RemoveSnapshots,
     RemoveStatistics,
+    RenameExpressions,
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
@@ -66,12 +70,26 @@ class _Progress:
 def apply(metadata: TableMetadata, updates: Iterable[Update], *, at_ms: int) -> TableMetadata:
     """Return the metadata after the updates, in order; InvalidInput changes nothing."""
     progress = _Progress(at_ms=at_ms)
+    before = metadata
     for update in updates:
         metadata = _HANDLERS[type(update)](metadata, update, progress)
+    _keep_sources(before, metadata)
     broken = broken_rule(metadata)
     if broken is not None:
         raise InvalidInput(f"the updates would break the table: {broken}")
     return replace(metadata, last_updated_ms=at_ms)
+
+
+def _keep_sources(before: TableMetadata, after: TableMetadata) -> None:
+    """Refuse to take away columns that the table is partitioned or sorted by.
+
+    Tables that lack one already, as old writers left them, can still be changed.
+    """
+    if after.current_schema_id == before.current_schema_id:
+        return
+    gone = columns.column_ids(before.schema_json()) - columns.column_ids(after.schema_json())
+    for use in uses(after, {}, gone) if gone else ():
+        raise InvalidInput(f"a column cannot go: {use}")
 
 
 def _assign_uuid(m: TableMetadata, update: AssignUUID, _: _Progress) -> TableMetadata:
@@ -137,6 +155,24 @@ def _add_expression(m: TableMetadata, update: AddExpression, _: _Progress) -> Ta
         last_column_id=expression.expr_id,
         last_partition_id=max(m.last_partition_id, expression.partition_field_id or 0),
     )
+
+
+def _rename_expressions(m: TableMetadata, update: RenameExpressions, _: _Progress) -> TableMetadata:
+    known = {each.expr_id for each in m.expressions}
+    for id, name in update.names.items():
+        if id not in known:
+            raise InvalidInput(f"there is no expression {id}")
+        if not name:
+            raise InvalidInput(f"expression {id} needs a name")
+    renamed = tuple(
+        dataclasses.replace(each, name=update.names.get(each.expr_id, each.name))
+        for each in m.expressions
+    )
+    names = [each.name for each in renamed]
+    for name in update.names.values():
+        if names.count(name) > 1:
+            raise InvalidInput(f"two expressions would be named {name!r}")
+    return replace(m, expressions=renamed)
 
 
 def _must_exist(m: TableMetadata, sources: Iterable[int], who: str) -> None:
@@ -212,6 +248,18 @@ def _set_location(m: TableMetadata, update: SetLocation, _: _Progress) -> TableM
 
 def _add_snapshot(m: TableMetadata, update: AddSnapshot, progress: _Progress) -> TableMetadata:
     return with_snapshot(m, update.snapshot, ref=None, at_ms=progress.at_ms)
+
+
+def _recall(m: TableMetadata, update: RecallSnapshot, _: _Progress) -> TableMetadata:
+    snapshot = update.snapshot
+    if snapshot.snapshot_id in m.by_id:
+        return m
+    if all(page.location != update.page_location for page in m.snapshot_pages):
+        raise CommitConflict(
+            f"the history that held snapshot {snapshot.snapshot_id} was rewritten meanwhile; "
+            "refresh the table and look for it again"
+        )
+    return replace(m, snapshots=(snapshot, *m.snapshots))
 
 
 def _set_ref(m: TableMetadata, update: SetSnapshotRef, progress: _Progress) -> TableMetadata:
@@ -303,6 +351,7 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             AddSchema: _add_schema,
             SetCurrentSchema: _set_schema,
             AddExpression: _add_expression,
+            RenameExpressions: _rename_expressions,
             AddPartitionSpec: _add_spec,
             SetDefaultSpec: _set_spec,
             AddSortOrder: _add_order,
@@ -311,6 +360,7 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             RemoveProperties: _remove_properties,
             SetLocation: _set_location,
             AddSnapshot: _add_snapshot,
+            RecallSnapshot: _recall,
             SetSnapshotRef: _set_ref,
             RemoveSnapshotRef: _remove_ref,
             RemoveSnapshots: _remove_snapshots,

@@ -168,21 +168,28 @@ def _entry(row: dict[str, Any], tracked: list[int]) -> Entry:
 
 def complete(table: pa.Table) -> Entries:
     """Return the table with every base column, in order; missing ones are null."""
-    names = set(table.column_names)
+    names = table.column_names
+    if tuple(names[: len(BASE_COLUMNS)]) == BASE_COLUMNS:
+        return table
     columns = {
         name: table[name]
         if name in names
         else pa.nulls(table.num_rows, BASE_SCHEMA.field(name).type)
         for name in BASE_COLUMNS
     }
-    columns |= {name: table[name] for name in table.column_names if name not in columns}
+    columns |= {name: table[name] for name in names if name not in columns}
     return pa.table(columns)
 
 
 def concat(tables: Iterable[Entries]) -> Entries:
     """Stack entries; a stats column that one side lacks is null there."""
-    stacked = list(tables)
-    return pa.concat_tables(stacked, promote_options="default") if stacked else empty()
+    parts = list(tables)
+    if len(parts) < 2:
+        return parts[0] if parts else empty()
+    # Finding one schema for many columns costs more than stacking them.
+    if all(part.schema.equals(parts[0].schema) for part in parts[1:]):
+        return pa.concat_tables(parts)
+    return pa.concat_tables(parts, promote_options="default")
 
 
 def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:
@@ -202,9 +209,13 @@ def is_vector(entries: Entries) -> pa.ChunkedArray:
     )
 
 
+#: Typed, so that no kernel widens the column to compare it.
+_DELETED: Final = pa.scalar(Status.DELETED, pa.int32())
+
+
 def is_live(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are not DELETED."""
-    return pc.not_equal(entries["status"], int(Status.DELETED))
+    return pc.not_equal(entries["status"], _DELETED)
 
 
 def only(entries: Entries, mask: pa.Array | pa.ChunkedArray) -> Entries:

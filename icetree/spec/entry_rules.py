@@ -23,6 +23,7 @@ from icetree.spec.fields import GEO_AXES
 FORMATS: Final = ("parquet", "avro", "orc", "puffin")
 
 _INT = pa.int32()
+_ZERO = pa.scalar(0, pa.int64())
 _STATUSES = pa.array(list(Status), _INT)
 _DATA, _VECTOR, _EQUALITY = Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES
 _DATA_LEAF, _DELETE_LEAF = Content.DATA_MANIFEST, Content.DELETE_MANIFEST
@@ -35,6 +36,7 @@ class _View:
     def __init__(self, entries: Entries) -> None:
         self._entries = entries
         self._columns: dict[str, pa.Array] = {}
+        self._distinct: dict[str, frozenset[object]] = {}
         self._masks: dict[tuple[Content, ...], pa.BooleanArray] = {}
         self.names = frozenset(entries.column_names)
 
@@ -48,9 +50,20 @@ class _View:
 
     def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
         if contents not in self._masks:
-            mask = pc.is_in(self["content_type"], pa.array(contents, _INT))
-            self._masks[contents] = mask
+            self._masks[contents] = self._content_in(contents)
         return self._masks[contents]
+
+    def _content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
+        found = self.distinct("content_type")
+        if found.isdisjoint(contents) or found <= set(contents):
+            return pa.repeat(pa.scalar(not found.isdisjoint(contents)), self._entries.num_rows)
+        return pc.is_in(self["content_type"], pa.array(contents, _INT))
+
+    def distinct(self, column: str) -> frozenset[object]:
+        """Return the values of a column that has few."""
+        if column not in self._distinct:
+            self._distinct[column] = frozenset(pc.unique(self[column]).to_pylist())
+        return self._distinct[column]
 
 
 #: Entries that break a rule; None where it was plain that none does.
@@ -75,7 +88,11 @@ def _required(column: str) -> Rule:
 
 
 def _one_of(column: str, allowed: pa.Array, says: str) -> Rule:
+    known = frozenset(allowed.to_pylist())
+
     def broken(view: _View) -> _Broken:
+        if view.distinct(column) <= known:
+            return None
         return pc.invert(pc.is_in(view[column], allowed))
 
     return Rule(says=says, about=(column,), broken=broken)
@@ -109,7 +126,7 @@ def _not_negative(column: str) -> Rule:
     return Rule(
         says=f"{column} must not be negative",
         about=(column,),
-        broken=lambda view: pc.less(view[column], 0),
+        broken=lambda view: pc.less(view[column], _ZERO),
     )
 
 
@@ -335,7 +352,7 @@ def _broken_stats(view: _View, field_id: int) -> Iterator[tuple[_Broken, str]]:
             yield pc.is_nan(known[stat]), f"NaN as {stat} bound"
     for stat in ("values", "nulls", "nans"):
         if stat in known:
-            yield pc.less(known[stat], 0), f"negative count of {stat}"
+            yield pc.less(known[stat], _ZERO), f"negative count of {stat}"
     if "values" in known and "nulls" in known:
         yield pc.greater(known["nulls"], known["values"]), "more nulls than values"
 

@@ -70,13 +70,23 @@ class Shape:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        """The full name of every column, expression and lineage field, by field id."""
-        found = {id: column.name for id, column in self.former.items()}
-        found |= {
-            id: self.schema.find_column_name(id) or str(id) for id in index_by_id(self.schema)
-        }
-        found |= {id: expression.name for id, expression in self.expressions.items()}
-        return found | {id: name for id, (name, _) in _LINEAGE.items()}
+        """The full name of every column, expression and lineage field, by field id.
+
+        No two are alike, for files name stats by them: where a former column or an expression
+        has the name of a column, its id is appended.
+        """
+        now = {id: self.schema.find_column_name(id) or str(id) for id in index_by_id(self.schema)}
+        then = {id: column.name for id, column in self.former.items()}
+        then |= {id: expression.name for id, expression in self.expressions.items()}
+        found = now | {id: name for id, (name, _) in _LINEAGE.items()}
+        taken = set(found.values())
+        # Stats of an identity are those of its column, so its own name is never written.
+        found |= {id: each.name for id, each in self.expressions.items() if each.is_identity}
+        for id in sorted(then, reverse=True):
+            if id not in found:
+                found[id] = f"{then[id]}#{id}" if then[id] in taken else then[id]
+                taken.add(found[id])
+        return found
 
     def spec(self, spec_id: int) -> tuple[Expression, ...]:
         """Return the expressions of a partition spec, in order."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
 import pyarrow as pa
 from pydantic import Field
+from pyiceberg.conversions import from_json
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -122,16 +124,33 @@ def _parse_primitive(name: str) -> IcebergType:
 
 
 def parse_field(json: Mapping[str, Any]) -> NestedField:
-    """Read one column of a schema."""
-    return NestedField(
+    """Read one column of a schema.
+
+    Defaults become Python values, except where PyIceberg has none: those of nanosecond types
+    stay in JSON form, those of nested types are text of it.
+    """
+    column = NestedField(
         field_id=json["id"],
         name=json["name"],
         field_type=parse_type(json["type"]),
         required=json["required"],
         doc=json.get("doc"),
-        initial_default=json.get("initial-default"),
-        write_default=json.get("write-default"),
     )
+    defaults = {
+        name: _parse_default(json[name.replace("_", "-")], column.field_type)
+        for name in ("initial_default", "write_default")
+        if json.get(name.replace("_", "-")) is not None
+    }
+    return column.model_copy(update=defaults) if defaults else column
+
+
+def _parse_default(json: Any, type: IcebergType) -> Any:
+    if isinstance(type, TimestampNanoType | TimestamptzNanoType):
+        return json
+    if isinstance(type, PrimitiveType):
+        return from_json(type, json)
+    # PyIceberg hashes columns, which lists and dicts do not allow.
+    return msgspec.json.encode(json).decode()
 
 
 def parse_schema(json: Mapping[str, Any]) -> Schema:

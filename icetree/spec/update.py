@@ -54,6 +54,13 @@ class AddExpression:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RenameExpressions:
+    """Give expressions (v4) other names, all at once; ids are what matters to files."""
+
+    names: Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionSpec:
     """Add a spec; one with the same fields is reused."""
 
@@ -107,6 +114,18 @@ class AddSnapshot:
     """Add a snapshot that no ref points to yet."""
 
     snapshot: Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSnapshot:
+    """Bring a snapshot back from a page of history, so that a ref can point to it.
+
+    Only while the page is there: expiry and merging replace pages, and an expired snapshot
+    must not come back.
+    """
+
+    snapshot: Snapshot
+    page_location: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +198,7 @@ Update: TypeAlias = (
     | AddSchema
     | SetCurrentSchema
     | AddExpression
+    | RenameExpressions
     | AddPartitionSpec
     | SetDefaultSpec
     | AddSortOrder
@@ -187,6 +207,7 @@ Update: TypeAlias = (
     | RemoveProperties
     | SetLocation
     | AddSnapshot
+    | RecallSnapshot
     | SetSnapshotRef
     | RemoveSnapshotRef
     | RemoveSnapshots

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
@@ -16,6 +19,7 @@ class Cache:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
         self._held: OrderedDict[str, bytes] = OrderedDict()
+        self._derived: dict[str, OrderedDict[tuple[str, ...], Any]] = {}
         self._lock = Lock()
 
     def get(self, location: str, read: Callable[[], bytes]) -> bytes:
@@ -38,3 +42,21 @@ class Cache:
             while self._size_bytes > self._limit_bytes:
                 _, dropped = self._held.popitem(last=False)
                 self._size_bytes -= len(dropped)
+
+    def derive(self, key: tuple[Any, ...], make: Callable[[], T], *, most: int) -> T:
+        """Return what was made of immutable files before, making it first where it was not.
+
+        The first part of the key says what it is; of each kind, the `most` last used are kept.
+        """
+        with self._lock:
+            held = self._derived.setdefault(key[0], OrderedDict())
+            if key in held:
+                held.move_to_end(key)
+                found: T = held[key]
+                return found
+        made = make()
+        with self._lock:
+            held[key] = made
+            while len(held) > most:
+                held.popitem(last=False)
+        return made

@@ -172,9 +172,10 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
 
 
 def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
-    shape = apply(metadata, work.updates, at_ms=metadata.last_updated_ms).shape()
+    if work.updates:
+        metadata = apply(metadata, work.updates, at_ms=metadata.last_updated_ms)
     policy = policy_of(metadata.properties)
-    return prepare(merge(work.changes), shape, policy, commit_id=work.commit_id)
+    return prepare(merge(work.changes), metadata.shape(), policy, commit_id=work.commit_id)
 
 
 def _attempt(
@@ -236,7 +237,7 @@ def _snapshot(
     )
     with report.phase("grow"):
         start = Head(
-            root=files.root(parent, shape),
+            root=files.root(parent, shape, schema_id=metadata.current_schema_id),
             next_row_id=metadata.next_row_id or 0,
             summary=None if parent is None else parent.summary,
             root_file="root" if parent is None else parent.root_manifest or "root",
@@ -251,6 +252,7 @@ def _snapshot(
             encode=report.timed("encode", manifest.encode),
         )
     root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
+    files.remember_root(root.location, metadata.current_schema_id, draft.root)
     snapshot = Snapshot(
         snapshot_id=work.snapshot_id,
         parent_snapshot_id=None if parent is None else parent.snapshot_id,

@@ -18,6 +18,9 @@ from icetree.table.cache import Cache
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
 
+#: How many decoded roots are kept: the head that a writer starts from, and a few more.
+_ROOTS = 8
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
@@ -34,9 +37,10 @@ class TableFiles:
 
     def write(self, files: Iterable[NewFile]) -> None:
         """Store new files, side by side; when it returns, all of them are durable."""
-        self.store.write_many(
-            [(absolute(file.location, self.location), file.content) for file in files]
-        )
+        placed = [(absolute(file.location, self.location), file.content) for file in files]
+        self.store.write_many(placed)
+        for location, content in placed:
+            self.cache.put(location, content)
 
     def delete(self, stored: Iterable[str]) -> None:
         """Remove files that are proven to be unreferenced."""
@@ -46,10 +50,29 @@ class TableFiles:
         """Return a reader of what lies below this table's roots."""
         return FileReader(fetch=self.fetch, shape=shape, table_location=self.location)
 
-    def root(self, snapshot: Snapshot | None, shape: Shape) -> Entries:
-        """Return the root of a snapshot; that of a v1-v3 snapshot is made from its manifest list."""
+    def root(
+        self, snapshot: Snapshot | None, shape: Shape, *, schema_id: int | None = None
+    ) -> Entries:
+        """Return the root of a snapshot; that of a v1-v3 snapshot is made from its manifest list.
+
+        With a `schema_id`, which must be that of the shape, the decoded root is kept for later.
+        """
         if snapshot is None:
             return empty()
+        if schema_id is None:
+            return self._decode_root(snapshot, shape)
+        file = snapshot.root_manifest or snapshot.manifest_list or ""
+        return self.cache.derive(
+            ("root", self.location, file, schema_id),
+            lambda: self._decode_root(snapshot, shape),
+            most=_ROOTS,
+        )
+
+    def remember_root(self, file: str, schema_id: int, root: Entries) -> None:
+        """Keep a root that is just being written, since the next commit starts from it."""
+        self.cache.derive(("root", self.location, file, schema_id), lambda: root, most=_ROOTS)
+
+    def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
         if snapshot.root_manifest is not None:
             file = snapshot.root_manifest
             return manifest.decode(self.fetch(file), ROOT, shape, file=file)

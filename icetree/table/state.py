@@ -27,10 +27,13 @@ class State:
     metadata_location: str
 
     def head(self, branch: str) -> Snapshot | None:
-        """Return the newest snapshot of a branch; None when nothing is on it yet."""
+        """Return the newest snapshot of a branch; None when the table is empty.
+
+        A branch that does not exist yet starts where the table is.
+        """
         ref = self.metadata.refs.get(branch)
         if ref is None:
-            return self.metadata.current_snapshot() if branch == MAIN else None
+            return self.metadata.current_snapshot()
         return self.metadata.snapshot(ref.snapshot_id)
 
 

@@ -11,14 +11,17 @@ from icetree.catalog.base import Catalog, TableName
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.update import Update
 from icetree.table.commit import Committed
+from icetree.table.evolve import Evolution
 from icetree.table.files import TableFiles, read_metadata
+from icetree.table.refs import References
 from icetree.table.state import State
 from icetree.table.transaction import Files, Filter, Removed, Transaction
 from icetree.tree.conflict import Isolation
 
 
-class Table:
+class Table(Evolution, References):
     """One table: read its metadata, commit to it. `refresh` to see what others committed."""
 
     def __init__(self, *, catalog: Catalog, files: TableFiles, state: State) -> None:
@@ -103,6 +106,12 @@ class Table:
         With a `key`, a commit that was made before under the same key is not made again.
         """
         return Transaction(self, branch=branch, isolation=isolation, key=key, summary=summary)
+
+    def update(self, *updates: Update) -> Committed:
+        """Change table metadata, as one commit without a snapshot."""
+        transaction = self.transaction()
+        transaction.update(*updates)
+        return transaction.commit()
 
     @contextmanager
     def _single(self, how: Mapping[str, object]) -> Iterator[tuple[Transaction, list[Committed]]]:

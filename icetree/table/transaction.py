@@ -10,7 +10,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import relative
 from icetree.spec.metadata import TableMetadata
@@ -21,23 +21,23 @@ from icetree.spec.update import (
     AddPartitionSpec,
     AddSchema,
     AddSortOrder,
-    RemoveProperties,
     RemoveSnapshotRef,
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
     SetLocation,
-    SetProperties,
     SetSnapshotRef,
     Update,
     UpgradeFormatVersion,
 )
 from icetree.table.adding import stored_entries
 from icetree.table.commit import Committed, commit
+from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
 from icetree.table.removing import files_matching, in_same_partitions, whole_table
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import Changes, Intent, removal
+from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ _RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {
 }
 
 
-class Transaction:
+class Transaction(Evolution):
     """Collects changes on one base; `commit` carries them out together.
 
     Used as a context manager it commits at the end of the block, and on an error does nothing:
@@ -142,6 +142,7 @@ class Transaction:
         added = self._new(add)
         root, reader = self._tree()
         removed = in_same_partitions(added, root, reader, self._shape)
+        self._summary[REPLACE_PARTITIONS] = "true"
         self._add(Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=removed))
 
     def row_delta(
@@ -187,21 +188,17 @@ class Transaction:
             )
         )
 
+    def apply(self, changes: Changes) -> None:
+        """Add changes that were worked out elsewhere, such as those of a cherry-pick."""
+        self._add(changes)
+
     # --- metadata --------------------------------------------------------------------------
 
     def update(self, *updates: Update) -> None:
         """Change table metadata; checked at once, so that a mistake shows where it is made."""
         self._require_open()
-        apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
+        updating.apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
         self._updates += updates
-
-    def set_properties(self, **properties: str) -> None:
-        """Set table properties; names with dots go through `update(SetProperties(...))`."""
-        self.update(SetProperties(updates=properties))
-
-    def remove_properties(self, *names: str) -> None:
-        """Remove table properties; ones that are not there are fine."""
-        self.update(RemoveProperties(removals=names))
 
     @property
     def metadata(self) -> TableMetadata:
@@ -244,7 +241,7 @@ class Transaction:
         if not self._updates:
             return self._base.metadata
         at_ms = self._base.metadata.last_updated_ms
-        return apply(self._base.metadata, self._updates, at_ms=at_ms)
+        return updating.apply(self._base.metadata, self._updates, at_ms=at_ms)
 
     @property
     def _shape(self) -> Shape:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict, InvalidInput, Unsupported
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import find_snapshot, history
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.pages import find_snapshot
+from icetree.spec.snapshot import Snapshot, SnapshotPage
 from icetree.table.files import TableFiles
 from icetree.table.state import State, Work
 from icetree.tree.changes import Intent, Operation
@@ -23,10 +25,24 @@ KEY = "icetree.commit-key"
 
 def already_applied(work: Work, metadata: TableMetadata, files: TableFiles) -> Snapshot | None:
     """Return the snapshot that carries the work's key, where the table still has it."""
-    for snapshot in history(metadata, files.page):
+    for snapshot in reversed(metadata.snapshots):
         if (snapshot.summary or {}).get(KEY) == work.key:
             return snapshot
+    for ref in reversed(metadata.snapshot_pages):
+        # Pages never change, so which keys one holds is worked out once.
+        at = ("keys", files.location, ref.location)
+        keys = files.cache.derive(at, partial(_keys_on, ref, files), most=1_000)
+        if work.key in keys:
+            return find_snapshot(metadata, keys[work.key], files.page)
     return None
+
+
+def _keys_on(ref: SnapshotPage, files: TableFiles) -> dict[str, int]:
+    return {
+        snapshot.summary[KEY]: snapshot.snapshot_id
+        for snapshot in files.page(ref).snapshots
+        if snapshot.summary and KEY in snapshot.summary
+    }
 
 
 def validate(work: Work, head: State, files: TableFiles) -> None:

@@ -140,9 +140,8 @@ def _wrong_counts(entries: Entries, row: Entries) -> Iterator[str]:
     if row["record_count"][0].as_py() != entries.num_rows:
         yield f"has {entries.num_rows} entries, the root says {row['record_count'][0]}"
     for status in Status:
-        of_status = entries.filter(pc.equal(entries["status"], int(status)))
-        rows = pc.sum(of_status["record_count"]).as_py() or 0
-        for what, count in (("files", of_status.num_rows), ("rows", rows)):
+        rows = entries["record_count"].filter(pc.equal(entries["status"], int(status)))
+        for what, count in (("files", len(rows)), ("rows", pc.sum(rows).as_py() or 0)):
             told = row[f"{status.name.lower()}_{what}_count"][0].as_py()
             if told is not None and told != count:
                 yield f"has {count} {status.name} {what}, the root says {told}"
@@ -154,14 +153,14 @@ def _wrong_counts(entries: Entries, row: Entries) -> Iterator[str]:
 
 def _wrong_aggregate(live: Entries, row: Entries, shape: Shape) -> Iterator[str]:
     """Yield a sentence for each stat of the leaf's entry that does not contain its children's."""
-    derived = aggregate(live)
+    derived, present = aggregate(live), set(row.column_names)
     for field_id in stats.fields_in(row):
         name = shape.names.get(field_id, str(field_id))
         for stat in ("lower", "upper", "values", "nulls", "nans"):
             column = stats.column(field_id, stat)
-            if column not in row.column_names or not row[column][0].is_valid:
+            if column not in present or not (told := row[column][0]).is_valid:
                 continue
-            told, known = row[column][0], derived.get(column)
+            known = derived.get(column)
             if known is None:
                 # All children may be known to hold nulls only; otherwise the bound was guessed.
                 if stat in ("lower", "upper") and live.num_rows:

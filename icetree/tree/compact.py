@@ -85,7 +85,10 @@ def _candidates(
     fresh = {leaf.file.location for leaf in tree.leaves}
     # Avro leaves wait for maintenance: they may hold what a columnar leaf may not.
     columnar = pc.equal(root["file_format"], "parquet")
-    rows = clustered(only(root, pc.and_(is_content(root, content), columnar)), shape)
+    rows = only(root, pc.and_(is_content(root, content), columnar))
+    if rows.num_rows == 0:
+        return []
+    rows = clustered(rows, shape)
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"]).to_pylist()
     return [
         _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)

@@ -22,7 +22,7 @@ from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.spec.types import has_nans
-from icetree.tree.partitions import STATS, Flags, Rows, partition_codes
+from icetree.tree.partitions import STATS, Flags, Rows, partition_codes, unpartitioned
 
 #: Row numbers of files and, beside them, of deletes.
 _Block: TypeAlias = tuple[Rows, Rows]
@@ -63,7 +63,8 @@ def columns_for(equality: Entries, positions: Entries, shape: Shape) -> frozense
     fields = set(pc.list_flatten(equality["equality_ids"]).unique().to_pylist())
     for table in (equality, positions):
         for spec_id in table["partition_spec_id"].unique().to_pylist():
-            fields |= set(shape.partition_fields(spec_id))
+            # An unknown spec is for matching to report, which can name the file.
+            fields |= set(shape.partition_fields(spec_id)) if spec_id in shape.specs else set()
     return frozenset(column(field_id, stat) for field_id in fields for stat in STATS)
 
 
@@ -94,7 +95,7 @@ def equality_pairs(files: Entries, deletes: Entries, shape: Shape) -> Pairs:
     if not files.num_rows or not deletes.num_rows:
         return _no_pairs()
     file_ages, delete_ages = _ages(files), _ages(deletes)
-    is_global = _unpartitioned(deletes, shape)
+    is_global = unpartitioned(deletes, shape)
     with_rows = files["record_count"].to_numpy() > 0
     everywhere = np.zeros(files.num_rows, np.int64)
     candidates = _candidates(
@@ -136,7 +137,7 @@ def position_pairs(
         return _pairs(blocks)
     # A position delete reaches files of its own age, hence the younger age that is asked about.
     younger = delete_ages + 1
-    asked = _unpartitioned(files, shape) | _reached(files, file_ages, deletes, younger, ~named)
+    asked = unpartitioned(files, shape) | _reached(files, file_ages, deletes, younger, ~named)
     codes = partition_codes((files, deletes), (open_files & asked, ~named), shape)
     paths = _Paths(files, deletes, table_location)
     candidates = _candidates(codes[0], file_ages, codes[1], younger)
@@ -162,12 +163,6 @@ def _ages(entries: Entries) -> Rows:
         raise CorruptTable(bad, "its entry has no sequence number, so no delete can be dated to it")
     found: Rows = ages.to_numpy()
     return found
-
-
-def _unpartitioned(entries: Entries, shape: Shape) -> Flags:
-    specs = entries["partition_spec_id"].to_numpy()
-    plain = [spec for spec in np.unique(specs).tolist() if shape.is_unpartitioned(spec)]
-    return np.isin(specs, plain)
 
 
 def _reached(
@@ -249,9 +244,7 @@ class _Overlap:
 
 def _side(table: Entries, field_id: int, shape: Shape) -> _Side:
     def stat(name: str) -> pa.Array | None:
-        key = column(field_id, name)
-        found = table[key] if key in table.column_names else None
-        return None if found is None or pa.types.is_struct(found.type) else found.combine_chunks()
+        return _known(table, column(field_id, name))
 
     def number(name: str) -> Rows:
         found = stat(name)
@@ -271,6 +264,16 @@ def _side(table: Entries, field_id: int, shape: Shape) -> _Side:
         may_have_nulls=nulls != 0,
         may_have_nans=nans != 0,
     )
+
+
+def _known(table: Entries, name: str) -> pa.Array | None:
+    """Return a stats column, None where it tells nothing that could be compared."""
+    if name not in table.column_names:
+        return None
+    found = table[name]
+    if found.null_count == len(found) or pa.types.is_struct(found.type):
+        return None
+    return found.combine_chunks()
 
 
 def _can_share(one: _Side, ones: Rows, other: _Side, others: Rows) -> Flags:
@@ -295,18 +298,15 @@ class _Paths:
     """Drops pairs of a file and a position delete whose path bounds leave the file out."""
 
     def __init__(self, files: Entries, deletes: Entries, table_location: str | None) -> None:
-        names = [column(DELETE_FILE_PATH_FIELD, stat) for stat in ("lower", "upper")]
-        known = table_location is not None and set(names) <= set(deletes.column_names)
-        self._bounds = [deletes[name].combine_chunks() for name in names] if known else None
+        self._lower = _known(deletes, column(DELETE_FILE_PATH_FIELD, "lower"))
+        self._upper = _known(deletes, column(DELETE_FILE_PATH_FIELD, "upper"))
+        self._paths: pa.Array | None = None
         if table_location is not None:
             self._paths = _absolute(files["location"].combine_chunks(), table_location)
 
     def thin(self, files: Rows, deletes: Rows) -> _Block:
-        if self._bounds is None:
-            return files, deletes
-        lower, upper = self._bounds
-        fits = ~_is_below(self._paths, files, lower, deletes)
-        fits &= ~_is_below(upper, deletes, self._paths, files)
+        fits = ~_is_below(self._paths, files, self._lower, deletes)
+        fits &= ~_is_below(self._upper, deletes, self._paths, files)
         return files[fits], deletes[fits]
 
 

@@ -53,7 +53,7 @@ def flush(
     deletes = pc.and_(existing, is_content(root, *_DELETES))
     if by_size:
         movable = pc.or_(data, deletes)
-        if pc.sum(movable).as_py() < max(1, _WORTH_MOVING * root.num_rows):
+        if (pc.sum(movable).as_py() or 0) < max(1, _WORTH_MOVING * root.num_rows):
             return tree
     else:
         data = _if_over(root, data, policy.root_max_data_entries, Content.DATA)

@@ -63,6 +63,8 @@ def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -
             only(changes.added, pc.invert(is_data)),
         ),
     ):
+        if entries.num_rows == 0:
+            continue
         fresh = with_columns(complete(entries), status=int(Status.ADDED))
         if entries.num_rows <= most:
             in_root.append(fresh)
@@ -94,8 +96,10 @@ def grow(
     kept, new_vectors, files = _remove(live, located, vectors, stamp, shape, policy)
     added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + legacy_rows)
 
+    new = [some for some in (new_vectors, added) if some.num_rows]
     tidied = compact(kept, vectors, located.in_leaves.keys(), stamp, shape, policy, reader)
-    grown = tidied.then(concat([tidied.root, new_vectors, added]))
+    # One chunk a column: a head that grew from heads would else get slower with every commit.
+    grown = tidied.then(concat([tidied.root, *new]).combine_chunks())
     flushed = flush(grown, stamp, shape, policy, reader)
     encoded = encode(flushed.root, ROOT, shape)
     if len(encoded) > policy.root_target_bytes:

@@ -57,6 +57,9 @@ def locate(
     DVs replace. A named file that is not live any more is a `CommitConflict`.
     """
     wanted = _Wanted(changes)
+    if wanted.nothing:
+        nowhere = pa.repeat(pa.scalar(False), root.num_rows)
+        return Located(in_root=nowhere, in_leaves={}, facts=root.select(FACTS).slice(0, 0))
     keys = keys_of(root)
     in_root = wanted.mask(root["content_type"], keys)
     wanted.found(root["content_type"].filter(in_root), keys.filter(in_root))
@@ -85,6 +88,11 @@ class _Wanted:
             raise InvalidInput("a file is named twice, or is no data or delete file, in a removal")
         replaced = _of(added, Content.POSITION_DELETES, "referenced_file")
         self._may = pa.concat_arrays([self._must[Content.DATA], replaced])
+
+    @property
+    def nothing(self) -> bool:
+        """Whether there is nothing to look for."""
+        return not any(len(self.keys(content)) for content in _REMOVABLE)
 
     def keys(self, content: Content) -> pa.Array:
         """Return the keys of this content to look for."""

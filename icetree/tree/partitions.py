@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import CorruptTable, Unsupported
+from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.spec.entry import Entries
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
@@ -38,7 +38,7 @@ def partition_codes(tables: Sequence[Entries], asked: Sequence[Flags], shape: Sh
             for spec, wanted in zip(specs, asked, strict=True)
         ]
         found: Rows = np.zeros(sum(map(len, rows)), np.int64)
-        if not shape.is_unpartitioned(spec_id):
+        if not _is_plain(spec_id, tables, shape):
             found, taken = _codes_in_spec(tables, rows, spec_id, shape)
             found += first_free
             first_free += taken
@@ -46,6 +46,27 @@ def partition_codes(tables: Sequence[Entries], asked: Sequence[Flags], shape: Sh
         for code, at, part in zip(codes, rows, np.split(found, ends), strict=True):
             code[at] = part
     return codes
+
+
+def unpartitioned(entries: Entries, shape: Shape) -> Flags:
+    """Tell which entries were written with a spec that has no partitions."""
+    specs = entries["partition_spec_id"].to_numpy()
+    plain = [spec for spec in np.unique(specs).tolist() if _is_plain(spec, [entries], shape)]
+    return np.isin(specs, plain)
+
+
+def _is_plain(spec_id: int, tables: Sequence[Entries], shape: Shape) -> bool:
+    try:
+        return shape.is_unpartitioned(spec_id)
+    except NotFound as missing:
+        [owner, *_] = (
+            location
+            for table in tables
+            for location in table["location"].filter(
+                pc.equal(table["partition_spec_id"], pa.scalar(spec_id, pa.int32()))
+            )
+        )
+        raise CorruptTable(owner.as_py(), str(missing)) from None
 
 
 def _codes_in_spec(
@@ -95,8 +116,9 @@ def _keys(table: Entries, rows: Rows, field_id: int, shape: Shape) -> tuple[pa.A
 def spans(table: Entries, field_id: int) -> pa.BooleanArray:
     """Tell which files' stats do not say one value of a field: neither one, nor null, nor NaN."""
     rows = pa.array(np.arange(table.num_rows))
-    name = column(field_id, "lower")
-    type = table[name].type if name in table.column_names else pa.null()
+    bounds = {column(field_id, stat) for stat in ("lower", "upper")} & set(table.column_names)
+    # Where neither bound is there, any type that can be compared will do.
+    type = next((table[name].type for name in bounds), pa.int64())
     lower, upper = (_stat(table, field_id, stat, rows, type) for stat in ("lower", "upper"))
     values, nulls, nans = (
         _stat(table, field_id, stat, rows, pa.int64()) for stat in ("values", "nulls", "nans")

@@ -19,7 +19,18 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
 from icetree.spec import entry
-from icetree.spec.entry import BASE_SCHEMA, POSITION, Content, Entries, Status
+from icetree.spec.entry import (
+    BASE_COLUMNS,
+    BASE_SCHEMA,
+    MANIFESTS,
+    POSITION,
+    Content,
+    Entries,
+    is_content,
+    is_live,
+    is_vector,
+    only,
+)
 from icetree.spec.shape import Shape
 from icetree.spec.stats import parse_column
 from icetree.tree.bind import bind
@@ -75,6 +86,8 @@ _VECTOR: Final = (
     "referenced_file",
     "partition_spec_id",
 )
+_DELETE_FILES: Final = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
+
 #: Beside an entry's own columns: where it is tracked. Null `leaf` is the root.
 LEAF: Final = "leaf"
 
@@ -163,7 +176,7 @@ def plan(
         read_leaf(leaf, reader, bound, columns=columns, removed=removed.get(leaf.location))
         for leaf in top.data_leaves
     ]
-    files = entry.concat([_at_root(top.files), *(read.entries for read in file_reads)])
+    files = entry.concat([_at_root(top.files, columns), *(read.entries for read in file_reads)])
     tasks, used = _tasks(files, deletes, shape, root_file=root_file, table_location=table_location)
     codes, left = residuals(files, bound)
     tasks = tasks.append_column("residual", codes)
@@ -197,15 +210,21 @@ def read_leaf(
     """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
     keep = (lambda stats: may_match(stats, predicate)) if predicate.conjuncts else None
     found = reader.leaf(leaf, columns=columns, keep=keep)
-    live = pc.not_equal(found["status"], int(Status.DELETED))
+    kept = is_live(found)
     if removed:
-        gone = bitmap.mask(removed, leaf.record_count, file=leaf.location)
-        live = pc.and_not(live, gone.take(found[POSITION].combine_chunks()))
+        kept = pc.and_not(kept, _is_removed(found, leaf, removed))
     if predicate.conjuncts:
-        live = pc.and_(live, may_match(found, predicate))
-    entries = found.filter(live)
+        kept = pc.and_(kept, may_match(found, predicate))
+    entries = only(found, kept)
     where = pa.repeat(pa.scalar(leaf.location, pa.string()), entries.num_rows)
     return LeafRead(entries=entries.append_column(LEAF, where), scanned=found.num_rows)
+
+
+def _is_removed(entries: Entries, leaf: Leaf, removed: BitMap) -> pa.BooleanArray:
+    positions = entries[POSITION].combine_chunks()
+    if entries.num_rows and positions[entries.num_rows - 1].as_py() >= leaf.record_count:
+        raise CorruptTable(leaf.location, f"more entries than the root says: {leaf.record_count}")
+    return bitmap.mask(removed, leaf.record_count, file=leaf.location).take(positions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,38 +248,40 @@ class _Deletes:
 
 
 def _survey(root: Entries, predicate: Predicate) -> _Survey:
-    live = root.filter(pc.not_equal(root["status"], int(Status.DELETED)))
-    matches = may_match(live, predicate)
+    content = np.where(is_live(root).to_numpy(), root["content_type"].to_numpy(), -1)
+    matches = may_match(root, predicate).to_numpy(zero_copy_only=False)
 
-    def of(*contents: Content) -> tuple[Entries, Entries]:
-        rows = pc.is_in(live["content_type"], pa.array(contents, pa.int32()))
-        return live.filter(rows), live.filter(pc.and_(rows, matches))
+    def count(*contents: Content) -> int:
+        return int(np.isin(content, contents).sum())
 
-    all_files, files = of(Content.DATA)
-    all_data, data = of(Content.DATA_MANIFEST)
-    all_deletes, delete_leaves = of(Content.DELETE_MANIFEST)
-    deletes, equality = of(Content.POSITION_DELETES, Content.EQUALITY_DELETES)
-    data_leaves = leaves_in(data)
-    if not files.num_rows and not data_leaves:
-        delete_leaves, equality = delete_leaves.slice(0, 0), equality.slice(0, 0)
-    wanted = _relevant(leaves_in(delete_leaves), data_leaves)
-    skipped = (all_files.num_rows - files.num_rows) + (all_data.num_rows - len(data_leaves))
+    def matching(entries: Entries, *contents: Content) -> Entries:
+        return only(entries, pa.array(np.isin(content, contents) & matches))
+
+    files, deletes = matching(root, Content.DATA), matching(root, *_DELETE_FILES)
+    # What a root tells of a leaf, its stats aside: few columns are filtered faster than many.
+    plain = root.select(list(BASE_COLUMNS))
+    data_leaves = leaves_in(matching(plain, Content.DATA_MANIFEST))
+    delete_leaves = leaves_in(matching(plain, Content.DELETE_MANIFEST))
+    if files.num_rows or data_leaves:
+        delete_leaves = _relevant(delete_leaves, data_leaves)
+    else:
+        delete_leaves, deletes = [], deletes.slice(0, 0)
+    totals = {each: count(each) for each in (Content.DATA_MANIFEST, Content.DELETE_MANIFEST)}
+    kept = files.num_rows + deletes.num_rows + len(data_leaves) + len(delete_leaves)
     return _Survey(
         files=files,
-        deletes=equality,
+        deletes=deletes,
         data_leaves=data_leaves,
-        delete_leaves=wanted,
+        delete_leaves=delete_leaves,
         metrics=Metrics(
-            data_leaves_total=all_data.num_rows,
+            data_leaves_total=totals[Content.DATA_MANIFEST],
             data_leaves_read=len(data_leaves),
-            data_leaves_skipped=all_data.num_rows - len(data_leaves),
-            delete_leaves_total=all_deletes.num_rows,
-            delete_leaves_read=len(wanted),
-            delete_leaves_skipped=all_deletes.num_rows - len(wanted),
-            root_entries_scanned=live.num_rows,
-            root_entries_skipped=skipped
-            + (all_deletes.num_rows - len(wanted))
-            + (deletes.num_rows - equality.num_rows),
+            data_leaves_skipped=totals[Content.DATA_MANIFEST] - len(data_leaves),
+            delete_leaves_total=totals[Content.DELETE_MANIFEST],
+            delete_leaves_read=len(delete_leaves),
+            delete_leaves_skipped=totals[Content.DELETE_MANIFEST] - len(delete_leaves),
+            root_entries_scanned=int((content >= 0).sum()),
+            root_entries_skipped=count(Content.DATA, *_DELETE_FILES, *MANIFESTS) - kept,
         ),
     )
 
@@ -279,12 +300,13 @@ def _removed(
     root: Entries, reader: Reader, leaves: Collection[Leaf], root_file: str
 ) -> dict[str, BitMap]:
     """Return the manifest DVs of these leaves; those of others are not even decoded."""
+    vectors = is_content(root, Content.MANIFEST_DV)
+    if not pc.any(vectors).as_py():
+        return {}
     named = pa.array([leaf.location for leaf in leaves], pa.string())
-    others = pc.and_(
-        pc.equal(root["content_type"], int(Content.MANIFEST_DV)),
-        pc.invert(pc.is_in(root["referenced_file"], value_set=named)),
-    )
-    return manifest_vectors(root.filter(pc.invert(others)), reader, root_file=root_file)
+    wanted = pc.or_(pc.invert(vectors), pc.is_in(root["referenced_file"], value_set=named))
+    plain = root.select(list(BASE_COLUMNS)).filter(wanted)
+    return manifest_vectors(plain, reader, root_file=root_file)
 
 
 def _read_deletes(
@@ -299,7 +321,7 @@ def _read_deletes(
     columns = {*_VECTOR, "status", POSITION} if affiliated else None
     read = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
     if affiliated:
-        vectors = pc.and_(_is_vector(read.entries), pc.is_valid(read.entries["referenced_file"]))
+        vectors = pc.and_(is_vector(read.entries), pc.is_valid(read.entries["referenced_file"]))
         if read.entries.num_rows and not pc.all(vectors).as_py():
             raise CorruptTable(
                 leaf.location, "an affiliated delete manifest may hold data DVs only"
@@ -307,17 +329,10 @@ def _read_deletes(
     return read
 
 
-def _is_vector(entries: Entries) -> pa.ChunkedArray:
-    return pc.and_(
-        pc.equal(entries["content_type"], int(Content.POSITION_DELETES)),
-        pc.equal(entries["file_format"], "puffin"),
-    )
-
-
 def _by_kind(tables: list[Entries]) -> _Deletes:
     every = entry.concat(tables)
-    vectors = _is_vector(every)
-    equality = pc.equal(every["content_type"], int(Content.EQUALITY_DELETES))
+    vectors = is_vector(every)
+    equality = is_content(every, Content.EQUALITY_DELETES)
     return _Deletes(
         vectors=every.filter(vectors),
         equality=every.filter(equality),
@@ -330,7 +345,9 @@ def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> s
     return {*_FILE, "content_type", "status", POSITION, *matched, *columns_needed(predicate)}
 
 
-def _at_root(files: Entries) -> Entries:
+def _at_root(files: Entries, columns: Collection[str] | None) -> Entries:
+    if columns is not None:
+        files = files.select([name for name in files.column_names if name in columns])
     nowhere = pa.nulls(files.num_rows, pa.string())
     return files.append_column(LEAF, nowhere).append_column(
         POSITION, pa.nulls(files.num_rows, pa.int64())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from icetree.spec.entry import Content, Entries
 
-#: Told one row of stats per row group of a leaf, says which row groups are worth reading.
+#: Told stats, one row a row group or an entry of a leaf, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
 
 
@@ -45,8 +45,8 @@ class Reader(Protocol):
         """Return the leaf's entries with their `position`, tracking inherited.
 
         Entries of every status are there. `columns` narrows what is read (a column the leaf
-        lacks is null); `keep` may skip whole row groups, and it never loses one it is told
-        to keep.
+        lacks is null); `keep` is told stats among those columns and may skip whole row groups:
+        never one of which it keeps an entry.
         """
 
     def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -148,6 +148,8 @@ class Op:
     #: Locations that were removed earlier and now come back as new files.
     add_again: int = 0
     remove: tuple[int, ...] = ()
+    #: Every so-manieth data file goes as well; 0 for none.
+    sweep: int = 0
     #: Data files that get a data DV, or another one in place of theirs.
     vectors: tuple[int, ...] = ()
     #: As well, this many of the files just added.
@@ -163,6 +165,11 @@ class Op:
     back: int = 1
     policy: int = 0
     salt: int = 0
+
+    def __repr__(self) -> str:
+        """Tell only what differs from an operation that does nothing."""
+        told = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:] if f.default != getattr(self, f.name))
+        return f"Op({', '.join((f'intent=Intent.{self.intent.name}', *told))})"
 
 
 HINTS = ("none", "right", "stale", "bare", "mixed")
@@ -187,10 +194,11 @@ _HINTED = {"hint": st.sampled_from(HINTS), "back": st.integers(1, 6)}
 OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND),
     _op(Intent.APPEND, add=st.integers(1, 3)),
-    _op(Intent.APPEND, add=st.integers(4, 12)),
+    _op(Intent.APPEND, add=st.integers(4, 7)),
     _op(Intent.APPEND, add=st.integers(0, 2), add_again=st.integers(1, 3)),
-    _op(Intent.DELETE_FILES, remove=_picks(8, 1), **_HINTED),
-    _op(Intent.OVERWRITE_FILES, add=st.integers(1, 6), remove=_picks(6, 1), **_HINTED),
+    _op(Intent.DELETE_FILES, remove=_picks(5, 1), **_HINTED),
+    _op(Intent.DELETE_FILES, sweep=st.integers(1, 2), **_HINTED),
+    _op(Intent.OVERWRITE_FILES, add=st.integers(1, 5), remove=_picks(6, 1), **_HINTED),
     _op(Intent.ROW_DELTA, vectors=_picks(8, 1), remove_vectors=_picks(1), **_HINTED),
     _op(
         Intent.ROW_DELTA,
@@ -199,15 +207,16 @@ OPS: st.SearchStrategy[Op] = st.one_of(
         vectors_of_new=st.integers(0, 2),
         remove=_picks(2),
         remove_vectors=_picks(2),
-        equality=st.integers(0, 6),
+        equality=st.integers(0, 2),
         remove_equality=_picks(4),
         **_HINTED,
     ),
     _op(Intent.ROW_DELTA, remove_vectors=_picks(4, 1), remove=_picks(1), **_HINTED),
     _op(
         Intent.REWRITE,
-        add=st.integers(0, 6),
-        remove=_picks(8, 1),
+        add=st.integers(0, 3),
+        remove=_picks(3),
+        sweep=st.integers(0, 2),
         keeps_age=st.just(True),
         **_HINTED,
     ),

@@ -43,6 +43,7 @@ COMPARED = (
     "snapshot_id",
     "dv_offset",
 )
+_LISTED = {*COMPARED, "dv_size_in_bytes", "file_size_in_bytes"}
 #: A removal stamps a root entry with the removing snapshot, a leaf's entry it does not touch.
 COMPARED_REMOVED = tuple(name for name in COMPARED if name != "snapshot_id")
 
@@ -131,8 +132,9 @@ class World:
     def change(self, op: Op) -> tuple[Changes, list[Entry], list[Key]]:
         """Return what the operation means now, to the table and to the model."""
         live = {content: self.model.names(content) for content in (DATA, VECTOR, EQUALITY)}
+        swept = range(0, len(live[DATA]), op.sweep) if op.sweep else ()
         removed = [
-            *_picked(live[DATA], op.remove, DATA),
+            *_picked(live[DATA], (*op.remove, *swept), DATA),
             *_picked(live[VECTOR], op.remove_vectors, VECTOR),
             *_picked(live[EQUALITY], op.remove_equality, EQUALITY),
         ]
@@ -190,7 +192,7 @@ class World:
     def compare(self, came: Mapping[Key, Entry], went: Mapping[Key, Entry]) -> None:
         """Require that the newest snapshot is what the model says, in every way of looking."""
         table, model = self.table, self.model
-        live = table.live()
+        live = live_files(table.head.root, table.reader, columns=_LISTED)
         listed = zip(*(live[n].to_pylist() for n in ("location", "first_row_id")), strict=True)
         first_row_ids = {
             name: first for name, first in listed if (DATA, name) in came and first is not None

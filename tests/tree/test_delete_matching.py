@@ -340,6 +340,15 @@ def test_a_partition_by_an_unknown_transform_is_unsupported() -> None:
         _match([_one("f", 5)], [_delete("d", 5)])
 
 
+def test_a_file_of_a_spec_that_is_not_in_the_metadata_is_named() -> None:
+    files, deletes = to_table([_one("f")], SHAPE), to_table([_delete("d", 77)], SHAPE)
+    assert columns_for(deletes, deletes, SHAPE)
+    with pytest.raises(CorruptTable, match=r"^d: partition spec 77"):
+        equality_pairs(files, deletes, SHAPE)
+    with pytest.raises(CorruptTable, match=r"^d: partition spec 77"):
+        position_pairs(files, deletes, SHAPE, has_vector=np.zeros(1, np.bool_))
+
+
 def test_an_entry_without_age_is_named() -> None:
     with pytest.raises(CorruptTable, match=r"^f: .*sequence number"):
         _match([replace(_one("f"), sequence_number=None)], [_delete("d")])

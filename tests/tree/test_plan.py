@@ -231,6 +231,13 @@ def test_entries_a_manifest_dv_removes_are_left_out() -> None:
     assert locations(tree.plan()) == ["b"]
 
 
+def test_a_leaf_with_more_entries_than_its_root_says_is_corrupt() -> None:
+    tree = Tree().leaf("L", one("a"), one("b")).add(gone("L", [0]))
+    tree.shelf.leaves["L"] = to_table([one("a"), one("b"), one("c")], SHAPE)
+    with pytest.raises(CorruptTable, match="L: more entries than the root says: 2"):
+        tree.plan()
+
+
 def test_a_manifest_dv_may_be_in_puffin() -> None:
     blob = puffin.encode_dv(BitMap([1]))
     tree = Tree().leaf("L", one("a"), one("b"))

@@ -210,6 +210,46 @@ def _pruned(predicate: ice.BooleanExpression, **stats: FieldStats) -> bool:
     return not may_match(table, bind(predicate, r.SHAPE))[0].as_py()
 
 
+_WHOLE = {"values": 3, "nulls": 0, "nans": 0}
+
+
+@pytest.mark.parametrize(
+    ("predicate", "stats", "must"),
+    [
+        (ice.EqualTo("i", 5), {"lower": 5, "upper": 5}, True),
+        (ice.EqualTo("i", 5), {"lower": 5, "upper": 5, "nulls": 1}, False),
+        (ice.EqualTo("i", 5), {"lower": 5, "upper": 5, "nulls": None}, False),
+        (ice.EqualTo("i", 5), {"lower": 4, "upper": 5}, False),
+        (ice.LessThan("d", 3.0), {"lower": 1.0, "upper": 2.0}, True),
+        (ice.LessThan("d", 2.0), {"lower": 1.0, "upper": 2.0}, False),
+        (ice.LessThan("d", 3.0), {"lower": 1.0, "upper": 2.0, "nans": 1}, False),
+        (ice.LessThan("d", 3.0), {"lower": 1.0, "upper": 2.0, "nans": None}, False),
+        (ice.NotEqualTo("i", 5), {"lower": 6, "upper": 9}, True),
+        (ice.NotEqualTo("i", 5), {"lower": 6, "upper": 9, "nulls": 1}, False),
+        (ice.NotEqualTo("d", 5.0), {"lower": 6.0, "upper": 9.0, "nans": 1}, True),
+        (ice.In("i", [5, 6]), {"lower": 5, "upper": 5}, True),
+        (ice.In("i", [5, 6]), {"lower": 5, "upper": 6}, False),
+        (ice.StartsWith("s", "ab"), {"lower": "aba", "upper": "abz"}, True),
+        (ice.StartsWith("s", "ab"), {"lower": "aba", "upper": "ac"}, False),
+        (ice.NotStartsWith("s", "ab"), {"lower": "ac", "upper": "b"}, True),
+        (ice.NotStartsWith("s", "ab"), {"lower": "a", "upper": "b"}, False),
+        (ice.IsNull("i"), {"nulls": 3}, True),
+        (ice.IsNull("i"), {"nulls": 2}, False),
+        (ice.NotNull("i"), {}, True),
+        (ice.IsNaN("d"), {"nans": 3}, True),
+        (ice.NotNaN("d"), {"nulls": 1}, True),
+        (ice.LessThan("i", 2**40), {"lower": 1, "upper": 9}, True),
+        (ice.LessThan("i", 2**40), {"lower": 1, "upper": 9, "nulls": 1}, False),
+        (ice.EqualTo("f", 0.1), {"lower": r.F32, "upper": r.F32}, False),
+    ],
+    ids=str,
+)
+def test_what_stats_prove(predicate: Any, stats: dict[str, Any], must: bool) -> None:
+    known = {r.IDS[predicate.term.name]: FieldStats(**_WHOLE | stats)}
+    table = to_table([Entry(location="f", record_count=3, stats=known)], r.SHAPE)
+    assert must_match(table, bind(predicate, r.SHAPE)).to_pylist() == [must]
+
+
 def test_an_entry_that_carries_only_a_bucket_is_pruned_by_its_column() -> None:
     bucket = BucketTransform(4).transform(IntegerType())(12)
     id = next(id for id, e in r.EXPRESSIONS.items() if e.transform == "bucket[4]")
@@ -277,6 +317,50 @@ def test_a_file_of_one_value_is_pruned_by_its_negation() -> None:
     five = FieldStats(lower=5, upper=5, values=3, nulls=0)
     assert _pruned(ice.NotEqualTo("i", 5), i=five)
     assert not _pruned(ice.NotEqualTo("i", 5), i=FieldStats(lower=5, upper=5, values=3, nulls=1))
+
+
+def test_a_literal_beyond_the_type_is_unequal_to_nulls_too() -> None:
+    all_null = FieldStats(values=3, nulls=3)
+    some = FieldStats(lower=1, upper=2**31 - 1, values=3, nulls=0)
+    assert not _pruned(ice.NotEqualTo("i", 2**40), i=all_null)
+    assert not _pruned(ice.NotEqualTo("i", -(2**40)), i=all_null)
+    assert _pruned(ice.EqualTo("i", 2**40), i=some)
+    assert _pruned(ice.In("i", [2**40, 2**41]), i=some)
+    assert _pruned(ice.LessThan("i", -(2**40)), i=some)
+    assert not _pruned(ice.LessThan("i", 2**40), i=some)
+
+
+@pytest.mark.parametrize(
+    ("expression", "predicate", "value", "may", "must"),
+    [
+        ("truncate[2]", ice.StartsWith("s", "ab"), "ab", True, True),
+        ("truncate[2]", ice.StartsWith("s", "abc"), "ab", True, False),
+        ("truncate[2]", ice.EqualTo("s", "abc"), "ac", False, False),
+        ("truncate[2]", ice.NotStartsWith("s", "ab"), "ab", False, False),
+        ("day", ice.LessThan("ts", r.literal("ts", r.DAY)), 0, True, True),
+        ("day", ice.LessThan("ts", r.literal("ts", r.DAY + 1)), 1, True, False),
+        ("day", ice.LessThan("ts", r.literal("ts", r.DAY)), 1, False, False),
+        ("month", ice.GreaterThan("dt", r.literal("dt", 40)), 0, False, False),
+        ("month", ice.GreaterThan("dt", r.literal("dt", 40)), 2, True, True),
+        ("bucket[4]", ice.IsNull("i"), 1, False, False),
+        ("bucket[4]", ice.NotNull("i"), 1, True, True),
+    ],
+    ids=str,
+)
+def test_a_partition_alone_answers_for_its_column(
+    expression: str, predicate: Any, value: Any, may: bool, must: bool
+) -> None:
+    source = r.IDS[predicate.term.name]
+    [id] = (
+        id
+        for id, each in r.EXPRESSIONS.items()
+        if each.transform == expression and each.source_ids == (source,)
+    )
+    stats = {id: FieldStats(lower=value, upper=value, values=3, nulls=0)}
+    table = to_table([Entry(location="f", record_count=3, stats=stats)], r.SHAPE)
+    bound = bind(predicate, r.SHAPE)
+    assert may_match(table, bound).to_pylist() == [may]
+    assert must_match(table, bound).to_pylist() == [must]
 
 
 def test_empty_files_match_no_predicate_but_stay_without_one() -> None:

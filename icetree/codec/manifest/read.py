@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from icetree.codec.inherit import Inherited, inherit
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
-from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
+from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Content, Entries
 from icetree.spec.fields import (
     BY_ID,
     CONTENT_KEY,
@@ -28,9 +28,11 @@ from icetree.spec.fields import (
 )
 from icetree.spec.shape import Shape
 
-#: Told the bounds of every row group of a leaf, a row each, says which to read.
+#: Told the bounds of row groups, or of entries, a row each, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
 _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
+#: So few row groups are read at once.
+_FEW_GROUPS = 2
 _UNREADABLE = (pa.ArrowException, OSError, ValueError)
 
 
@@ -47,17 +49,20 @@ def decode(
     """Return a manifest's entries, refusing bytes that break a rule of the format.
 
     `columns` narrows what is read. For a leaf, `tracking` is what its ADDED entries inherit,
-    and the entries come with their `position`; `keep` is told the bounds of every row group,
-    one row each, and says which to read.
+    and the entries come with their `position`; `keep` is told the stats among `columns` of
+    row groups, and it may be told those of entries: row groups in which it keeps none are left
+    out.
     """
     if isinstance(source, bytes):
         source = pa.BufferReader(source)
     try:
         parquet = pq.ParquetFile(source, pre_buffer=False)
         _require_kind(parquet, kind, file)
-        stored = _stored(parquet.schema_arrow, file)
+        stored = _stored(parquet.schema_arrow, file, columns)
         _require_columns(stored, file)
         groups = _groups_to_read(parquet, stored, keep, shape, file)
+        if keep is not None and columns is not None:
+            groups = _groups_with_hits(parquet, stored, groups, columns, keep, shape, file)
         entries = _read(parquet, stored, groups, columns, shape, file)
         if kind != ROOT and tracking is not None:
             entry_rules.require(entries, kind, file=file)
@@ -95,13 +100,15 @@ def _field_id(field: pa.Field, file: str) -> int:
     return int(id)
 
 
-def _stored(schema: pa.Schema, file: str) -> dict[str, _Stored]:
-    """Find every column this version knows, by field id."""
+def _stored(
+    schema: pa.Schema, file: str, columns: Collection[str] | None
+) -> dict[str, _Stored]:
+    """Find every column this version knows, by field id; of stats only those that are wanted."""
     found: dict[str, _Stored] = {}
     for field in schema:
         id = _field_id(field, file)
         if id == CONTENT_STATS.id:
-            found |= _stored_stats(field, file)
+            found |= _stored_stats(field, file, columns)
         elif id in _GROUPS:
             for member in _members(field, file):
                 column = BY_ID.get(_field_id(member, file))
@@ -112,11 +119,14 @@ def _stored(schema: pa.Schema, file: str) -> dict[str, _Stored]:
     return found
 
 
-def _stored_stats(stats_field: pa.Field, file: str) -> dict[str, _Stored]:
+def _stored_stats(
+    stats_field: pa.Field, file: str, columns: Collection[str] | None
+) -> dict[str, _Stored]:
     found = {}
+    fields = None if columns is None else _fields_of(columns)
     for struct in _members(stats_field, file):
         field_id = stats.field_of(_field_id(struct, file))
-        if field_id is None:
+        if field_id is None or (fields is not None and field_id not in fields):
             continue
         for member in _members(struct, file):
             stat = stats.stat_of(field_id, _field_id(member, file))
@@ -124,6 +134,11 @@ def _stored_stats(stats_field: pa.Field, file: str) -> dict[str, _Stored]:
                 path = (stats_field.name, struct.name, member.name)
                 found[stats.column(field_id, stat)] = _Stored(path, member.type)
     return found
+
+
+def _fields_of(columns: Collection[str]) -> set[int]:
+    parsed = map(stats.parse_column, columns)
+    return {each[0] for each in parsed if each is not None}
 
 
 def _members(field: pa.Field, file: str) -> list[pa.Field]:
@@ -147,7 +162,32 @@ def _groups_to_read(
     kept = keep(row_group_stats(parquet, stored, shape, file))
     if len(kept) != parquet.num_row_groups:
         raise ValueError("keep must answer for every row group")
-    return list(np.flatnonzero(kept.to_numpy(zero_copy_only=False)))
+    found: list[int] = np.flatnonzero(kept.to_numpy(zero_copy_only=False)).tolist()
+    return found
+
+
+def _groups_with_hits(
+    parquet: pq.ParquetFile,
+    stored: dict[str, _Stored],
+    groups: list[int] | None,
+    columns: Collection[str],
+    keep: Keep,
+    shape: Shape,
+    file: str,
+) -> list[int] | None:
+    """Leave out row groups none of whose entries is kept.
+
+    The stats that a predicate needs are a small part of what is read: where many row groups are
+    left, a look at these first saves more than it costs.
+    """
+    chosen = list(range(parquet.num_row_groups)) if groups is None else groups
+    judged = {name for name in columns if name in stored and stats.parse_column(name)}
+    if len(chosen) <= _FEW_GROUPS or not judged:
+        return groups
+    entries = _read(parquet, stored, chosen, {*judged, "record_count"}, shape, file)
+    hits = np.flatnonzero(keep(entries).to_numpy(zero_copy_only=False))
+    ends = np.cumsum([parquet.metadata.row_group(at).num_rows for at in chosen])
+    return [chosen[at] for at in np.unique(np.searchsorted(ends, hits, side="right"))]
 
 
 def row_group_stats(
@@ -274,7 +314,7 @@ def _rows(parquet: pq.ParquetFile, groups: list[int] | None) -> int:
     return sum(parquet.metadata.row_group(i).num_rows for i in groups)
 
 
-_ROW_ID_INPUTS = ("content_type", "status", "record_count", "first_row_id")
+_ROW_ID_INPUTS = ("status", "record_count", "first_row_id")
 
 
 def _inherit(
@@ -288,12 +328,18 @@ def _inherit(
 ) -> Entries:
     """Fill in inherited tracking and the position of each entry."""
     positions = _positions(parquet, groups)
-    if "first_row_id" in entries.column_names and tracking.first_row_id is not None:
+    at = entries.schema.get_field_index("first_row_id")
+    if at >= 0 and tracking.first_row_id is not None and entries.num_rows:
         # Row ids count every file before this one, also those in row groups that were skipped.
-        whole = inherit(_read(parquet, stored, None, _ROW_ID_INPUTS, shape, file), tracking)
-        ids = whole["first_row_id"] if groups is None else whole["first_row_id"].take(positions)
-        at = entries.column_names.index("first_row_id")
-        entries = entries.set_column(at, "first_row_id", ids)
+        before = None if groups is None else list(range(groups[-1] + 1))
+        if before != groups or not {"content_type", *_ROW_ID_INPUTS} <= set(entries.column_names):
+            counted = _read(parquet, stored, before, _ROW_ID_INPUTS, shape, file)
+            # Only a data manifest has row ids to give, and it holds data files only.
+            data = pa.repeat(pa.scalar(Content.DATA, pa.int32()), counted.num_rows)
+            counted = inherit(counted.append_column("content_type", data), tracking)
+            ids = counted["first_row_id"].take(positions)
+            entries = entries.set_column(at, "first_row_id", ids)
+            tracking = replace(tracking, first_row_id=None)
     return inherit(entries, tracking).append_column(POSITION, positions)
 
 

@@ -1,0 +1,146 @@
+"""Where the catalog is: arguments, environment variables and `.pyiceberg.yaml`, as in PyIceberg."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl
+
+from icetree.catalog.base import Catalog
+from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import InvalidInput, NotFound, Unsupported
+
+_POSTGRES = re.compile(r"(?:postgresql|postgres)(?:\+\w+)?://")
+_SQLITE = re.compile(r"sqlite(?:\+\w+)?://")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """A catalog's name, address, the place of its tables, and everything else about it.
+
+    The name is also the one under which its rows are kept, so it decides what is seen. Address
+    and properties may hold secrets and stay out of the text form.
+    """
+
+    name: str
+    uri: str = field(repr=False)
+    warehouse: str | None
+    properties: Mapping[str, str] = field(repr=False)
+
+
+def resolve(uri_or_name: str | None, properties: Mapping[str, Any]) -> Config:
+    """Find out which catalog is meant, from an address, a configured name, or nothing at all.
+
+    Without either it is the `default-catalog`, or else the one named `default`. Arguments win
+    over `PYICEBERG_CATALOG__<NAME>__…` variables, and those over the first `.pyiceberg.yaml` in
+    `PYICEBERG_HOME`, the home folder and the current one. An address takes its name from the
+    property `name`, and what is configured for that name, unless that is for another address.
+    """
+    given = dict(_flat(properties))
+    configured = _configured()
+    name = given.pop("name", None)
+    is_uri = uri_or_name is not None and "://" in uri_or_name
+    if uri_or_name is not None and not is_uri:
+        name = uri_or_name
+    try:
+        name = name or configured.get_default_catalog_name()
+        found = dict(_flat(configured.get_catalog_config(name) or {}))
+    except ValueError as error:
+        raise InvalidInput(f"PyIceberg's configuration cannot be used: {error}") from error
+    if is_uri:
+        if found.get("uri", uri_or_name) != uri_or_name:
+            found = {}
+        given["uri"] = str(uri_or_name)
+    merged = {**found, **given}
+    uri = merged.pop("uri", None)
+    if not uri:
+        known = ", ".join(configured.get_known_catalogs()) or "none"
+        raise NotFound(
+            f"no address is known for the catalog {name!r} (configured: {known}): give one, such "
+            f"as sqlite:///catalog.db, or set PYICEBERG_CATALOG__{name.upper()}__URI"
+        )
+    warehouse = merged.pop("warehouse", None)
+    return Config(name=name, uri=uri, warehouse=warehouse, properties=merged)
+
+
+def open_catalog(config: Config) -> Catalog:
+    """Connect to a catalog; InvalidInput, Unsupported, Unavailable."""
+    kind = config.properties.get("type", "sql")
+    if kind not in ("sql", "in-memory") or "py-catalog-impl" in config.properties:
+        raise Unsupported(f"catalog {config.name!r} is of type {kind}: icetree knows only sql")
+    if _POSTGRES.match(config.uri):
+        return _open_postgres(config)
+    if _SQLITE.match(config.uri):
+        return _open_sqlite(config)
+    if config.uri == "memory://":
+        return MemoryCatalog(config.name)
+    scheme = config.uri.partition("://")[0]
+    raise Unsupported(
+        f"{scheme}:// is no catalog that icetree knows: sqlite:///… and postgresql://… are"
+    )
+
+
+def _open_postgres(config: Config) -> Catalog:
+    try:
+        from icetree.catalog.postgres import PostgresDatabase
+    except ImportError as error:
+        raise Unsupported(
+            f"PostgreSQL catalogs need psycopg: install icetree[postgres] ({error})"
+        ) from error
+    from icetree.catalog.sql import SqlCatalog
+
+    # The driver named in an address is SQLAlchemy's business; libpq knows none.
+    database = PostgresDatabase(_POSTGRES.sub("postgresql://", config.uri, count=1))
+    return _opened(SqlCatalog, config, database)
+
+
+def _open_sqlite(config: Config) -> Catalog:
+    from icetree.catalog.sql import SqlCatalog
+    from icetree.catalog.sqlite import SqliteDatabase
+
+    path, _, query = _SQLITE.sub("", config.uri, count=1).partition("?")
+    if path in ("", "/", "/:memory:"):
+        return MemoryCatalog(config.name)
+    if not path.startswith("/"):
+        raise InvalidInput("write sqlite:///relative.db or sqlite:////absolute.db: three slashes")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    try:
+        timeout_s = float(options.pop("timeout", "30"))
+    except ValueError as error:
+        raise InvalidInput(f"the timeout in a SQLite address is in seconds: {error}") from None
+    if options:
+        raise InvalidInput(f"{sorted(options)}: the one option of a SQLite address is timeout")
+    return _opened(SqlCatalog, config, SqliteDatabase(path[1:], timeout_s=timeout_s))
+
+
+def _opened(catalog: Any, config: Config, database: Any) -> Catalog:
+    try:
+        opened: Catalog = catalog(config.name, database, config.properties)
+    except BaseException:
+        database.close()
+        raise
+    return opened
+
+
+def _configured() -> Any:
+    # Late: PyIceberg takes long to import.
+    from pyiceberg.utils.config import Config as PyIcebergConfig
+    from strictyaml import YAMLError  # type: ignore[import-untyped]
+
+    try:
+        return PyIcebergConfig()
+    except (ValueError, OSError, YAMLError) as error:
+        raise InvalidInput(f"PyIceberg's configuration cannot be read: {error}") from error
+
+
+def _flat(properties: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield properties as strings, nested ones under dotted names."""
+    for key, value in properties.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        elif isinstance(value, bool):
+            yield prefix + key, str(value).lower()
+        elif value is not None:
+            yield prefix + key, str(value)

@@ -1,0 +1,132 @@
+"""A catalog that lives and dies with its process."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from threading import RLock
+
+from icetree.catalog.base import Namespace, Outcome, Stale, Swapped, TableName
+from icetree.catalog.names import (
+    check_properties,
+    dotted,
+    key_of,
+    location_of,
+    new_key_of,
+)
+from icetree.errors import AlreadyExists, InvalidInput, NotFound
+
+
+class MemoryCatalog:
+    """Names and heads in two dicts behind a lock; the rules are those of the SQL catalogs."""
+
+    def __init__(self, name: str = "memory") -> None:
+        self._name = name
+        self._lock = RLock()
+        self._namespaces: dict[Namespace, dict[str, str]] = {}
+        self._tables: dict[TableName, str] = {}
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+        with self._lock:
+            if parent:
+                self._require(parent)
+            depth = len(parent) + 1
+            return sorted({at[:depth] for at in self._known(parent) if len(at) >= depth})
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        check_properties(properties)
+        text = dotted(namespace)
+        with self._lock:
+            if self._known(namespace):
+                raise AlreadyExists(f"namespace {text} exists already")
+            self._namespaces[namespace] = dict(properties)
+
+    def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        with self._lock:
+            self._require(namespace)
+            return dict(self._namespaces.get(namespace, {}))
+
+    def update_namespace(
+        self, namespace: Namespace, *, put: Mapping[str, str], remove: Collection[str]
+    ) -> None:
+        check_properties(put, remove)
+        with self._lock:
+            self._require(namespace)
+            kept = self._namespaces.get(namespace, {}).items()
+            self._namespaces[namespace] = {k: v for k, v in kept if k not in remove} | dict(put)
+
+    def drop_namespace(self, namespace: Namespace) -> None:
+        with self._lock:
+            self._require(namespace)
+            inside = any(table.namespace == namespace for table in self._tables)
+            if inside or any(len(at) > len(namespace) for at in self._known(namespace)):
+                raise InvalidInput(f"namespace {dotted(namespace)} is not empty")
+            del self._namespaces[namespace]
+
+    def tables(self, namespace: Namespace) -> list[TableName]:
+        with self._lock:
+            self._require(namespace)
+            return sorted(table for table in self._tables if table.namespace == namespace)
+
+    def create(self, table: TableName, metadata_location: str) -> None:
+        new_key_of(table)
+        location_of(metadata_location)
+        with self._lock:
+            self._require(table.namespace)
+            if table in self._tables:
+                raise AlreadyExists(f"table {table} exists already")
+            self._tables[table] = metadata_location
+
+    def load(self, table: TableName) -> str:
+        key_of(table)
+        with self._lock:
+            return self._head(table)
+
+    def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        key_of(table)
+        location_of(to)
+        with self._lock:
+            head = self._head(table)
+            if head != expected:
+                return Stale(metadata_location=head)
+            self._tables[table] = to
+            return Swapped()
+
+    def drop(self, table: TableName) -> None:
+        key_of(table)
+        with self._lock:
+            self._head(table)
+            del self._tables[table]
+
+    def rename(self, table: TableName, to: TableName) -> None:
+        key_of(table)
+        new_key_of(to)
+        with self._lock:
+            head = self._head(table)
+            self._require(to.namespace)
+            if to in self._tables:
+                raise AlreadyExists(f"table {to} exists already")
+            del self._tables[table]
+            self._tables[to] = head
+
+    def close(self) -> None:
+        pass
+
+    def _head(self, table: TableName) -> str:
+        try:
+            return self._tables[table]
+        except KeyError:
+            raise NotFound(f"there is no table {table} in catalog {self._name}") from None
+
+    def _known(self, prefix: Namespace) -> set[Namespace]:
+        """Return every namespace at or below a prefix that was made, or that holds a table."""
+        known = {*self._namespaces, *(table.namespace for table in self._tables)}
+        return {at for at in known if at[: len(prefix)] == prefix}
+
+    def _require(self, namespace: Namespace) -> None:
+        text = dotted(namespace)
+        if not self._known(namespace):
+            raise NotFound(f"there is no namespace {text} in catalog {self._name}")

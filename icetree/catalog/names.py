@@ -1,0 +1,68 @@
+"""Which names, locations and properties every catalog takes: the widths of the SQL layout."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from icetree.catalog.base import Namespace, TableName
+from icetree.errors import InvalidInput
+
+NAME_WIDTH = 255
+LONG_WIDTH = 1000
+
+#: The property that marks a namespace as made on purpose; it is the layout's own.
+EXISTS = "exists"
+
+
+def dotted(namespace: Namespace) -> str:
+    """Return a namespace as it is stored; InvalidInput when it cannot be one."""
+    if not namespace or not all(namespace):
+        raise InvalidInput(f"{'.'.join(namespace)!r} is no namespace: no part may be empty")
+    if any("." in level for level in namespace):
+        raise InvalidInput(f"{namespace!r}: a dot parts the levels of a namespace, none holds one")
+    return _fits("the namespace", ".".join(namespace), NAME_WIDTH)
+
+
+def key_of(table: TableName) -> tuple[str, str]:
+    """Return a table's namespace and name as they are stored; InvalidInput."""
+    if not table.name:
+        raise InvalidInput(f"a table in {'.'.join(table.namespace)!r} needs a name")
+    return dotted(table.namespace), _fits("the table name", table.name, NAME_WIDTH)
+
+
+def new_key_of(table: TableName) -> tuple[str, str]:
+    """Return the key of a table to be; a dot in its name would make it another's full name."""
+    if "." in table.name:
+        raise InvalidInput(f"{table.name!r} is no table name: a dot parts it from its namespace")
+    return key_of(table)
+
+
+def location_of(metadata_location: str) -> str:
+    """Return a metadata location that the layout can hold; InvalidInput."""
+    if not metadata_location:
+        raise InvalidInput("the location of a table's metadata is empty")
+    return _fits("the metadata location", metadata_location, LONG_WIDTH)
+
+
+def check_properties(put: Mapping[str, str], remove: Collection[str] = ()) -> None:
+    """Raise InvalidInput for properties that cannot be stored, or contradict each other."""
+    for key in (*put, *remove):
+        if not key:
+            raise InvalidInput("a property needs a name")
+        if key == EXISTS:
+            raise InvalidInput(f"the property {EXISTS!r} is the catalog's own")
+        _fits("the property name", key, NAME_WIDTH)
+    for key, value in put.items():
+        if not isinstance(value, str):
+            raise InvalidInput(f"property {key!r} is {value!r}: a property's value is a string")
+        _fits(f"the value of property {key!r}", value, LONG_WIDTH)
+    if both := sorted(put.keys() & set(remove)):
+        raise InvalidInput(f"properties {both} cannot be both set and removed")
+
+
+def _fits(what: str, text: str, width: int) -> str:
+    if len(text) > width:
+        raise InvalidInput(f"{what} has {len(text)} characters, at most {width} fit: {text[:40]}…")
+    if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidInput(f"{what} holds a character that no database stores: {text!r}")
+    return text

@@ -1,0 +1,189 @@
+"""PostgreSQL as the catalog's database: for writers on many machines."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import psycopg
+from psycopg import errors as pg
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
+
+from icetree.catalog import sql_layout as layout
+from icetree.catalog.database import Duplicate, Key, Pool, Row
+from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, Unavailable
+
+#: Writers other than swaps take turns: what they check (is the namespace empty?) stays true.
+_TURN = "SELECT pg_advisory_xact_lock(4920737461)"
+
+# One round trip: the update, and the row as it was when the statement began.
+_SWAP = (
+    f"WITH won AS ({layout.SWAP} RETURNING 1)"
+    f" SELECT (SELECT count(*) FROM won) AS won, t.* FROM ({layout.LOAD}) AS t"
+)
+
+
+class PostgresDatabase:
+    """A server, through a few connections; a connection that a restart broke is replaced."""
+
+    def __init__(self, uri: str, *, timeout_s: float = 30.0, most: int = 4) -> None:
+        try:
+            given = {key: str(value) for key, value in conninfo_to_dict(uri).items()}
+        except psycopg.Error as error:
+            raise InvalidInput(
+                f"the catalog's URI is none that PostgreSQL reads: {error}"
+            ) from None
+        self._timeout_s = timeout_s
+        self._conninfo = {
+            "connect_timeout": "10",
+            "application_name": "icetree",
+            # A peer that vanished without a word is noticed within a minute.
+            "keepalives_idle": "20",
+            "keepalives_interval": "10",
+            "keepalives_count": "3",
+            "tcp_user_timeout": str(int(timeout_s * 1000)),
+        } | given
+        self._where = f"{given.get('host', 'local')}/{given.get('dbname', '')}"
+        self._pool: Pool[_Connection] = Pool(
+            self._connect, _Connection.close, most=most, wait_s=timeout_s
+        )
+        self._pool.add(self._connect())
+
+    def rows(self, sql: str, values: Sequence[object]) -> list[Row]:
+        # A read has no effect: one that hit a connection broken by a restart is simply repeated.
+        try:
+            return self._rows(sql, values)
+        except Unavailable:
+            return self._rows(sql, values)
+
+    def _rows(self, sql: str, values: Sequence[object]) -> list[Row]:
+        with self._lease() as connection:
+            return connection.rows(sql, values)
+
+    @contextmanager
+    def write(self) -> Iterator[_Connection]:
+        with self._lease() as connection:
+            connection.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+            try:
+                connection.rows(_TURN)
+                yield connection
+            except BaseException:
+                with suppress(psycopg.Error):
+                    connection.raw.execute("ROLLBACK")
+                raise
+            try:
+                connection.raw.execute("COMMIT")
+            except psycopg.Error as error:
+                raise self._after_sending(error) from error
+
+    def swap(self, key: Key, *, expected: str, to: str) -> tuple[bool, Row | None]:
+        values = (to, expected, *key, expected, *key)
+        while True:
+            row = self._swap_once(values)
+            if row is not None and row["won"]:
+                return True, None
+            if row is None or row["metadata_location"] != expected:
+                return False, row
+            # Another's commit went first while this one waited for its row, so the statement
+            # still saw the row as it was before.
+            rows = self.rows(layout.LOAD, key)
+            if not rows or rows[0]["metadata_location"] != expected:
+                return False, rows[0] if rows else None
+
+    def _swap_once(self, values: Sequence[object]) -> Row | None:
+        with self._lease() as connection:
+            try:
+                rows = connection.raw.execute(_native(_SWAP), values).fetchall()
+            except (pg.SerializationFailure, pg.DeadlockDetected):
+                # Where the server's default isolation is stricter, a lost race is an error.
+                rows = [{"won": 0, "metadata_location": values[1]}]
+            except psycopg.Error as error:
+                raise self._after_sending(error) from error
+            return rows[0] if rows else None
+
+    def columns(self, table: str) -> frozenset[str]:
+        rows = self.rows(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?)"
+            " AND attnum > 0 AND NOT attisdropped",
+            (table,),
+        )
+        return frozenset(row["attname"] for row in rows)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _connect(self) -> _Connection:
+        try:
+            # Nothing is prepared on the server: a pooler may sit between, and `SELECT *` must
+            # survive a column being added.
+            raw: psycopg.Connection[Row] = psycopg.connect(
+                **cast("dict[str, Any]", self._conninfo),
+                autocommit=True, prepare_threshold=None, row_factory=dict_row,
+            )  # fmt: skip
+            raw.execute(_native(f"SET statement_timeout = {int(self._timeout_s * 1000)}"))
+        except psycopg.Error as error:
+            raise Unavailable(f"cannot connect to the catalog at {self._where}: {error}") from error
+        return _Connection(raw=raw, where=self._where)
+
+    @contextmanager
+    def _lease(self) -> Iterator[_Connection]:
+        connection = self._pool.take(_Connection.is_usable)
+        try:
+            yield connection
+        finally:
+            idle = psycopg.pq.TransactionStatus.IDLE
+            broken = connection.raw.closed or connection.raw.info.transaction_status != idle
+            self._pool.give_back(connection, broken=broken)
+
+    def _after_sending(self, error: psycopg.Error) -> IcetreeError:
+        """Return the error for a statement that commits: did the server say it was undone?"""
+        state = error.sqlstate or ""
+        if state and not state.startswith(("08", "57P", "XX", "F0", "58")) and state != "40003":
+            return Unavailable(f"the catalog at {self._where} refused: {error}; nothing changed")
+        return CommitUnknown(f"lost the catalog at {self._where} while committing: {error}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Connection:
+    raw: psycopg.Connection[Row]
+    where: str
+
+    def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
+        try:
+            return self.raw.execute(_native(sql), values).fetchall()
+        except psycopg.Error as error:
+            raise self._translated(error) from error
+
+    def run(self, sql: str, values: Sequence[object] = ()) -> int:
+        try:
+            return self.raw.execute(_native(sql), values).rowcount
+        except (pg.UniqueViolation, pg.DuplicateTable, pg.DuplicateColumn) as error:
+            raise Duplicate(str(error)) from error
+        except psycopg.Error as error:
+            raise self._translated(error) from error
+
+    def is_usable(self) -> bool:
+        """Tell whether an idle connection is quiet: a server that left has made it readable."""
+        if self.raw.closed:
+            return False
+        readable, _, _ = select.select([self.raw.fileno()], [], [], 0)
+        return not readable
+
+    def close(self) -> None:
+        with suppress(psycopg.Error):
+            self.raw.close()
+
+    def _translated(self, error: psycopg.Error) -> Unavailable:
+        """Return the error for a statement that took no effect: its transaction never ended."""
+        return Unavailable(f"the catalog at {self.where} could not be used: {error}")
+
+
+@cache
+def _native(sql: str) -> bytes:
+    # No statement of the layout holds a % or a ? of its own.
+    return sql.replace("?", "%s").encode()

@@ -1,0 +1,1 @@
+"""Bytes in and out: where a table's files live."""

@@ -1,0 +1,115 @@
+"""What every store does. Files are immutable: written once, read often, deleted at last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from icetree.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """A file that a listing found; its location starts as the listed folder was spelt."""
+
+    location: str
+    size_bytes: int
+    modified_at_ms: int
+
+
+class Store(Protocol):
+    """Files by absolute location. Safe to share between threads.
+
+    Every method raises NotFound or AlreadyExists naming the location, InvalidInput where the
+    location or the credentials cannot work as they stand, and Unavailable where trying later may.
+    """
+
+    def read(self, location: str) -> bytes:
+        """Return the whole file."""
+        ...
+
+    def read_range(self, location: str, *, offset: int, length: int) -> bytes:
+        """Return the bytes from an offset on, fewer than asked for where the file ends before.
+
+        For a length of 0 the file is not looked at.
+        """
+        ...
+
+    def open(self, location: str) -> pa.NativeFile:
+        """Return the file for random access: only the ranges that a reader asks for are read."""
+        ...
+
+    def size(self, location: str) -> int:
+        """Return the size in bytes."""
+        ...
+
+    def exists(self, location: str) -> bool:
+        """Tell whether the file is there; a folder is no file."""
+        ...
+
+    def write_new(self, location: str, content: bytes) -> None:
+        """Write a file that must not exist yet; when this returns, it is durable.
+
+        Under its name there is at any moment the whole file or nothing. After Unavailable either
+        may be the case.
+        """
+        ...
+
+    def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
+        """Do `write_new` for each (location, content), side by side.
+
+        When one fails the others are still finished, and then the first failure is raised.
+        """
+        ...
+
+    def delete(self, locations: Iterable[str]) -> None:
+        """Delete the files; one that is not there is fine."""
+        ...
+
+    def list(self, folder: str) -> Iterator[FileInfo]:
+        """Yield every file below a folder, at any depth, in no particular order.
+
+        A folder that does not exist has no files. What is written or deleted meanwhile may or may
+        not be seen.
+        """
+        ...
+
+
+def write_side_by_side(
+    write_new: Callable[[str, bytes], None], files: Iterable[tuple[str, bytes]], *, at_once: int
+) -> None:
+    """Do `write_many` with threads, the caller's own among them: a single file starts none."""
+    files = list(files)
+    if len(files) < 2:
+        for location, content in files:
+            write_new(location, content)
+        return
+    with ThreadPoolExecutor(min(len(files), at_once) - 1) as pool:
+        pending = [pool.submit(write_new, *file) for file in files[1:]]
+        write_new(*files[0])
+    for each in pending:
+        each.result()
+
+
+def write_in_turn(
+    write_new: Callable[[str, bytes], None], files: Iterable[tuple[str, bytes]]
+) -> None:
+    """Do `write_many` one after the other, for a store where nothing is gained by threads."""
+    failed: Exception | None = None
+    for location, content in files:
+        try:
+            write_new(location, content)
+        except Exception as error:  # noqa: PERF203  # each is tried, whatever became of the last
+            failed = failed or error
+    if failed:
+        raise failed
+
+
+def check_range(location: str, offset: int, length: int) -> None:
+    """Refuse a range that no file has."""
+    if offset < 0 or length < 0:
+        raise InvalidInput(f"{location}: there is no range at offset {offset} of length {length}")

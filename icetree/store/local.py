@@ -1,0 +1,225 @@
+"""Files on a local disk. What is written stays written, through a crash of the machine too.
+
+A new file is written under a temporary name, flushed, and only then linked to its own name: a link
+never replaces a file, and whoever finds the name finds all the bytes. Flushing the folder makes the
+name durable. The temporary name is gone before `write_new` returns; a crash may leave one, which a
+listing shows like any other file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import pyarrow as pa
+
+from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
+from icetree.store.base import FileInfo, check_range, write_side_by_side
+from icetree.store.places import local_path
+
+#: How temporary names start: hidden from engines that list a folder for its data.
+TEMPORARY: Final = ".icetree-"
+
+_AT_ONCE: Final = 8
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+_REFUSED: Final = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
+)
+
+
+class LocalStore:
+    """A store of `file:///path` and plain absolute paths."""
+
+    def __init__(self) -> None:
+        #: Folders that are known to be there, and durably so.
+        self._folders: set[str] = set()
+        self._lock = Lock()
+
+    def read(self, location: str) -> bytes:
+        with _asked(location):
+            return Path(local_path(location)).read_bytes()
+
+    def read_range(self, location: str, *, offset: int, length: int) -> bytes:
+        check_range(location, offset, length)
+        if not length:
+            return b""
+        with _asked(location), Path(local_path(location)).open("rb", buffering=0) as file:
+            file.seek(offset)
+            parts = []
+            # A single read gives less than 2 GiB, whatever was asked for.
+            while length and (part := file.read(length)):
+                parts.append(part)
+                length -= len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def open(self, location: str) -> pa.NativeFile:
+        with _asked(location):
+            path = local_path(location)
+            if Path(path).is_dir():
+                raise IsADirectoryError(errno.EISDIR, "is a folder", path)
+            return pa.OSFile(path, "r")
+
+    def size(self, location: str) -> int:
+        with _asked(location):
+            path = Path(local_path(location))
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, "is a folder", str(path))
+            return path.stat().st_size
+
+    def exists(self, location: str) -> bool:
+        with _asked(location):
+            return Path(local_path(location)).is_file()
+
+    def write_new(self, location: str, content: bytes) -> None:
+        path = local_path(location)
+        if path.endswith("/"):
+            raise InvalidInput(f"{location} names a folder, not a file")
+        folder = str(Path(path).parent)
+        with _asked(location):
+            try:
+                self._ensure(folder)
+                _write_new(folder, path, content)
+            except FileNotFoundError:
+                # Somebody removed the folder since we last saw it.
+                self._folders.discard(folder)
+                self._ensure(folder)
+                _write_new(folder, path, content)
+            except NotADirectoryError as error:
+                raise InvalidInput(f"{location} would lie below a file") from error
+
+    def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
+        write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
+
+    def delete(self, locations: Iterable[str]) -> None:
+        for location in locations:
+            with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
+
+    def list(self, folder: str) -> Iterator[FileInfo]:
+        path, prefix = local_path(folder).rstrip("/") or "/", folder.rstrip("/") + "/"
+        left = [(path, prefix)]
+        while left:
+            path, prefix = left.pop()
+            entries: list[os.DirEntry[str]] = []
+            gone = suppress(FileNotFoundError, NotADirectoryError)
+            with _asked(prefix), gone, os.scandir(path) as found:
+                entries = [*found]
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((entry.path, f"{prefix}{entry.name}/"))
+                elif info := _about(entry, prefix):
+                    yield info
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__()  # type: ignore[misc]
+
+    def _ensure(self, folder: str) -> None:
+        """Make a folder and those above it where they are missing; all of them durable."""
+        if folder in self._folders:
+            return
+        with self._lock:
+            missing = []
+            there = Path(folder)
+            while not there.is_dir():
+                missing.append(there)
+                there = there.parent
+            # Another process may have made it a moment ago and not flushed it yet. Whatever lies
+            # above was flushed before that, since folders are made from the top.
+            with suppress(PermissionError):
+                _flush_folder(str(there.parent))
+            for new in reversed(missing):
+                with suppress(FileExistsError):
+                    new.mkdir()
+                _flush_folder(str(new.parent))
+            self._folders.add(folder)
+
+
+def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:
+    """Return what a listing says of a file; nothing if it is gone again."""
+    with _asked(entry.path), suppress(FileNotFoundError):
+        about = entry.stat()
+        return FileInfo(
+            location=prefix + entry.name,
+            size_bytes=about.st_size,
+            modified_at_ms=about.st_mtime_ns // 1_000_000,
+        )
+    return None
+
+
+def _write_new(folder: str, path: str, content: bytes) -> None:
+    temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}.tmp"
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[os.write(file, rest) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+        _give_name(folder, temporary, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)  # noqa: PTH108  # as the calls around it
+    _flush_folder(folder)
+
+
+def _give_name(folder: str, temporary: str, path: str) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_new(folder, temporary, path)
+
+
+def _rename_new(folder: str, temporary: str, path: str) -> None:
+    """Do what a link does on a file system without links.
+
+    A rename would replace a file, so look first, under a lock that a crash releases.
+    """
+    import fcntl
+
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        os.rename(temporary, path)  # noqa: PTH104  # as the calls around it
+    finally:
+        os.close(lock)
+
+
+def _flush_folder(folder: str) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+@contextmanager
+def _asked(location: str) -> Iterator[None]:
+    """Turn what the system says into what a caller can act on, naming the location."""
+    try:
+        yield
+    except FileExistsError as error:
+        raise AlreadyExists(f"{location} already exists") from error
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+        raise NotFound(f"{location} does not exist, or is no file") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        if error.errno in _REFUSED:
+            raise InvalidInput(f"{location} cannot be used: {reason}") from error
+        raise Unavailable(f"the disk failed at {location}: {reason}") from error

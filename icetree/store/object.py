@@ -1,0 +1,263 @@
+"""Files in S3 or whatever speaks its protocol.
+
+One request per call wherever the protocol allows. Requests are retried here rather than in the
+client: after an answer that was lost, a conditional put finds the name taken, and only who knows of
+the earlier try can tell its own file from another's.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from threading import Lock
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
+
+from icetree.errors import (
+    AlreadyExists,
+    IcetreeError,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+    Unsupported,
+)
+from icetree.store.base import FileInfo, check_range, write_side_by_side
+from icetree.store.places import bucket_and_key
+from icetree.store.ranged import ranged_file
+from icetree.store.s3_options import S3Options
+
+T = TypeVar("T")
+
+_AT_ONCE: Final = 16
+_FIRST_WAIT_S: Final = 0.1
+_LONGEST_WAIT_S: Final = 5.0
+#: What `open` reads ahead from the end: the footer of all but the widest Parquet files.
+_TAIL_BYTES: Final = 64 * 1024
+#: Where the client asks a machine of AWS for its role, when nobody gave it credentials.
+_INSTANCE_METADATA: Final = "169.254.169.254"
+
+
+class ObjectStore:
+    """A store of `s3://bucket/key`; one connection pool per bucket, made at first use."""
+
+    def __init__(self, options: S3Options) -> None:
+        self._options = options
+        self._lock = Lock()
+        self._buckets: dict[str, Any] = {}
+
+    def read(self, location: str) -> bytes:
+        bucket, key = self._place(location)
+        return self._retried(location, lambda: bytes(bucket.get(key).bytes()))
+
+    def read_range(self, location: str, *, offset: int, length: int) -> bytes:
+        check_range(location, offset, length)
+        if not length:
+            return b""
+        bucket, key = self._place(location)
+        try:
+            return self._retried(
+                location, lambda: bytes(bucket.get_range(key, start=offset, length=length))
+            )
+        except _PastTheEnd:
+            return b""
+
+    def open(self, location: str) -> pa.NativeFile:
+        bucket, key = self._place(location)
+
+        def last_bytes() -> tuple[int, bytes]:
+            found = bucket.get(key, options={"range": {"suffix": _TAIL_BYTES}})
+            return found.meta["size"], bytes(found.bytes())
+
+        try:
+            size_bytes, tail = self._retried(location, last_bytes)
+        except _PastTheEnd:
+            size_bytes, tail = 0, b""
+        return ranged_file(
+            lambda offset, length: self.read_range(location, offset=offset, length=length),
+            size_bytes=size_bytes,
+            tail=tail,
+        )
+
+    def size(self, location: str) -> int:
+        bucket, key = self._place(location)
+        size_bytes: int = self._retried(location, lambda: bucket.head(key)["size"])
+        return size_bytes
+
+    def exists(self, location: str) -> bool:
+        try:
+            self.size(location)
+        except NotFound:
+            return False
+        return True
+
+    def write_new(self, location: str, content: bytes) -> None:
+        bucket, key = self._place(location)
+        mode = "create" if self._options.conditional_put else "overwrite"
+        if mode == "overwrite" and self.exists(location):
+            raise AlreadyExists(f"{location} already exists")
+        tried_before = False
+
+        def put() -> None:
+            nonlocal tried_before
+            try:
+                bucket.put(key, content, mode=mode, use_multipart=False)
+            except Exception as error:
+                told = _told(error, location, self._options)
+                if (
+                    isinstance(told, AlreadyExists)
+                    and tried_before
+                    and self._holds(location, content)
+                ):
+                    return
+                tried_before = True
+                raise told from error
+
+        self._retried(location, put)
+
+    def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
+        write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
+
+    def delete(self, locations: Iterable[str]) -> None:
+        keys: dict[str, list[str]] = {}
+        for location in locations:
+            bucket, key = bucket_and_key(_checked(location))
+            keys.setdefault(bucket, []).append(key)
+        for name, each in keys.items():
+            self._retried(f"s3://{name}/{each[0]}", partial(_delete, self._bucket(name), each))
+
+    def list(self, folder: str) -> Iterator[FileInfo]:
+        name, below = bucket_and_key(folder)
+        below = below.rstrip("/")
+        if below:
+            _checked(f"s3://{name}/{below}")
+        prefix = folder.rstrip("/")[: -len(below)] if below else folder.rstrip("/") + "/"
+        stream = self._bucket(name).list(below or None, chunk_size=1000)
+        while page := self._retried(folder, lambda: next(stream, None)):
+            for found in page:
+                yield FileInfo(
+                    location=prefix + found["path"],
+                    size_bytes=found["size"],
+                    modified_at_ms=int(found["last_modified"].timestamp() * 1000),
+                )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": self._options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["options"])  # type: ignore[misc]
+
+    def _holds(self, location: str, content: bytes) -> bool:
+        return self.size(location) == len(content) and self.read(location) == content
+
+    def _place(self, location: str) -> tuple[Any, str]:
+        name, key = bucket_and_key(_checked(location))
+        return self._bucket(name), key
+
+    def _bucket(self, name: str) -> Any:
+        with self._lock:
+            if name not in self._buckets:
+                self._buckets[name] = _connect(name, self._options)
+            return self._buckets[name]
+
+    def _retried(self, location: str, ask: Callable[[], T]) -> T:
+        """Ask until there is an answer, a few times at most, waiting longer each time."""
+        wait_s = _FIRST_WAIT_S
+        for left in range(self._options.retries, -1, -1):
+            try:
+                return ask()
+            except Exception as error:
+                told = error if isinstance(error, IcetreeError) else None
+                told = told or _told(error, location, self._options)
+                if not (left and isinstance(told, Unavailable)):
+                    raise told from error
+            time.sleep(wait_s * random.uniform(0.5, 1))
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        raise AssertionError("the last try either returns or raises")
+
+
+class _PastTheEnd(InvalidInput):
+    """A range that starts at the end of the file or behind it."""
+
+
+def _connect(bucket: str, options: S3Options) -> Any:
+    try:
+        from obstore.exceptions import BaseError
+        from obstore.store import S3Store
+    except ImportError as error:
+        raise Unsupported("S3 needs one more package: pip install 'icetree[s3]'") from error
+    try:
+        return S3Store(bucket, **options.client_settings())
+    except (BaseError, ValueError) as error:
+        raise InvalidInput(f"s3://{bucket} cannot be used: {_short(error)}") from error
+
+
+def _delete(bucket: Any, keys: list[str]) -> None:
+    try:
+        bucket.delete(keys)
+    except FileNotFoundError:
+        # A few servers mind deleting what is not there, and then stop half-way.
+        if len(keys) > 1:
+            for key in keys:
+                _delete(bucket, [key])
+
+
+def _checked(location: str) -> str:
+    """Refuse keys that the client cannot name: it takes a key for a path."""
+    _, key = bucket_and_key(location)
+    if {"", ".", ".."} & set(key.split("/")):
+        raise InvalidInput(
+            f"{location!r} has an empty part, or one that is . or ..: no such key can be used"
+        )
+    return location
+
+
+def _told(error: Exception, location: str, options: S3Options) -> IcetreeError:
+    """Return what a caller can act on; Unavailable is what may pass."""
+    from obstore import exceptions as client
+
+    status = _status(error)
+    where = options.endpoint or "AWS"
+    short = _short(error)
+    if isinstance(error, FileNotFoundError | client.NotFoundError):
+        bucket = " (nor does its bucket)" if "NoSuchBucket" in str(error) else ""
+        return NotFound(f"{location} does not exist{bucket}")
+    if isinstance(error, client.AlreadyExistsError | client.PreconditionError) and status != 409:
+        return AlreadyExists(f"{location} already exists")
+    if status == 416:
+        return _PastTheEnd(f"{location} ends before that range")
+    if _INSTANCE_METADATA in str(error):
+        return InvalidInput(
+            f"no credentials for {location}: set s3.access-key-id and s3.secret-access-key, "
+            "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if status in (401, 403) or isinstance(error, PermissionError):
+        return InvalidInput(f"{where} refused {location}: {short}; check the credentials")
+    if status == 501 or isinstance(error, NotImplementedError):
+        return Unsupported(
+            f"{where} cannot do what {location} needs: {short}; if it knows no conditional put, "
+            "set s3.conditional-put to false"
+        )
+    if status and status < 500 and status not in (408, 409, 429):
+        return InvalidInput(f"{where} refused {location}: {short}; check s3.region and s3.endpoint")
+    return Unavailable(
+        f"{where} did not answer for {location}: {short}; check s3.endpoint and the network"
+    )
+
+
+def _status(error: Exception) -> int | None:
+    found = re.search(r"status code: (\d{3})", str(error))
+    return int(found[1]) if found else None
+
+
+def _short(error: Exception) -> str:
+    """Return the one line that says why: the server's own message where there is one."""
+    text = str(error).partition("\n\nDebug source")[0]
+    code = re.search(r"<Code>(.*?)</Code>", text)
+    message = re.search(r"<Message>(.*?)</Message>", text)
+    if code:
+        return f"{code[1]} ({message[1]})" if message and message[1] else code[1]
+    return " ".join(text.split())

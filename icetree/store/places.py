@@ -1,0 +1,44 @@
+"""Locations taken apart. Nothing is decoded or normalised: a `%20` in a name is a `%20`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from icetree.errors import InvalidInput
+
+LOCAL: Final = frozenset({"", "file"})
+S3: Final = frozenset({"s3", "s3a", "s3n"})
+MEMORY: Final = frozenset({"memory"})
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
+
+
+def scheme_of(location: str) -> str:
+    """Return the scheme in lower case, empty for a plain path."""
+    found = _SCHEME.match(location)
+    return found[1].lower() if found else ""
+
+
+def local_path(location: str) -> str:
+    """Return the path that `/path`, `file:/path`, `file:///path` or `file://localhost/path` means."""
+    rest = location
+    if scheme_of(location) == "file":
+        rest = location[len("file:") :]
+        if rest.startswith("//"):
+            host, slash, path = rest[2:].partition("/")
+            rest = slash + path if host in ("", "localhost") else ""
+    if "\0" in rest or scheme_of(rest) or not Path(rest).is_absolute():
+        raise InvalidInput(
+            f"{location!r} is no place on this machine's disk: give file:///path or an absolute path"
+        )
+    return rest
+
+
+def bucket_and_key(location: str) -> tuple[str, str]:
+    """Return the bucket and the key of an S3 location; the key of a whole bucket is empty."""
+    found = re.fullmatch(r"(?i:s3[an]?)://([^/]+)(?:/(.*))?", location, re.DOTALL)
+    if not found:
+        raise InvalidInput(f"{location!r} is no S3 location: give s3://bucket/key")
+    return found[1], found[2] or ""

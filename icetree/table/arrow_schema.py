@@ -1,0 +1,174 @@
+"""Iceberg's types and default values as Arrow has them, in memory and in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import time
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import pyarrow as pa
+from pyiceberg.schema import Schema
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from icetree.errors import InvalidInput, Unsupported
+from icetree.spec.fields import (
+    FIELD_ID_KEY,
+    LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
+    ROW_ID_FIELD,
+)
+
+FILE_FIELD: Final = 2147483646
+POS_FIELD: Final = 2147483645
+SPEC_ID_FIELD: Final = 2147483643
+
+#: Columns that every row has beside its own: where it stands, and its lineage.
+METADATA_COLUMNS: Final[Mapping[str, NestedField]] = {
+    field.name: field
+    for field in (
+        NestedField(FILE_FIELD, "_file", StringType(), required=True),
+        NestedField(POS_FIELD, "_pos", LongType(), required=True),
+        NestedField(SPEC_ID_FIELD, "_spec_id", IntegerType(), required=True),
+        NestedField(ROW_ID_FIELD, "_row_id", LongType(), required=False),
+        NestedField(
+            LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
+            "_last_updated_sequence_number",
+            LongType(),
+            required=False,
+        ),
+    )
+}
+
+_PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.uuid(),
+    BinaryType: pa.binary(),
+    # Well-known binary.
+    GeometryType: pa.binary(),
+    GeographyType: pa.binary(),
+    UnknownType: pa.null(),
+}
+
+
+def arrow_type(type: IcebergType) -> pa.DataType:
+    """Return the Arrow type of a column's values; nested fields carry their ids."""
+    match type:
+        case StructType():
+            return pa.struct([arrow_field(field) for field in type.fields])
+        case ListType():
+            return pa.list_(arrow_field(type.element_field))
+        case MapType():
+            return pa.map_(arrow_field(type.key_field), arrow_field(type.value_field))
+        case DecimalType():
+            return pa.decimal128(type.precision, type.scale)
+        case FixedType():
+            return pa.binary(len(type))
+    found = _PLAIN.get(type.__class__)
+    if found is None:
+        raise Unsupported(f"columns of type {type} cannot be read or written here: use an engine")
+    return found
+
+
+def arrow_field(field: NestedField) -> pa.Field:
+    """Return a column as Arrow has it, with its id where Parquet wants it."""
+    return pa.field(
+        field.name,
+        arrow_type(field.field_type),
+        nullable=not field.required,
+        metadata={FIELD_ID_KEY: str(field.field_id).encode()},
+    )
+
+
+def arrow_schema(schema: Schema) -> pa.Schema:
+    """Return a schema as Arrow has it, with field ids."""
+    return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Return the values without an extension type around them, which few kernels take."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def default_scalar(json: Any, type: IcebergType, *, where: str) -> pa.Scalar:
+    """Return a default value, given in JSON form, as Arrow has it.
+
+    A struct's default is what its fields' own defaults make.
+    """
+    try:
+        return pa.scalar(_value(json, type, where), arrow_type(type))
+    except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
+        raise InvalidInput(f"{where}: {json!r} is no default of type {type}: {error}") from None
+
+
+def _value(json: Any, type: IcebergType, where: str) -> Any:
+    if json is None:
+        return None
+    match type:
+        case StructType():
+            return {
+                field.name: _value(field.initial_default, field.field_type, where)
+                for field in type.fields
+            }
+        case ListType():
+            return [_value(each, type.element_type, where) for each in json]
+        case MapType():
+            keys = [_value(each, type.key_type, where) for each in json["keys"]]
+            values = [_value(each, type.value_type, where) for each in json["values"]]
+            return list(zip(keys, values, strict=True))
+    parse = _PARSERS.get(type.__class__)
+    return json if parse is None else parse(json, type)
+
+
+def _moment(json: Any, type: IcebergType) -> pa.Scalar:
+    return pa.scalar(json, pa.string()).cast(arrow_type(type))
+
+
+_PARSERS: Final[Mapping[type[IcebergType], Callable[[Any, IcebergType], Any]]] = {
+    DecimalType: lambda json, _: Decimal(json),
+    DateType: _moment,
+    TimestampType: _moment,
+    TimestamptzType: _moment,
+    TimestampNanoType: _moment,
+    TimestamptzNanoType: _moment,
+    TimeType: lambda json, _: time.fromisoformat(json),
+    UUIDType: lambda json, _: UUID(json).bytes,
+    FixedType: lambda json, _: bytes.fromhex(json),
+    BinaryType: lambda json, _: bytes.fromhex(json),
+}

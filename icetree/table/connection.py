@@ -1,0 +1,196 @@
+"""The front door: a catalog, a store and a warehouse, and the tables in them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pyiceberg.schema import Schema
+from typing_extensions import Self
+
+from icetree.catalog.base import Catalog, TableName, parse_name, parse_namespace
+from icetree.catalog.config import open_catalog, resolve
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import AlreadyExists, InvalidInput, NotFound
+from icetree.spec.create import table_metadata
+from icetree.spec.location import absolute
+from icetree.store.base import Store
+from icetree.store.open import store_for
+from icetree.table.cache import Cache
+from icetree.table.commit import COMPRESSION, next_metadata_location
+from icetree.table.files import TableFiles, read_metadata
+from icetree.table.state import State
+from icetree.table.table import Table
+
+
+class Connection:
+    """A catalog with the store its tables live in; `icetree.connect` makes one."""
+
+    def __init__(self, *, catalog: Catalog, store: Store, warehouse: str | None = None) -> None:
+        self.catalog = catalog
+        self.store = store
+        self.warehouse = warehouse.rstrip("/") if warehouse else None
+        # Locations are unique, so tables can share a cache and its limit.
+        self._cache = Cache()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the catalog's connections."""
+        self.catalog.close()
+
+    # --- namespaces ------------------------------------------------------------------------
+
+    def namespaces(self, parent: str = "") -> list[str]:
+        """Return the namespaces below another, or the outermost ones."""
+        above = parse_namespace(parent) if parent else ()
+        return [".".join(each) for each in self.catalog.namespaces(above)]
+
+    def create_namespace(
+        self, name: str, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
+    ) -> None:
+        """Make a namespace."""
+        try:
+            self.catalog.create_namespace(parse_namespace(name), properties or {})
+        except AlreadyExists:
+            if not exist_ok:
+                raise
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """Return a namespace's properties."""
+        return self.catalog.namespace_properties(parse_namespace(name))
+
+    def update_namespace(
+        self, name: str, put: Mapping[str, str] | None = None, remove: Iterable[str] = ()
+    ) -> None:
+        """Set and remove properties of a namespace in one step."""
+        self.catalog.update_namespace(
+            parse_namespace(name), put=put or {}, remove=frozenset(remove)
+        )
+
+    def drop_namespace(self, name: str) -> None:
+        """Remove an empty namespace."""
+        self.catalog.drop_namespace(parse_namespace(name))
+
+    # --- tables ----------------------------------------------------------------------------
+
+    def tables(self, namespace: str) -> list[str]:
+        """Return the full names of the tables in a namespace."""
+        return [str(each) for each in self.catalog.tables(parse_namespace(namespace))]
+
+    def create_table(
+        self,
+        name: str,
+        schema: Schema | Any,
+        *,
+        partition_by: Iterable[str] = (),
+        order_by: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> Table:
+        """Make an empty table.
+
+        `schema` is a PyIceberg or Arrow schema; `partition_by` and `order_by` take transforms
+        as text: `day(ts)`, `bucket(16, id)`, `country`.
+        """
+        table = parse_name(name)
+        metadata = table_metadata(
+            schema,
+            location=self._place(table, location),
+            partition_by=tuple(partition_by),
+            order_by=tuple(order_by),
+            properties=dict(properties or {}),
+            at_ms=int(time.time() * 1000),
+            uuid=str(uuid.uuid4()),
+        )
+        if self._exists(table):
+            raise AlreadyExists(f"table {table} exists: choose another name, or load it")
+        compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
+        at = absolute(next_metadata_location(None, compress=compress), metadata.location)
+        self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+        self.catalog.create(table, at)
+        return self._table(State(name=table, metadata=metadata, metadata_location=at))
+
+    def table(self, name: str) -> Table:
+        """Return a table's handle, on its newest state."""
+        table = parse_name(name)
+        at = self.catalog.load(table)
+        metadata = read_metadata(self.store, at)
+        return self._table(State(name=table, metadata=metadata, metadata_location=at))
+
+    def table_exists(self, name: str) -> bool:
+        """Tell whether a table has this name."""
+        return self._exists(parse_name(name))
+
+    def register_table(self, name: str, metadata_location: str) -> Table:
+        """Give a name to a table that is there already, by its newest metadata file.
+
+        The table's location becomes the folder that holds its `metadata` folder, so a table
+        that was copied elsewhere is registered where it now is.
+        """
+        from icetree.table.moving import settle
+
+        table = parse_name(name)
+        state = settle(
+            State(
+                name=table,
+                metadata=read_metadata(self.store, metadata_location),
+                metadata_location=metadata_location,
+            ),
+            self.store,
+        )
+        self.catalog.create(table, state.metadata_location)
+        return self._table(state)
+
+    def rename_table(self, name: str, to: str) -> None:
+        """Give a table another name; its files stay where they are."""
+        self.catalog.rename(parse_name(name), parse_name(to))
+
+    def drop_table(self, name: str) -> None:
+        """Remove a table's name; its files stay where they are."""
+        self.catalog.drop(parse_name(name))
+
+    # --- within ----------------------------------------------------------------------------
+
+    def _table(self, state: State) -> Table:
+        files = TableFiles(store=self.store, location=state.metadata.location, cache=self._cache)
+        return Table(catalog=self.catalog, files=files, state=state)
+
+    def _exists(self, table: TableName) -> bool:
+        try:
+            self.catalog.load(table)
+        except NotFound:
+            return False
+        return True
+
+    def _place(self, table: TableName, location: str | None) -> str:
+        if location:
+            return location.rstrip("/")
+        if self.warehouse is None:
+            raise InvalidInput(
+                f"no place for {table}: give the table a location, or the connection a warehouse"
+            )
+        return "/".join((self.warehouse, *table.namespace, table.name))
+
+
+def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connection:
+    """Open what an address or a configured name stands for; see `icetree.connect`."""
+    config = resolve(uri, properties)
+    warehouse = config.warehouse
+    if warehouse is not None and "://" not in warehouse:
+        warehouse = str(Path(warehouse).expanduser().absolute())
+    store = store_for(warehouse or "file:///", config.properties)
+    return Connection(catalog=open_catalog(config), store=store, warehouse=warehouse)

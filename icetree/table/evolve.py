@@ -1,0 +1,77 @@
+"""Evolution verbs: edit a table's schema, partitioning, sort order and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.schema_edit import SchemaEdit
+from icetree.spec.sort_edit import SortEdit
+from icetree.spec.spec_edit import SpecEdit
+from icetree.spec.update import RemoveProperties, SetProperties, Update, UpgradeFormatVersion
+
+
+class _Edit(Protocol):
+    def updates(self) -> tuple[Update, ...]: ...
+
+
+E = TypeVar("E", bound=_Edit)
+
+
+class Evolution:
+    """What tables and transactions alike can do to metadata.
+
+    An edit is a block: it is applied at the block's end, and not at all when the block fails.
+
+        with table.edit_schema() as schema:
+            schema.add("address.zip", "string").rename("qty", "quantity")
+    """
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The metadata that edits start from."""
+        raise NotImplementedError
+
+    def update(self, *updates: Update) -> Any:
+        """Apply updates of table metadata."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _edit(self, start: Callable[[TableMetadata], E]) -> Iterator[E]:
+        edit = start(self.metadata)
+        yield edit
+        if updates := edit.updates():
+            self.update(*updates)
+
+    @contextmanager
+    def edit_schema(self) -> Iterator[SchemaEdit]:
+        """Add, drop, rename, reorder and widen columns; set defaults and identifier fields."""
+        with self._edit(SchemaEdit) as edit:
+            yield edit
+
+    @contextmanager
+    def edit_spec(self) -> Iterator[SpecEdit]:
+        """Change how new files are partitioned; files already there stay as they are."""
+        with self._edit(SpecEdit) as edit:
+            yield edit
+
+    @contextmanager
+    def edit_sort(self) -> Iterator[SortEdit]:
+        """Change the order in which new files are written."""
+        with self._edit(SortEdit) as edit:
+            yield edit
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Any:
+        """Set table properties, given as a mapping or by keyword."""
+        return self.update(SetProperties(updates={**(properties or {}), **more}))
+
+    def remove_properties(self, *names: str) -> Any:
+        """Remove table properties; ones that are not there are fine."""
+        return self.update(RemoveProperties(removals=names))
+
+    def upgrade(self, format_version: int = FORMAT_VERSION) -> Any:
+        """Raise the format version; only metadata.json is written."""
+        return self.update(UpgradeFormatVersion(format_version=format_version))

@@ -1,0 +1,44 @@
+"""Registering a table that was copied elsewhere: relative locations make it enough to say so."""
+
+from __future__ import annotations
+
+import time
+
+from msgspec.structs import replace
+
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import InvalidInput
+from icetree.spec.location import absolute
+from icetree.store.base import Store
+from icetree.table.commit import next_metadata_location
+from icetree.table.state import State
+
+
+def settle(state: State, store: Store) -> State:
+    """Return the state with the table where its metadata file is, writing new metadata if moved.
+
+    Only a v4 table can be moved by copying: earlier versions name their files in full.
+    """
+    folder, slash, _ = state.metadata_location.rpartition("/metadata/")
+    metadata = state.metadata
+    if not slash or folder == metadata.location.rstrip("/"):
+        return state
+    if metadata.format_version < 4:
+        raise InvalidInput(
+            f"{state.metadata_location} is of a v{metadata.format_version} table at "
+            f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
+        )
+    absolute_names = [
+        snapshot.root_manifest or snapshot.manifest_list or "" for snapshot in metadata.snapshots
+    ]
+    stuck = [name for name in absolute_names if "://" in name or name.startswith("/")]
+    if stuck:
+        raise InvalidInput(
+            f"{stuck[0]} is named in full by a snapshot from before the upgrade: "
+            "expire snapshots from before the upgrade, then copy the table"
+        )
+    moved = replace(metadata, location=folder, last_updated_ms=int(time.time() * 1000))
+    name = next_metadata_location(state.metadata_location, compress=True)
+    at = absolute(name, folder)
+    store.write_new(at, metadata_codec.encode(moved))
+    return State(name=state.name, metadata=moved, metadata_location=at)

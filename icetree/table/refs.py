@@ -1,0 +1,124 @@
+"""Branches and tags: make, move and remove them, and publish what was staged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spec import refs
+from icetree.spec.pages import find_snapshot, history
+from icetree.spec.refs import Retention
+from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.update import Update
+from icetree.table.commit import Committed
+from icetree.table.files import TableFiles
+from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
+from icetree.tree.diff import diff
+
+if TYPE_CHECKING:
+    from icetree.spec.metadata import TableMetadata
+    from icetree.table.transaction import Transaction
+
+#: Iceberg's summary keys of write-audit-publish.
+WAP_ID = "wap.id"
+PUBLISHED_WAP_ID = "published-wap-id"
+
+
+class References:
+    """The ref verbs of a table; each is one commit."""
+
+    files: TableFiles
+
+    if TYPE_CHECKING:
+
+        @property
+        def metadata(self) -> TableMetadata: ...
+
+        def update(self, *updates: Update) -> Committed: ...
+
+        def transaction(self, **how: Any) -> Transaction: ...
+
+    def create_branch(
+        self, name: str, *, at: int | None = None, retention: Retention | None = None
+    ) -> Committed:
+        """Make a branch, at a snapshot or at the current one."""
+        return self._refs(refs.create_branch, name, at=at, **_kept(retention))
+
+    def create_tag(
+        self, name: str, *, at: int | None = None, retention: Retention | None = None
+    ) -> Committed:
+        """Make a tag, at a snapshot or at the current one."""
+        return self._refs(refs.create_tag, name, at=at, **_kept(retention))
+
+    def remove_branch(self, name: str) -> Committed:
+        """Remove a branch; its snapshots stay until they expire."""
+        return self.update(*refs.remove_branch(self.metadata, name))
+
+    def remove_tag(self, name: str) -> Committed:
+        """Remove a tag."""
+        return self.update(*refs.remove_tag(self.metadata, name))
+
+    def set_retention(self, name: str, retention: Retention) -> Committed:
+        """Change how long a branch or tag, and what it reaches, is kept."""
+        return self.update(*refs.set_retention(self.metadata, name, retention))
+
+    def fast_forward(self, branch: str, to: str | int) -> Committed:
+        """Move a branch ahead to a ref or snapshot that descends from its head."""
+        return self._refs(refs.fast_forward, branch, to)
+
+    def rollback(
+        self, to: int | None = None, *, at_ms: int | None = None, branch: str = MAIN
+    ) -> Committed:
+        """Move a branch back, to a snapshot of its past or to what it was at a time."""
+        if (to is None) == (at_ms is None):
+            raise InvalidInput("roll back to a snapshot id or to a time: give one of them")
+        if to is not None:
+            return self._refs(refs.rollback_to, to, branch=branch)
+        return self._refs(refs.rollback_to_time, at_ms, branch=branch)
+
+    def set_current(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+        """Point a branch at any snapshot the table has."""
+        return self._refs(refs.set_current, snapshot_id, branch=branch)
+
+    def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+        """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
+        picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
+        wap = (picked.summary or {}).get(WAP_ID)
+        if wap is not None:
+            self._require_unpublished(wap)
+        head = self.metadata.refs.get(branch)
+        if head is not None and picked.parent_snapshot_id == head.snapshot_id:
+            return self.fast_forward(branch, snapshot_id)
+        shape = self.metadata.shape()
+        changed = diff(self.files.root(picked, shape), self.files.reader(shape))
+        summary = {SOURCE_SNAPSHOT: str(snapshot_id)}
+        if wap is not None:
+            summary[PUBLISHED_WAP_ID] = wap
+        transaction = self.transaction(branch=branch, summary=summary)
+        transaction.apply(picked_changes(picked, changed))
+        return transaction.commit()
+
+    def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
+        """Make what was staged under a write-audit-publish id part of a branch."""
+        return self.cherry_pick(self._staged(wap_id).snapshot_id, branch=branch)
+
+    def _staged(self, wap_id: str) -> Snapshot:
+        for snapshot in history(self.metadata, self.files.page):
+            if (snapshot.summary or {}).get(WAP_ID) == wap_id:
+                return snapshot
+        raise NotFound(f"no snapshot was staged under the id {wap_id!r}")
+
+    def _require_unpublished(self, wap_id: str) -> None:
+        for snapshot in history(self.metadata, self.files.page):
+            if (snapshot.summary or {}).get(PUBLISHED_WAP_ID) == wap_id:
+                raise InvalidInput(
+                    f"what was staged as {wap_id!r} is published already, "
+                    f"by snapshot {snapshot.snapshot_id}"
+                )
+
+    def _refs(self, make: Any, *args: object, **how: object) -> Committed:
+        return self.update(*make(self.metadata, self.files.page, *args, **how))
+
+
+def _kept(retention: Retention | None) -> dict[str, Retention]:
+    return {} if retention is None else {"retention": retention}

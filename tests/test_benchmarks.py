@@ -1,0 +1,87 @@
+"""What benchmarks print and write: the format, never the figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import data
+from benchmarks.harness import Report, Timing, main, rss_rise_mb, table, time_each
+from icetree.codec import manifest
+from icetree.spec.entry import ROOT
+
+
+def trivial(report: Report, quick: bool) -> None:
+    took = time_each({"small": lambda: sum(range(10)), "large": lambda: sum(range(1000))}, seconds=0)
+    report.add("small", took["small"], bytes=10, files=1)
+    report.add("large", took["large"], system="other", rss_mb=0.5)
+    report.at_most("a ceiling", 3, 4)
+    report.at_least("a floor", 5, 4 if quick else 6)
+
+
+def run(tmp_path: Path, *arguments: str) -> tuple[int, list[dict[str, object]]]:
+    target = tmp_path / "lines.json"
+    status = main("trivial", None, trivial, [*arguments, "--json", str(target)])
+    return status, [json.loads(line) for line in target.read_text().splitlines()]
+
+
+def test_a_measurement_is_one_json_line_without_what_means_nothing_for_it(tmp_path: Path) -> None:
+    _, [small, large, *_] = run(tmp_path, "--quick")
+    assert set(small) == {"bench", "case", "system", "cpu_ms", "wall_ms", "bytes", "files"}
+    assert set(large) == {"bench", "case", "system", "cpu_ms", "wall_ms", "rss_mb"}
+    assert (small["bench"], small["case"], small["system"]) == ("trivial", "small", "icetree")
+    assert large["system"] == "other"
+
+
+def test_a_figure_to_reach_is_one_json_line(tmp_path: Path) -> None:
+    _, [*_, ceiling, floor] = run(tmp_path)
+    told = {"bench": "trivial", "check": "a ceiling, at most", "value": 3, "reach": 4}
+    assert ceiling == told | {"holds": True}
+    assert floor["holds"] is False
+
+
+def test_the_exit_status_says_whether_every_figure_was_reached(tmp_path: Path) -> None:
+    assert run(tmp_path, "--quick")[0] == 0
+    assert run(tmp_path)[0] == 1
+
+
+def test_people_see_a_figure_that_was_not_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path)
+    lines = capsys.readouterr().out.splitlines()
+    [ceiling, floor] = [line for line in lines if line.startswith("a ")]
+    assert ceiling.split() == ["a", "ceiling,", "at", "most", "3.00", "4", "holds"]
+    assert floor.endswith("DOES NOT HOLD")
+
+
+def test_a_table_aligns_words_left_and_figures_right() -> None:
+    assert table(("case", "CPU ms"), [("a", "1.00"), ("longer", "10.00")]).splitlines() == [
+        "case    CPU ms",
+        "--------------",
+        "a         1.00",
+        "longer   10.00",
+    ]
+
+
+def test_runs_that_are_compared_take_turns() -> None:
+    seen: list[str] = []
+    took = time_each({"a": lambda: seen.append("a"), "b": lambda: seen.append("b")}, seconds=0)
+    assert seen == ["a", "b"] * (len(seen) // 2)
+    assert len(seen) >= 6
+    assert all(isinstance(each, Timing) and each.wall_ms >= 0 for each in took.values())
+
+
+def test_memory_that_a_run_touches_raises_the_peak() -> None:
+    rise = rss_rise_mb(lambda: np.ones(64 << 20, np.uint8))
+    assert rise is None or rise > 50
+
+
+def test_made_up_entries_keep_every_rule_of_a_root() -> None:
+    shape = data.shape_of(50)
+    files = data.existing(data.new_files(np.arange(300), shape))
+    content = manifest.encode(files, ROOT, shape)
+    assert manifest.decode(content, ROOT, shape, file="root").num_rows == 300
