@@ -298,13 +298,14 @@ def _row_arrows(rows: list[dict[str, Any]]) -> tuple[RowArrow, ...]:
 
 def _more(content: _Numbers, shown: _Numbers) -> tuple[str, ...]:
     """Return a line for each kind of entry that is not all shown."""
-    left = np.bincount(content, minlength=len(Content)) - np.bincount(
-        content[shown], minlength=len(Content)
+    every, seen = (
+        np.bincount(part, minlength=len(Content)).tolist() for part in (content, content[shown])
     )
+    left = {kind: every[kind] - seen[kind] for kind in Content}
     return tuple(
-        f"… {number(int(left[kind]))} more {CONTENT_WORDS[kind][left[kind] != 1]}"
-        for kind in Content
-        if left[kind]
+        f"… {number(count)} more {CONTENT_WORDS[kind][0 if count == 1 else 1]}"
+        for kind, count in left.items()
+        if count
     )
 
 

@@ -91,13 +91,12 @@ def _nested(value: Any, type: IcebergType) -> Any:
             return [_part(each, type.element_type, type.element_required) for each in value]
         case MapType(), Mapping():
             # In JSON form already, unless a map from strings has just these two keys.
+            pairs = list(value.items())
             if value.keys() == {"keys", "values"} and isinstance(value["keys"], list):
-                value = dict(zip(value["keys"], value["values"], strict=True))
+                pairs = list(zip(value["keys"], value["values"], strict=True))
             return {
-                "keys": [_part(key, type.key_type, True) for key in value],
-                "values": [
-                    _part(each, type.value_type, type.value_required) for each in value.values()
-                ],
+                "keys": [_part(key, type.key_type, True) for key, _ in pairs],
+                "values": [_part(each, type.value_type, type.value_required) for _, each in pairs],
             }
     raise ValueError
 

@@ -78,7 +78,7 @@ def as_struct(given: SchemaLike) -> StructType:
 
 def _from_pairs(pairs: Iterable[tuple[str, TypeLike]]) -> StructType:
     try:
-        columns = [(name, type) for name, type in pairs]
+        columns = [(name, type) for name, type in map(_pair, pairs)]
     except (TypeError, ValueError):
         raise InvalidInput(
             f"{pairs!r} is no schema: give PyIceberg's, Arrow's, names with types, or a text"
@@ -94,6 +94,12 @@ def _from_pairs(pairs: Iterable[tuple[str, TypeLike]]) -> StructType:
             NestedField(field_id=0, name=name, field_type=as_type(type), required=required)
         )
     return StructType(*fields)
+
+
+def _pair(pair: Any) -> tuple[Any, Any]:
+    # A string of two letters would unpack too.
+    name, type = None if isinstance(pair, str) else pair
+    return name, type
 
 
 @dataclass(slots=True)

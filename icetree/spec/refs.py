@@ -154,18 +154,19 @@ def ancestors(metadata: TableMetadata, snapshot_id: int, read_page: ReadPage) ->
     """
     known = dict(metadata.by_id)
     unread = list(metadata.snapshot_pages)
+    seen: set[int] = set()
     id: int | None = snapshot_id
-    while id is not None:
+    # A chain that bites its own tail, in broken metadata, ends too.
+    while id is not None and id not in seen:
         while id not in known and unread:
             known |= {each.snapshot_id: each for each in read_page(unread.pop()).snapshots}
-        # Taken out, so that a chain that bites its own tail ends too.
-        found = known.pop(id, None)
-        if found is None:
-            if id == snapshot_id:
+        if id not in known:
+            if not seen:
                 raise NotFound(f"{metadata.location}: no snapshot {id}")
             return
-        yield found
-        id = found.parent_snapshot_id
+        seen.add(id)
+        yield known[id]
+        id = known[id].parent_snapshot_id
 
 
 def is_ancestor(metadata: TableMetadata, ancestor: int, of: int, read_page: ReadPage) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
@@ -30,14 +30,12 @@ class Evolution:
             schema.add("address.zip", "string").rename("qty", "quantity")
     """
 
-    @property
-    def metadata(self) -> TableMetadata:
-        """The metadata that edits start from."""
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def update(self, *updates: Update) -> Any:
-        """Apply updates of table metadata."""
-        raise NotImplementedError
+        @property
+        def metadata(self) -> TableMetadata: ...
+
+        def update(self, *updates: Update) -> Any: ...
 
     @contextmanager
     def _edit(self, start: Callable[[TableMetadata], E]) -> Iterator[E]:

@@ -16,8 +16,11 @@ from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
 from icetree.tree.diff import diff
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from icetree.spec.metadata import TableMetadata
     from icetree.table.transaction import Transaction
+    from icetree.tree.conflict import Isolation
 
 #: Iceberg's summary keys of write-audit-publish.
 WAP_ID = "wap.id"
@@ -36,7 +39,14 @@ class References:
 
         def update(self, *updates: Update) -> Committed: ...
 
-        def transaction(self, **how: Any) -> Transaction: ...
+        def transaction(
+            self,
+            *,
+            branch: str | None = ...,
+            isolation: Isolation | str = ...,
+            key: str | None = ...,
+            summary: Mapping[str, str] | None = ...,
+        ) -> Transaction: ...
 
     def create_branch(
         self, name: str, *, at: int | None = None, retention: Retention | None = None

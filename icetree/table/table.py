@@ -120,10 +120,10 @@ class Table(Evolution, References):
         yield transaction, done
         done.append(transaction.commit())
 
-    def append(self, files: Files, **how: object) -> Committed:
+    def append_files(self, files: Files, **how: object) -> Committed:
         """Add data files, as one snapshot."""
         with self._single(how) as (tx, done):
-            tx.append(files)
+            tx.append_files(files)
         return done[0]
 
     def delete_files(self, files: Removed, **how: object) -> Committed:

@@ -70,7 +70,7 @@ class Transaction(Evolution):
 
         with table.transaction() as tx:
             tx.delete("country = 'DE'")
-            tx.append(files)
+            tx.append_files(files)
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Transaction(Evolution):
 
     # --- data ------------------------------------------------------------------------------
 
-    def append(self, files: Files) -> None:
+    def append_files(self, files: Files) -> None:
         """Add data files; conflicts with nothing."""
         added = self._new(files)
         self._require_only(added, Content.DATA)

@@ -69,6 +69,8 @@ _COLUMNS = {
 
 def leaves_in(root: Entries) -> list[Leaf]:
     """Return the leaves among a root's entries, whatever their status, in order."""
+    if root.num_rows == 0:
+        return []
     is_leaf = pc.is_in(
         root["content_type"], pa.array([Content.DATA_MANIFEST, Content.DELETE_MANIFEST], pa.int32())
     )

@@ -61,7 +61,7 @@ def test_a_restart_of_the_server_goes_unnoticed(
 def test_a_server_that_is_down_is_told_without_the_password(
     catalog: Catalog, postgres: PostgresServer, postgres_uri: str
 ) -> None:
-    password = postgres_uri.split(":")[2].split("@")[0]
+    password = postgres_uri.split(":")[2].partition("@")[0]
     postgres.stop()
     try:
         for call in (
@@ -102,7 +102,7 @@ def test_a_create_whose_answer_is_lost_is_looked_up(
     wired: Catalog, catalog: Catalog, wire: Wire
 ) -> None:
     new = TableName(("db",), "new")
-    wire.cut_answer = b"COMMIT"
+    wire.cut_answer = b"COMMIT\0"
     try:
         wired.create(new, "n0")
     except CommitUnknown:
@@ -113,7 +113,7 @@ def test_a_create_whose_answer_is_lost_is_looked_up(
 
 def test_a_create_that_never_arrived_stays_unknown(wired: Catalog, wire: Wire) -> None:
     new = TableName(("db",), "new")
-    wire.cut_request = b"COMMIT"
+    wire.cut_request = b"COMMIT\0"
     with pytest.raises(CommitUnknown):
         wired.create(new, "n0")
     with pytest.raises(NotFound):
@@ -188,4 +188,4 @@ def test_more_threads_than_connections_take_turns(postgres_uri: str, catalog: Ca
 
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(InvalidInput):
-        open_catalog(config("postgresql://host:port:port/"))
+        open_catalog(config("postgresql://host/db?no-such-option=1"))

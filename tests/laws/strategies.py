@@ -27,11 +27,11 @@ from icetree.tree.policy import Policy
 EFFORT = int(os.environ.get("ICETREE_LAWS_EFFORT", "1"))
 
 
-def law(examples: int) -> settings:
+def law(examples: int, *, derandomize: bool = EFFORT == 1) -> settings:
     """Return settings for a law: repeatable in the usual run, fresh examples in a longer one."""
     return settings(
         max_examples=examples * EFFORT,
-        derandomize=EFFORT == 1,
+        derandomize=derandomize,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),
@@ -159,7 +159,7 @@ class Op:
     remove_equality: tuple[int, ...] = ()
     #: A rewrite keeps the age of the data.
     keeps_age: bool = False
-    #: How removed files are named: see `world.HINTS`.
+    #: How removed files are named, one of `HINTS`.
     hint: str = "none"
     #: Snapshots ago, for stale hints.
     back: int = 1
@@ -172,6 +172,8 @@ class Op:
         return f"Op({', '.join((f'intent=Intent.{self.intent.name}', *told))})"
 
 
+#: Nothing, leaf and position as they are now, as they were some snapshots ago, as they are now
+#: but without counts, or a mix of the first three.
 HINTS = ("none", "right", "stale", "bare", "mixed")
 
 
@@ -189,7 +191,7 @@ def _op(intent: Intent, **more: st.SearchStrategy[object]) -> st.SearchStrategy[
     )
 
 
-_HINTED = {"hint": st.sampled_from(HINTS), "back": st.integers(1, 6)}
+_HINTED = {"hint": st.sampled_from(HINTS), "back": st.integers(1, 9)}
 
 OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND),
@@ -197,7 +199,7 @@ OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND, add=st.integers(4, 7)),
     _op(Intent.APPEND, add=st.integers(0, 2), add_again=st.integers(1, 3)),
     _op(Intent.DELETE_FILES, remove=_picks(5, 1), **_HINTED),
-    _op(Intent.DELETE_FILES, sweep=st.integers(1, 2), **_HINTED),
+    _op(Intent.DELETE_FILES, sweep=st.integers(1, 3), **_HINTED),
     _op(Intent.OVERWRITE_FILES, add=st.integers(1, 5), remove=_picks(6, 1), **_HINTED),
     _op(Intent.ROW_DELTA, vectors=_picks(8, 1), remove_vectors=_picks(1), **_HINTED),
     _op(
@@ -216,7 +218,7 @@ OPS: st.SearchStrategy[Op] = st.one_of(
         Intent.REWRITE,
         add=st.integers(0, 3),
         remove=_picks(3),
-        sweep=st.integers(0, 2),
+        sweep=st.integers(0, 3),
         keeps_age=st.just(True),
         **_HINTED,
     ),

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from icetree.codec import manifest
+from icetree.errors import CommitConflict
 from icetree.spec.entry import (
     MANIFESTS,
     ROOT,
@@ -21,13 +23,13 @@ from icetree.spec.entry import (
     from_table,
     to_table,
 )
-from icetree.tree.changes import REMOVED, Changes
+from icetree.tree.changes import REMOVED, Changes, Intent
 from icetree.tree.diff import diff
 from icetree.tree.draft import Head
 from icetree.tree.files import FileReader
 from icetree.tree.live import LEAF, live_files
 from icetree.tree.reading import Keep, Leaf
-from tests.laws.model import DATA, EQUALITY, VECTOR, Key, Model, key_of, size_of
+from tests.laws.model import DATA, EQUALITY, VECTOR, Key, Model, NotLive, key_of
 from tests.laws.strategies import Op, data_file, equality_delete, vector
 from tests.memory import MemoryTable
 
@@ -168,7 +170,7 @@ class World:
             place = nowhere if hint == "none" else at.get(key, nowhere)
             if hint == "bare":
                 place = (*place[:2], None, None)
-            if hint == "stale" and place[0] not in (None, self.places[-1][key][0]):
+            if hint == "stale" and place[0] not in (None, self.places[-1].get(key, nowhere)[0]):
                 self.tally["stale hints"] += 1
             found.append((*key, *place))
         columns = zip(*found, strict=True) if found else [()] * len(REMOVED)
@@ -180,14 +182,32 @@ class World:
     def commit(self, op: Op) -> None:
         """Commit to both, and compare all that a reader can see."""
         changes, added, removed = self.change(op)
-        before, files = self.table.head, len(self.table.files)
+        before = self.table.head
         self.table.commit(changes)
         came, went = self.model.commit(added, removed)
         self.gone += [key for content, key in went if content == DATA]
-        self.tally["commits"] += 1
-        self._count(before, came, went, len(self.table.files) - files)
+        self._count(before, came, went)
         self.compare(came, went)
         require_legal(before.root, self.table.head.root)
+
+    def refuse(self, op: Op) -> None:
+        """Try to remove something that went before: a conflict, and nothing is changed."""
+        live = self.model.files
+        past = self.places[max(0, len(self.places) - op.back)]
+        dead = sorted(key for key in past if key not in live)
+        dead += [(int(DATA), name) for name in self.gone[-1:] if (int(DATA), name) not in dead]
+        if not dead:
+            return
+        keys = [*_picked(self.model.names(DATA), op.remove, DATA), dead[op.salt % len(dead)]]
+        head, files = self.table.head, dict(self.table.files)
+        changes = Changes(intent=Intent.DELETE_FILES, removed=self._removal(keys, op))
+        with pytest.raises(CommitConflict, match=keys[-1][1]):
+            self.table.commit(changes)
+        with pytest.raises(NotLive):
+            self.model.commit([], keys)
+        assert self.table.head is head
+        assert self.table.files == files
+        self.tally["conflicts"] += 1
 
     def compare(self, came: Mapping[Key, Entry], went: Mapping[Key, Entry]) -> None:
         """Require that the newest snapshot is what the model says, in every way of looking."""
@@ -226,15 +246,31 @@ class World:
         whole = live_files(table.head.root, reader)
         assert whole_files(whole) == {key: _plain(each) for key, each in self.model.files.items()}
 
-    def _count(
-        self, before: Head, came: Mapping[Key, Entry], went: Mapping[Key, Entry], files: int
-    ) -> None:
-        root = self.table.head.root
-        table = root.select(["content_type", "status", "location", "referenced_file", "snapshot_id"])
+    def _count(self, before: Head, came: Mapping[Key, Entry], went: Mapping[Key, Entry]) -> None:
+        """Tally what the tree did, so that a test can tell whether it tested anything."""
+        root, tally, places = self.table.head.root, self.tally, self.places[-1]
+        tally["commits"] += 1
         old = set(before.root["location"].to_pylist())
-        for content, status, location, refers, snapshot in table.to_pylist():
-            pass
-        del table, old, files, came, went
+        columns = ("content_type", "status", "location", "referenced_file")
+        for content, status, location, refers in zip(
+            *(root[name].to_pylist() for name in columns), strict=True
+        ):
+            if content in MANIFESTS and location not in old:
+                tally[_MADE_BY[location.split("-")[-1][0]]] += 1
+                tally["affiliated delete manifests"] += refers is not None
+            if content == Content.MANIFEST_DV and status == Status.ADDED:
+                tally["manifest DVs in Puffin" if location else "inline manifest DVs"] += 1
+        tally["entries removed from leaves"] += sum(places[key][0] is not None for key in went)
+        tally["data DVs replaced in leaves"] += sum(
+            key[0] == VECTOR and places[key][0] is not None and key in came for key in went
+        )
+        tally["leaves dropped or rewritten"] += len(
+            {leaf for leaf, *_ in places.values()} - {None, *root["location"].to_pylist()}
+        )
+
+
+#: The letter in a leaf's name -> who made it.
+_MADE_BY = {"m": "leaves of new files", "f": "flushed leaves", "c": "compacted leaves"}
 
 
 def _picked(names: list[str], picks: Iterable[int], content: Content) -> list[Key]:
@@ -312,5 +348,3 @@ def _statuses(root: Entries) -> dict[tuple[Any, ...], Status]:
             found[name] = Status(status)
     return found
 
-
-del size_of

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from icetree.codec.inherit import Inherited, inherit
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
-from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Content, Entries
+from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
 from icetree.spec.fields import (
     BY_ID,
     CONTENT_KEY,
@@ -332,11 +332,11 @@ def _inherit(
     if at >= 0 and tracking.first_row_id is not None and entries.num_rows:
         # Row ids count every file before this one, also those in row groups that were skipped.
         before = None if groups is None else list(range(groups[-1] + 1))
-        if before != groups or not {"content_type", *_ROW_ID_INPUTS} <= set(entries.column_names):
-            counted = _read(parquet, stored, before, _ROW_ID_INPUTS, shape, file)
+        if before != groups or not set(_ROW_ID_INPUTS) <= set(entries.column_names):
             # Only a data manifest has row ids to give, and it holds data files only.
-            data = pa.repeat(pa.scalar(Content.DATA, pa.int32()), counted.num_rows)
-            counted = inherit(counted.append_column("content_type", data), tracking)
+            counted = inherit(
+                _read(parquet, stored, before, _ROW_ID_INPUTS, shape, file), tracking
+            )
             ids = counted["first_row_id"].take(positions)
             entries = entries.set_column(at, "first_row_id", ids)
             tracking = replace(tracking, first_row_id=None)

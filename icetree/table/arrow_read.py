@@ -1,0 +1,335 @@
+"""Reading the rows of a plan: each file's own columns, minus its deletes, through the filter."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema, prune_columns
+from pyiceberg.types import NestedField
+
+from icetree.errors import CorruptTable
+from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
+from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.stats import column
+from icetree.store.base import Store
+from icetree.table.arrow_deletes import Deletes, Flags, KeyColumn, Matcher, Rows
+from icetree.table.arrow_files import (
+    DataFile,
+    Group,
+    ReadRules,
+    batch_of,
+    field_path,
+    name_mapping,
+    open_file,
+)
+from icetree.table.arrow_filter import RowFilter, row_filter
+from icetree.table.arrow_groups import groups_that_may_match
+from icetree.table.arrow_project import leaf_of
+from icetree.table.arrow_schema import (
+    FILE_FIELD,
+    METADATA_COLUMNS,
+    POS_FIELD,
+    SPEC_ID_FIELD,
+    arrow_schema,
+    arrow_type,
+)
+from icetree.tree.plan import Plan
+
+T = TypeVar("T")
+
+_MADE: Final = frozenset(field.field_id for field in METADATA_COLUMNS.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What is the same for all tasks of a scan."""
+
+    store: Store
+    metadata: TableMetadata
+    shape: Shape
+    #: What comes out, in order: columns of the table, and `METADATA_COLUMNS` by their ids.
+    columns: tuple[NestedField, ...]
+    out: pa.Schema
+    deletes: Deletes
+    filters: tuple[RowFilter | None, ...]
+    plan: Plan
+    case_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenTask:
+    """A task whose file is open and whose deletes are read."""
+
+    task: dict[str, Any]
+    location: str
+    file: DataFile
+    rules: ReadRules
+    groups: tuple[Group, ...]
+    #: Columns to read; some only for the filter and the deletes.
+    wanted: tuple[NestedField, ...]
+    filter: RowFilter | None
+    #: Where each field of the filter stands.
+    paths: dict[int, tuple[str, tuple[str, ...]]]
+    removed: Rows
+    matchers: tuple[Matcher, ...]
+
+
+def read_tasks(
+    plan: Plan,
+    *,
+    store: Store,
+    metadata: TableMetadata,
+    columns: Schema,
+    schema: Schema | None = None,
+    case_sensitive: bool = True,
+    threads: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of the plan's files that its residuals let through, in plan order.
+
+    `columns` is what comes out; reserved ids stand for `METADATA_COLUMNS`. `schema` is the one
+    the plan was made with. At most a few row groups are in memory, whatever the plan's size.
+    """
+    schema = schema or metadata.schema()
+    workers = threads or min(8, (os.cpu_count() or 1) + 2)
+    reading = _reading(plan, store, metadata, columns, schema, case_sensitive)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="icetree-read")
+    try:
+        tasks = plan.tasks.to_batches(max_chunksize=1_000)
+        rows = (row for batch in tasks for row in batch.to_pylist())
+        opened = _in_order(pool, (partial(_open, row, reading) for row in rows), ahead=workers)
+        units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
+        for batches in _in_order(pool, units, ahead=workers):
+            yield from batches
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, jobs: Iterable[Callable[[], T]], *, ahead: int
+) -> Iterator[T]:
+    """Yield what the jobs return, in their order, while at most `ahead` of them are under way."""
+    waiting: deque[Future[T]] = deque()
+    for job in jobs:
+        waiting.append(pool.submit(job))
+        if len(waiting) >= ahead:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _reading(
+    plan: Plan,
+    store: Store,
+    metadata: TableMetadata,
+    columns: Schema,
+    schema: Schema,
+    case_sensitive: bool,
+) -> _Reading:
+    return _Reading(
+        store=store,
+        metadata=metadata,
+        shape=metadata.shape(schema.schema_id),
+        columns=tuple(columns.fields),
+        out=arrow_schema(columns),
+        deletes=Deletes(
+            files=plan.deletes.to_pylist(),
+            store=store,
+            metadata=metadata,
+            schema=schema,
+            mapping=name_mapping(metadata.properties),
+        ),
+        filters=tuple(
+            None
+            if isinstance(left, AlwaysTrue)
+            else row_filter(left, schema, case_sensitive=case_sensitive)
+            for left in plan.residuals
+        ),
+        plan=plan,
+        case_sensitive=case_sensitive,
+    )
+
+
+def _open(task: dict[str, Any], reading: _Reading) -> _OpenTask:
+    location = absolute(task["location"], reading.metadata.location)
+    deletes = reading.deletes
+    file = open_file(reading.store, location, task["file_format"], mapping=deletes.mapping)
+    stored = sum(group.rows for group in file.groups)
+    if stored != task["record_count"]:
+        raise CorruptTable(location, f"it has {stored} rows, its entry says {task['record_count']}")
+    keep = reading.filters[task["residual"]]
+    numbers = task["equality_deletes"] or []
+    wanted = _Wanted(reading)
+    paths = {id: wanted.filtered(id) for id in (keep.field_ids if keep else ())}
+    matchers = tuple(deletes.matchers(numbers))
+    for each in matchers:
+        for key in each.keys:
+            wanted.key(key)
+    groups = file.groups
+    if keep is not None:
+        groups = groups_that_may_match(
+            file, reading.plan.residuals[task["residual"]], reading.shape, reading.case_sensitive
+        )
+    return _OpenTask(
+        task=task,
+        location=location,
+        file=file,
+        rules=ReadRules(location=location, constants=_constants(task, reading.shape)),
+        groups=groups,
+        wanted=tuple(wanted.fields.values()),
+        filter=keep,
+        paths=paths,
+        removed=deletes.removed_rows(task, location),
+        matchers=matchers,
+    )
+
+
+class _Wanted:
+    """Columns to read, each under a name of its own: what comes out, what the filter needs."""
+
+    def __init__(self, reading: _Reading) -> None:
+        self._schema = reading.shape.schema
+        self.fields: dict[str, NestedField] = {}
+        for field in reading.columns:
+            if field.field_id not in _MADE or field.field_id in (
+                ROW_ID_FIELD,
+                LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
+            ):
+                self.fields[_name(field)] = _optional(field) if field.field_id in _MADE else field
+
+    def filtered(self, field_id: int) -> tuple[str, tuple[str, ...]]:
+        """Add what a filter needs of a field; return where it then stands."""
+        for name, field in self.fields.items():
+            path = field_path(field, field_id)
+            if path is not None:
+                return name, path
+        [field] = prune_columns(self._schema, {field_id}, select_full_types=False).fields
+        path = field_path(field, field_id)
+        assert path is not None  # a filter is bound to fields within structs alone
+        return self._add(f"filter {field_id}", field), path
+
+    def key(self, key: KeyColumn) -> None:
+        """Add what an equality delete compares."""
+        self._add(_key_name(key), key.column)
+
+    def _add(self, name: str, field: NestedField) -> str:
+        self.fields.setdefault(name, field)
+        return name
+
+
+def _name(field: NestedField) -> str:
+    return f"column {field.field_id}"
+
+
+def _key_name(key: KeyColumn) -> str:
+    return f"key {key.column.field_id} {'.'.join(key.path)}"
+
+
+def _optional(field: NestedField) -> NestedField:
+    return NestedField(field.field_id, field.name, field.field_type, required=False)
+
+
+def _constants(task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:
+    """Return the values of identity partitions, which files from Hive do not hold themselves."""
+    found: dict[int, pa.Scalar] = {}
+    for expression in shape.spec(task["partition_spec_id"]):
+        id = expression.stats_field
+        if not expression.is_identity or id not in shape.columns:
+            continue
+        type = arrow_type(shape.columns[id].field_type)
+        lower, upper = task.get(column(id, "lower")), task.get(column(id, "upper"))
+        nulls, values = task.get(column(id, "nulls")), task.get(column(id, "values"))
+        if lower is not None and lower == upper:
+            found[id] = pa.scalar(lower, type)
+        elif lower is None and upper is None and nulls is not None and nulls == values:
+            found[id] = pa.scalar(None, type)
+    return found
+
+
+def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatch]:
+    """Return the live, matching rows of one row group."""
+    names = list(one.wanted)
+    made = []
+    at = group.first_row
+    for batch in one.file.read(group, names, one.rules):
+        found = _finish(one, batch, at, reading)
+        at += batch.num_rows
+        if found.num_rows:
+            made.append(found)
+    return made
+
+
+def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -> pa.RecordBatch:
+    size = batch.num_rows
+    columns = dict(zip(_names(one, reading), batch.columns, strict=True))
+    kept = _kept(one, columns, at, size)
+    arrays = []
+    for field in reading.columns:
+        array = _made(field.field_id, one, columns, at, size)
+        arrays.append(columns[_name(field)] if array is None else array)
+    if not arrays:
+        rows = size if kept is None else int(kept.sum())
+        return batch_of([], [], rows)
+    found = pa.RecordBatch.from_arrays(arrays, schema=reading.out)
+    return found if kept is None else found.filter(pa.array(kept))
+
+
+def _names(one: _OpenTask, reading: _Reading) -> Sequence[str]:
+    wanted = _Wanted(reading)
+    for id in one.paths:
+        wanted.filtered(id)
+    for each in one.matchers:
+        for key in each.keys:
+            wanted.key(key)
+    return list(wanted.fields)
+
+
+def _kept(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags | None:
+    """Tell which rows stay; None for all of them."""
+    kept = np.ones(size, np.bool_)
+    first, last = np.searchsorted(one.removed, [at, at + size])
+    kept[one.removed[first:last] - at] = False
+    for each in one.matchers:
+        kept &= ~each.gone(lambda key: leaf_of(columns[_key_name(key)], key.path))
+    if one.filter is not None:
+
+        def values(field_id: int) -> pa.Array:
+            name, path = one.paths[field_id]
+            return leaf_of(columns[name], path)
+
+        kept &= one.filter.mask(values, size).to_numpy(zero_copy_only=False)
+    return None if kept.all() else kept
+
+
+def _made(
+    field_id: int, one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int
+) -> pa.Array | None:
+    """Return a metadata column; None for a column of the table."""
+    if field_id not in _MADE:
+        return None
+    if field_id == FILE_FIELD:
+        return pa.repeat(pa.scalar(one.location, pa.string()), size)
+    if field_id == SPEC_ID_FIELD:
+        return pa.repeat(pa.scalar(one.task["partition_spec_id"], pa.int32()), size)
+    positions = pa.array(np.arange(at, at + size))
+    if field_id == POS_FIELD:
+        return positions
+    own = columns[f"column {field_id}"]
+    if field_id == ROW_ID_FIELD:
+        first = one.task["first_row_id"]
+        inherited = None if first is None else pc.add(positions, pa.scalar(first, pa.int64()))
+    else:
+        age = pa.scalar(one.task["sequence_number"], pa.int64())
+        inherited = pa.repeat(age, size)
+    return own if inherited is None else pc.coalesce(own, inherited)
