@@ -166,12 +166,19 @@ class Recorder:
 
 
 def read_raw(table: Table, needs: list[Need]) -> None:
-    """Read just what is needed with bare pyarrow: the least that a plan can cost."""
+    """Read just what is needed with bare pyarrow: the least that a plan can cost.
+
+    Where row ids are asked for, they follow from the counts of the row groups before.
+    """
     for need in needs:
         file = pq.ParquetFile(pa.BufferReader(table.files[need.location]), pre_buffer=False)
         paths = [_path(name, table.shape) for name in need.columns if name != POSITION]
         groups = range(file.num_row_groups) if need.groups is None else need.groups
         file.read_row_groups(groups, columns=paths, use_threads=False)
+        before = sorted(set(range(max(groups, default=0))) - set(groups))
+        if before and "first_row_id" in need.columns:
+            counts = [_path(name, table.shape) for name in ("status", "record_count")]
+            file.read_row_groups(before, columns=counts, use_threads=False)
 
 
 def _path(name: str, shape: Shape) -> str:

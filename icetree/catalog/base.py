@@ -62,7 +62,12 @@ Outcome: TypeAlias = Swapped | Stale | Unknown
 
 
 class Catalog(Protocol):
-    """Names tables and holds each one's head: the location of its newest metadata.json."""
+    """Names tables and holds each one's head: the location of its newest metadata.json.
+
+    Every method may raise InvalidInput for a name that cannot be one, and Unavailable when the
+    catalog cannot be reached or stays busy; either way nothing was changed. One that changes
+    something raises CommitUnknown when its answer was lost; `swap` returns Unknown instead.
+    """
 
     @property
     def name(self) -> str:
@@ -95,7 +100,11 @@ class Catalog(Protocol):
         """Return the location of the table's newest metadata.json; NotFound."""
 
     def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
-        """Make `to` the head if `expected` still is; NotFound when the table is gone."""
+        """Make `to` the head if `expected` still is; NotFound when the table is gone.
+
+        After Unknown the same swap may be asked for again: it happens once at most, and if it
+        did already, the answer is Stale with `to`, or with a head made on top of it.
+        """
 
     def drop(self, table: TableName) -> None:
         """Remove the name; no file is touched. NotFound."""

@@ -7,7 +7,6 @@ from typing import IO, Any
 
 import click
 
-from icetree import __version__
 from icetree.cli.demo.command import demo
 from icetree.errors import IcetreeError
 
@@ -38,7 +37,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="icetree")
+@click.version_option(package_name="icetree")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 def cli(debug: bool) -> None:
     """Iceberg V4 tables with an adaptive metadata tree."""

@@ -40,15 +40,15 @@ def inherit(table: Entries, tracking: Inherited) -> Entries:
     for `first_row_id` also `record_count`, every entry of the leaf, and `content_type` unless
     all are data files.
     """
-    if "snapshot_id" in table.column_names:
+    if "snapshot_id" in table.schema.names:
         table = _fill(table, "snapshot_id", tracking.snapshot_id)
     for name in ("sequence_number", "file_sequence_number"):
-        if name in table.column_names and tracking.sequence_number is not None:
+        if name in table.schema.names and tracking.sequence_number is not None:
             takes = None
             if tracking.sequence_number != 0:
                 takes = pc.equal(table["status"], pa.scalar(Status.ADDED, pa.int32()))
             table = _fill(table, name, tracking.sequence_number, where=takes)
-    if "first_row_id" in table.column_names and tracking.first_row_id is not None:
+    if "first_row_id" in table.schema.names and tracking.first_row_id is not None:
         table = _assign_row_ids(table, tracking.first_row_id)
     return table
 
@@ -56,7 +56,7 @@ def inherit(table: Entries, tracking: Inherited) -> Entries:
 def require_tracking(table: Entries, *, file: str, names: tuple[str, ...] = TRACKING) -> None:
     """Refuse entries that still lack tracking after inheritance."""
     for name in names:
-        if name in table.column_names and table[name].null_count:
+        if name in table.schema.names and table[name].null_count:
             raise CorruptTable(file, f"an entry has no {name} and may not inherit one")
 
 
@@ -78,7 +78,7 @@ def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
         return table
     is_live = pc.not_equal(table["status"], pa.scalar(Status.DELETED, pa.int32()))
     takes = pc.and_(pc.is_null(own), is_live)
-    if "content_type" in table.column_names:
+    if "content_type" in table.schema.names:
         is_data = pc.equal(table["content_type"], pa.scalar(Content.DATA, pa.int32()))
         takes = pc.and_(takes, is_data)
     rows = pc.if_else(takes, pc.fill_null(table["record_count"], 0), pa.scalar(0, pa.int64()))
@@ -89,4 +89,4 @@ def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
 
 
 def _replace(table: Entries, name: str, column: pa.ChunkedArray) -> Entries:
-    return table.set_column(table.column_names.index(name), name, column)
+    return table.set_column(table.schema.names.index(name), name, column)

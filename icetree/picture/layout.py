@@ -210,7 +210,7 @@ class _Column:
             tier = 0 if boxes[target].kind is Kind.DELETE_MANIFEST else _DELETE_TIER
         spread = LANE + sum(each.width for each in above) + GAP * (len(above) - 1) if above else 0.0
         columns = columns_of(box, least=max(spread, label))
-        sheets = 2 * SHEET if box.stands_for > 1 else 0.0
+        sheets = 2 * SHEET if box.is_group else 0.0
         return cls(box=box, tier=tier, columns=columns, above=above, width=columns.width + sheets)
 
     def tier_height(self, tier: int) -> float:

@@ -72,13 +72,13 @@ class Box:
     rows: tuple[Row, ...] = ()
     #: What its rows leave out, a line each.
     more: tuple[str, ...] = ()
-    #: Of how many leaves it tells.
-    stands_for: int = 1
+    #: It stands for all leaves of its kind that have no box of their own.
+    is_group: bool = False
 
     @property
     def title(self) -> str:
         """The heading."""
-        if self.stands_for > 1 or self.kind is Kind.ROOT:
+        if self.is_group or self.kind is Kind.ROOT:
             return self.name
         return f"{self.kind.value} {self.name}"
 

@@ -197,7 +197,7 @@ def _tip(x: float, y: float, cls: str) -> str:
 def _box(one: Placed) -> Iterator[str]:
     kind = _KIND_CLASS[one.box.kind]
     x, y, width, height = one.x, one.y, one.width, one.height
-    for sheet in (2, 1) if one.box.stands_for > 1 else ():
+    for sheet in (2, 1) if one.box.is_group else ():
         yield _rect(x + SHEET * sheet, y + SHEET * sheet, width, height, f"box f-{kind} s-{kind}")
     yield _rect(x, y, width, height, "body")
     yield (

@@ -34,7 +34,12 @@ _COLUMNS: Final = (
     "referenced_file",
     "equality_ids",
 )
-_GROUP_COLUMNS: Final = ["added_files_count", "existing_files_count", "file_size_in_bytes"]
+_GROUP_COLUMNS: Final = [
+    "added_files_count",
+    "existing_files_count",
+    "record_count",
+    "file_size_in_bytes",
+]
 _KINDS: Final = {
     Content.DATA_MANIFEST: Kind.DATA_MANIFEST,
     Content.DELETE_MANIFEST: Kind.DELETE_MANIFEST,
@@ -321,10 +326,12 @@ def _groups(root: Entries, top: _Top, boxed: _Numbers) -> list[Box]:
         on = top.on[rows]
         on = on[on >= 0]
         gone = pc.sum(root["record_count"].take(top.vectors[on])).as_py() or 0
-        files = _total(leaves, "added_files_count") + _total(leaves, "existing_files_count") - gone
+        # Old manifest lists may leave the counts out.
+        held = pc.add(leaves["added_files_count"], leaves["existing_files_count"])
+        files = (pc.sum(pc.coalesce(held, leaves["record_count"])).as_py() or 0) - gone
         noun = "file" if content == Content.DATA_MANIFEST else "delete"
         is_rest = len(rows) < np.count_nonzero(top.content[top.leaves] == content)
-        facts = [counted(files, noun), size(_total(leaves, "file_size_in_bytes"))]
+        facts = [counted(files, noun), size(pc.sum(leaves["file_size_in_bytes"]).as_py() or 0)]
         lines = [counted(len(on), "manifest DV") + f", {counted(gone, 'entry', 'entries')} removed"]
         found.append(
             Box(
@@ -334,7 +341,7 @@ def _groups(root: Entries, top: _Top, boxed: _Numbers) -> list[Box]:
                 facts=" · ".join(facts),
                 rows=tuple(_status_rows(top.status[top.leaves[rows]])),
                 more=tuple(lines) if len(on) else (),
-                stands_for=len(rows),
+                is_group=True,
             )
         )
     return found
@@ -351,7 +358,3 @@ def _status_rows(status: _Numbers) -> list[Row]:
         for each in LIVE
         if np.any(status == each)
     ]
-
-
-def _total(leaves: pa.Table, column: str) -> int:
-    return int(pc.sum(leaves[column]).as_py() or 0)

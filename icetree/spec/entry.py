@@ -168,7 +168,7 @@ def _entry(row: dict[str, Any], tracked: list[int]) -> Entry:
 
 def complete(table: pa.Table) -> Entries:
     """Return the table with every base column, in order; missing ones are null."""
-    names = table.column_names
+    names = table.schema.names
     if tuple(names[: len(BASE_COLUMNS)]) == BASE_COLUMNS:
         return table
     columns = {

@@ -38,7 +38,7 @@ class _View:
         self._columns: dict[str, pa.Array] = {}
         self._distinct: dict[str, frozenset[object]] = {}
         self._masks: dict[tuple[Content, ...], pa.BooleanArray] = {}
-        self.names = frozenset(entries.column_names)
+        self.names = frozenset(entries.schema.names)
 
     def __getitem__(self, column: str) -> pa.Array:
         found = self._columns.get(column)
@@ -50,14 +50,15 @@ class _View:
 
     def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
         if contents not in self._masks:
-            self._masks[contents] = self._content_in(contents)
+            mask = pc.is_in(self["content_type"], pa.array(contents, _INT))
+            self._masks[contents] = mask
         return self._masks[contents]
 
-    def _content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
-        found = self.distinct("content_type")
-        if found.isdisjoint(contents) or found <= set(contents):
-            return pa.repeat(pa.scalar(not found.isdisjoint(contents)), self._entries.num_rows)
-        return pc.is_in(self["content_type"], pa.array(contents, _INT))
+    def has_content(self, contents: tuple[Content, ...]) -> bool:
+        return not self.distinct("content_type").isdisjoint(contents)
+
+    def has_other_content(self, contents: tuple[Content, ...]) -> bool:
+        return not self.distinct("content_type") <= set(contents)
 
     def distinct(self, column: str) -> frozenset[object]:
         """Return the values of a column that has few."""
@@ -101,7 +102,7 @@ def _one_of(column: str, allowed: pa.Array, says: str) -> Rule:
 def _only_for(column: str, *contents: Content) -> Rule:
     def broken(view: _View) -> _Broken:
         values = view[column]
-        if values.null_count == len(values):
+        if values.null_count == len(values) or not view.has_other_content(contents):
             return None
         return pc.and_not(pc.is_valid(values), view.content_in(contents))
 
@@ -112,10 +113,10 @@ def _only_for(column: str, *contents: Content) -> Rule:
 
 def _needed_for(column: str, *contents: Content) -> Rule:
     def broken(view: _View) -> _Broken:
-        values, owners = view[column], view.content_in(contents)
-        if values.null_count == 0 or owners.true_count == 0:
+        values = view[column]
+        if values.null_count == 0 or not view.has_content(contents):
             return None
-        return pc.and_(pc.is_null(values), owners)
+        return pc.and_(pc.is_null(values), view.content_in(contents))
 
     names = " and ".join(content.name for content in contents)
     says = f"{column} must be set for content {names}"
@@ -146,18 +147,18 @@ def _sizeless(view: _View) -> _Broken:
 
 
 def _both_or_neither_inline(view: _View) -> _Broken:
-    vectors = view.content_in((_LEAF_VECTOR,))
-    if vectors.true_count == 0:
+    if not view.has_content((_LEAF_VECTOR,)):
         return None
+    vectors = view.content_in((_LEAF_VECTOR,))
     range_known = pc.and_(pc.is_valid(view["dv_offset"]), pc.is_valid(view["dv_size_in_bytes"]))
     in_puffin = pc.and_(pc.is_valid(view["location"]), range_known)
     return pc.and_(vectors, pc.equal(pc.is_valid(view["dv_inline_content"]), in_puffin))
 
 
 def _vector_not_puffin(view: _View) -> _Broken:
-    vectors = view.content_in((_VECTOR, _LEAF_VECTOR))
-    if vectors.true_count == 0:
+    if not view.has_content((_VECTOR, _LEAF_VECTOR)):
         return None
+    vectors = view.content_in((_VECTOR, _LEAF_VECTOR))
     return pc.and_(vectors, pc.not_equal(view["file_format"], "puffin"))
 
 
@@ -169,9 +170,9 @@ def _stale_added_positions(view: _View) -> _Broken:
 
 
 def _two_ages(view: _View) -> _Broken:
-    leaves = view.content_in((_DATA_LEAF, _DELETE_LEAF))
-    if leaves.true_count == 0:
+    if not view.has_content((_DATA_LEAF, _DELETE_LEAF)):
         return None
+    leaves = view.content_in((_DATA_LEAF, _DELETE_LEAF))
     return pc.and_(leaves, pc.not_equal(view["sequence_number"], view["file_sequence_number"]))
 
 
@@ -334,7 +335,7 @@ def _report(entries: Entries, mask: _Broken, says: str) -> Iterator[str]:
     if mask is None or mask.true_count == 0:
         return
     at = pc.index(mask, pa.scalar(True)).as_py()
-    named = entries["location"][at].as_py() if "location" in entries.column_names else None
+    named = entries["location"][at].as_py() if "location" in entries.schema.names else None
     yield f"{says} (entry {at}{f', {named}' if named else ''})"
 
 

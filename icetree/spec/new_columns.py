@@ -97,8 +97,9 @@ def _from_pairs(pairs: Iterable[tuple[str, TypeLike]]) -> StructType:
 
 
 def _pair(pair: Any) -> tuple[Any, Any]:
-    # A string of two letters would unpack too.
-    name, type = None if isinstance(pair, str) else pair
+    if isinstance(pair, str):
+        raise TypeError("a string of two letters would unpack too")
+    name, type = pair
     return name, type
 
 

@@ -82,5 +82,5 @@ def stat_of(field_id: int, id: int) -> str | None:
 
 def fields_in(table: pa.Table) -> list[int]:
     """Return the fields that have any stats column in an entries table, in order."""
-    parsed = (parse_column(name) for name in table.column_names)
+    parsed = (parse_column(name) for name in table.schema.names)
     return list(dict.fromkeys(each[0] for each in parsed if each is not None))

@@ -29,9 +29,10 @@ def merge(edit: SchemaEdit, other: StructType, *, version: int) -> None:
 
 
 def _struct(edit: SchemaEdit, path: tuple[str, ...], other: StructType, version: int) -> None:
+    have = by_name(edit.schema)
     for field in other.fields:
         here = (*path, field.name)
-        found = by_name(edit.schema).get(".".join(here))
+        found = have.get(".".join(here))
         if found is None:
             default = field.initial_default
             edit.add(

@@ -47,7 +47,7 @@ class ObjectStore:
     def __init__(self, options: S3Options) -> None:
         self._options = options
         self._lock = Lock()
-        self._buckets: dict[str, Any] = {}
+        self._buckets: dict[tuple[str, int], Any] = {}
 
     def read(self, location: str) -> bytes:
         bucket, key = self._place(location)
@@ -135,8 +135,9 @@ class ObjectStore:
         if below:
             _checked(f"s3://{name}/{below}")
         prefix = folder.rstrip("/")[: -len(below)] if below else folder.rstrip("/") + "/"
-        stream = self._bucket(name).list(below or None, chunk_size=1000)
-        while page := self._retried(folder, lambda: next(stream, None)):
+        # A broken stream cannot be taken up again here, so that the client retries each page.
+        stream = self._bucket(name, retries=self._options.retries).list(below or None)
+        while page := self._once(folder, lambda: next(stream, None)):
             for found in page:
                 yield FileInfo(
                     location=prefix + found["path"],
@@ -157,40 +158,44 @@ class ObjectStore:
         name, key = bucket_and_key(_checked(location))
         return self._bucket(name), key
 
-    def _bucket(self, name: str) -> Any:
+    def _bucket(self, name: str, *, retries: int = 0) -> Any:
         with self._lock:
-            if name not in self._buckets:
-                self._buckets[name] = _connect(name, self._options)
-            return self._buckets[name]
+            if (name, retries) not in self._buckets:
+                self._buckets[name, retries] = _connect(name, self._options, retries)
+            return self._buckets[name, retries]
+
+    def _once(self, location: str, ask: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except IcetreeError:
+            raise
+        except Exception as error:
+            raise _told(error, location, self._options) from error
 
     def _retried(self, location: str, ask: Callable[[], T]) -> T:
         """Ask until there is an answer, a few times at most, waiting longer each time."""
         wait_s = _FIRST_WAIT_S
-        for left in range(self._options.retries, -1, -1):
+        for _ in range(self._options.retries):
             try:
-                return ask()
-            except Exception as error:
-                told = error if isinstance(error, IcetreeError) else None
-                told = told or _told(error, location, self._options)
-                if not (left and isinstance(told, Unavailable)):
-                    raise told from error
-            time.sleep(wait_s * random.uniform(0.5, 1))
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-        raise AssertionError("the last try either returns or raises")
+                return self._once(location, ask)
+            except Unavailable:  # noqa: PERF203  # that is what the loop is for
+                time.sleep(wait_s * random.uniform(0.5, 1))
+                wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+        return self._once(location, ask)
 
 
 class _PastTheEnd(InvalidInput):
     """A range that starts at the end of the file or behind it."""
 
 
-def _connect(bucket: str, options: S3Options) -> Any:
+def _connect(bucket: str, options: S3Options, retries: int) -> Any:
     try:
         from obstore.exceptions import BaseError
         from obstore.store import S3Store
     except ImportError as error:
         raise Unsupported("S3 needs one more package: pip install 'icetree[s3]'") from error
     try:
-        return S3Store(bucket, **options.client_settings())
+        return S3Store(bucket, **options.client_settings(retries=retries))
     except (BaseError, ValueError) as error:
         raise InvalidInput(f"s3://{bucket} cannot be used: {_short(error)}") from error
 

@@ -34,8 +34,8 @@ class S3Options:
     #: Off only for a server that does not know `If-None-Match`: existence is then checked first.
     conditional_put: bool = True
 
-    def client_settings(self) -> dict[str, Any]:
-        """Return what obstore's S3Store takes; it does not retry by itself, since we do."""
+    def client_settings(self, *, retries: int = 0) -> dict[str, Any]:
+        """Return what obstore's S3Store takes; it retries nothing by itself unless told."""
         given: dict[str, Any] = dict(self.credentials)
         if self.endpoint:
             given["endpoint"] = self.endpoint
@@ -48,7 +48,7 @@ class S3Options:
                 "connect_timeout": f"{round(self.connect_timeout_s * 1000)}ms",
                 "timeout": f"{round(self.request_timeout_s * 1000)}ms",
             },
-            "retry_config": {"max_retries": 0},
+            "retry_config": {"max_retries": retries},
         }
 
 

@@ -159,10 +159,9 @@ class Deletes:
 
     def removed_rows(self, task: dict[str, Any], location: str) -> Rows:
         """Return the positions that the task's DV and position deletes remove, ascending."""
-        found = [self._vector(task)]
-        for number in task["position_deletes"] or ():
-            found.append(self._positions(number).get(location, _NO_ROWS))
-        found = [each for each in found if len(each)]
+        numbers = task["position_deletes"] or ()
+        named = [self._positions(number).get(location, _NO_ROWS) for number in numbers]
+        found = [each for each in (self._vector(task), *named) if len(each)]
         if not found:
             return _NO_ROWS
         rows = found[0] if len(found) == 1 else np.unique(np.concatenate(found))

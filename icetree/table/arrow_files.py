@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
 from pyiceberg.types import (
@@ -220,10 +219,6 @@ def name_mapping(properties: Any) -> NameMapping | None:
         raise InvalidInput(f"{NAME_MAPPING} is not a name mapping: {error}") from None
 
 
-_WHOLE: Final = (IntegerType, LongType)
-_MOMENTS: Final = (TimestampType, TimestampNanoType, TimestamptzType, TimestamptzNanoType)
-
-
 def _may_become(have: pa.DataType, want: IcebergType) -> bool:
     """Tell whether stored values may be read as the type: the same, or promoted to it."""
     is_ = pa.types
@@ -322,8 +317,3 @@ def field_path(field: NestedField, field_id: int) -> tuple[str, ...] | None:
             if below is not None:
                 return (child.name, *below)
     return None
-
-
-def is_constant(array: pa.Array) -> bool:
-    """Tell whether all values of a column are one; for columns made by `ReadRules.missing`."""
-    return len(pc.unique(array)) <= 1

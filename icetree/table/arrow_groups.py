@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
 
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
@@ -33,7 +34,7 @@ def groups_that_may_match(
     return tuple(group for group, keep in zip(file.groups, may.to_pylist(), strict=True) if keep)
 
 
-def _leaves(nodes: tuple[Node, ...]) -> Any:
+def _leaves(nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
     """Yield (field id, leaf) of the fields within structs alone: others have no stats of rows."""
     for node in nodes:
         if pa.types.is_struct(node.type):
@@ -47,22 +48,17 @@ def _stats(file: DataFile, field_id: int, leaf: int, shape: Shape) -> dict[str, 
     if type is None or pa.types.is_struct(type):
         return {}
     footer = file.reader.file.metadata
-    found: dict[str, list[Any]] = {"lower": [], "upper": [], "nulls": []}
-    for group in file.groups:
-        stats = footer.row_group(group.ordinal).column(leaf).statistics
-        bounded = stats is not None and stats.has_min_max
-        found["lower"].append(stats.min if bounded else None)
-        found["upper"].append(stats.max if bounded else None)
-        counted = stats is not None and stats.has_null_count
-        found["nulls"].append(stats.null_count if counted else None)
+    stats = [footer.row_group(group.ordinal).column(leaf).statistics for group in file.groups]
+    nulls = [one.null_count if one is not None and one.has_null_count else None for one in stats]
     made = {
         column(field_id, "values"): pa.array([group.rows for group in file.groups], pa.int64()),
-        column(field_id, "nulls"): pa.array(found["nulls"], pa.int64()),
+        column(field_id, "nulls"): pa.array(nulls, pa.int64()),
     }
-    try:
-        for stat in ("lower", "upper"):
-            made[column(field_id, stat)] = pa.array(found[stat], type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # Statistics that are not of the column's type tell nothing: the rows will.
-        made.pop(column(field_id, "lower"), None)
+    bounded = [one if one is not None and one.has_min_max else None for one in stats]
+    # Statistics that are not of the column's type tell nothing: the rows will.
+    with suppress(pa.ArrowException, TypeError, ValueError, OverflowError):
+        made |= {
+            column(field_id, "lower"): pa.array([one and one.min for one in bounded], type),
+            column(field_id, "upper"): pa.array([one and one.max for one in bounded], type),
+        }
     return made

@@ -144,6 +144,8 @@ def project(
 
 def _convert(array: pa.Array, node: Node, type: IcebergType, where: str, rules: Rules) -> pa.Array:
     have = node.type
+    if pa.types.is_null(have):
+        return pa.nulls(len(array), arrow_type(type))
     match type:
         case StructType():
             if not pa.types.is_struct(have):

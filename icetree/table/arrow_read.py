@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +45,7 @@ from icetree.table.arrow_schema import (
     arrow_schema,
     arrow_type,
 )
-from icetree.tree.plan import Plan
+from icetree.tree.plan import TASK, Plan
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ class _OpenTask:
     rules: ReadRules
     groups: tuple[Group, ...]
     #: Columns to read; some only for the filter and the deletes.
-    wanted: tuple[NestedField, ...]
+    wanted: dict[str, NestedField]
     filter: RowFilter | None
     #: Where each field of the filter stands.
     paths: dict[int, tuple[str, tuple[str, ...]]]
@@ -106,9 +106,8 @@ def read_tasks(
     reading = _reading(plan, store, metadata, columns, schema, case_sensitive)
     pool = ThreadPoolExecutor(workers, thread_name_prefix="icetree-read")
     try:
-        tasks = plan.tasks.to_batches(max_chunksize=1_000)
-        rows = (row for batch in tasks for row in batch.to_pylist())
-        opened = _in_order(pool, (partial(_open, row, reading) for row in rows), ahead=workers)
+        opens = (partial(_open, number, reading) for number in range(plan.tasks.num_rows))
+        opened = _in_order(pool, opens, ahead=workers)
         units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
         for batches in _in_order(pool, units, ahead=workers):
             yield from batches
@@ -161,7 +160,9 @@ def _reading(
     )
 
 
-def _open(task: dict[str, Any], reading: _Reading) -> _OpenTask:
+def _open(number: int, reading: _Reading) -> _OpenTask:
+    tasks = reading.plan.tasks.slice(number, 1)
+    [task] = tasks.select(TASK.names).to_pylist()
     location = absolute(task["location"], reading.metadata.location)
     deletes = reading.deletes
     file = open_file(reading.store, location, task["file_format"], mapping=deletes.mapping)
@@ -185,9 +186,9 @@ def _open(task: dict[str, Any], reading: _Reading) -> _OpenTask:
         task=task,
         location=location,
         file=file,
-        rules=ReadRules(location=location, constants=_constants(task, reading.shape)),
+        rules=ReadRules(location=location, constants=_constants(tasks, task, reading.shape)),
         groups=groups,
-        wanted=tuple(wanted.fields.values()),
+        wanted=wanted.fields,
         filter=keep,
         paths=paths,
         removed=deletes.removed_rows(task, location),
@@ -240,29 +241,33 @@ def _optional(field: NestedField) -> NestedField:
     return NestedField(field.field_id, field.name, field.field_type, required=False)
 
 
-def _constants(task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:
+def _constants(tasks: pa.Table, task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:
     """Return the values of identity partitions, which files from Hive do not hold themselves."""
     found: dict[int, pa.Scalar] = {}
+    rules = ReadRules(location=task["location"])
     for expression in shape.spec(task["partition_spec_id"]):
         id = expression.stats_field
         if not expression.is_identity or id not in shape.columns:
             continue
-        type = arrow_type(shape.columns[id].field_type)
-        lower, upper = task.get(column(id, "lower")), task.get(column(id, "upper"))
-        nulls, values = task.get(column(id, "nulls")), task.get(column(id, "values"))
-        if lower is not None and lower == upper:
-            found[id] = pa.scalar(lower, type)
-        elif lower is None and upper is None and nulls is not None and nulls == values:
-            found[id] = pa.scalar(None, type)
+        type = shape.columns[id].field_type
+        lower, upper, nulls, values = (
+            tasks[column(id, stat)].combine_chunks()
+            if column(id, stat) in tasks.column_names
+            else pa.nulls(1)
+            for stat in ("lower", "upper", "nulls", "values")
+        )
+        if lower.null_count == 0 and lower.equals(upper):
+            found[id] = rules.convert(lower, type, expression.name)[0]
+        elif lower.null_count and upper.null_count and nulls.equals(values):
+            found[id] = pa.scalar(None, arrow_type(type))
     return found
 
 
 def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatch]:
     """Return the live, matching rows of one row group."""
-    names = list(one.wanted)
     made = []
     at = group.first_row
-    for batch in one.file.read(group, names, one.rules):
+    for batch in one.file.read(group, list(one.wanted.values()), one.rules):
         found = _finish(one, batch, at, reading)
         at += batch.num_rows
         if found.num_rows:
@@ -272,7 +277,7 @@ def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatc
 
 def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -> pa.RecordBatch:
     size = batch.num_rows
-    columns = dict(zip(_names(one, reading), batch.columns, strict=True))
+    columns = dict(zip(one.wanted, batch.columns, strict=True))
     kept = _kept(one, columns, at, size)
     arrays = []
     for field in reading.columns:
@@ -283,16 +288,6 @@ def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -
         return batch_of([], [], rows)
     found = pa.RecordBatch.from_arrays(arrays, schema=reading.out)
     return found if kept is None else found.filter(pa.array(kept))
-
-
-def _names(one: _OpenTask, reading: _Reading) -> Sequence[str]:
-    wanted = _Wanted(reading)
-    for id in one.paths:
-        wanted.filtered(id)
-    for each in one.matchers:
-        for key in each.keys:
-            wanted.key(key)
-    return list(wanted.fields)
 
 
 def _kept(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags | None:

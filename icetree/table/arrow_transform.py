@@ -140,7 +140,7 @@ def _finish(hashes: _Words, lengths: _Words) -> _Words:
 def _hash_longs(values: _Longs) -> _Words:
     """Return 32-bit Murmur3, seed 0, of each number's eight bytes, lowest first."""
     words = np.ascontiguousarray(values.astype("<i8")).view("<u4").reshape(-1, 2)
-    hashes = np.zeros(len(values), np.uint32)
+    hashes: _Words = np.zeros(len(values), np.uint32)
     for at in (0, 1):
         hashes = _absorb(hashes, words[:, at])
     return _finish(hashes, np.full(len(values), 8, np.uint32))
@@ -156,7 +156,7 @@ def _hash_bytes(values: pa.Array) -> _Words:
     raw = np.concatenate([raw, np.zeros(4, np.uint8)])
     starts, lengths = offsets[:-1], np.diff(offsets)
     hashes = np.zeros(len(binary), np.uint32)
-    rows = np.arange(len(binary))
+    rows: npt.NDArray[np.intp] = np.arange(len(binary))
     for at in range(0, int(lengths.max(initial=0)) // 4 * 4, 4):
         rows = rows[lengths[rows] >= at + 4]
         hashes[rows] = _absorb(hashes[rows], _word(raw, starts[rows] + at, 4))

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown
 from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
-from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
+from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, Unavailable
 from icetree.spec.apply import apply
 from icetree.spec.location import absolute, relative
 from icetree.spec.metadata import (
@@ -297,10 +297,10 @@ def _swap(work: Work, catalog: Catalog, head: State, new: State, files: TableFil
             outcome = catalog.swap(
                 work.base.name, expected=head.metadata_location, to=new.metadata_location
             )
-        except IcetreeError:
-            raise
-        except Exception as error:
-            outcome = Unknown(reason=str(error))
+        except Unavailable as busy:
+            if ask == _ASKS - 1:
+                raise
+            outcome = Unknown(reason=str(busy))
         if isinstance(outcome, Swapped):
             return outcome
         if isinstance(outcome, Stale):

@@ -53,8 +53,8 @@ Filter: TypeAlias = "BooleanExpression | str"
 _RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {
     AddSchema: ("current schema", "last column id"),
     SetCurrentSchema: ("current schema",),
-    AddExpression: ("last column id", "default partition spec"),
-    AddPartitionSpec: ("last column id", "default partition spec"),
+    AddExpression: ("last column id", "default partition spec", "current schema"),
+    AddPartitionSpec: ("last column id", "default partition spec", "current schema"),
     SetDefaultSpec: ("default partition spec",),
     AddSortOrder: ("default sort order", "current schema"),
     SetDefaultSortOrder: ("default sort order",),

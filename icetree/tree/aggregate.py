@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -32,7 +33,7 @@ def aggregate(entries: Entries) -> dict[str, pa.Scalar]:
 
 def _columns(entries: Entries, field_id: int) -> dict[str, pa.Array]:
     found = {}
-    names = set(entries.column_names)
+    names = set(entries.schema.names)
     for stat in stats.STATS:
         name = stats.column(field_id, stat)
         if name in names:
@@ -87,7 +88,8 @@ def _extreme(bounds: pa.Array, empty: pa.BooleanArray | None, *, least: bool) ->
     value = reduce(bounds)
     if pa.types.is_floating(bounds.type) and value.as_py() == 0:
         # The kernels take -0.0 and +0.0 for equal; the format puts -0.0 first.
-        return pa.scalar(-0.0 if least else 0.0, bounds.type)
+        signs = np.signbit(bounds.filter(pc.equal(bounds, value)).to_numpy(zero_copy_only=False))
+        return pa.scalar(-0.0 if (signs.any() if least else signs.all()) else 0.0, bounds.type)
     return value
 
 

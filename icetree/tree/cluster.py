@@ -25,7 +25,7 @@ def clustered(entries: Entries, shape: Shape) -> Entries:
 
 def cluster_keys(entries: Entries, shape: Shape) -> list[tuple[pa.Array, str]]:
     """Return the columns to sort by, with their direction; those that order nothing left out."""
-    have = set(entries.column_names)
+    have = set(entries.schema.names)
     wanted = [("partition_spec_id", "ascending")]
     for spec_id in sorted(shape.specs):
         wanted += [

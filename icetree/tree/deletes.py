@@ -268,7 +268,7 @@ def _side(table: Entries, field_id: int, shape: Shape) -> _Side:
 
 def _known(table: Entries, name: str) -> pa.Array | None:
     """Return a stats column, None where it tells nothing that could be compared."""
-    if name not in table.column_names:
+    if name not in table.schema.names:
         return None
     found = table[name]
     if found.null_count == len(found) or pa.types.is_struct(found.type):

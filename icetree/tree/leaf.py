@@ -67,7 +67,7 @@ def make_leaf(
 ) -> NewLeaf:
     """Encode entries, clustered already, as a leaf data or delete manifest."""
     kind = DATA if content is Content.DATA_MANIFEST else DELETE
-    rows = entries.drop_columns([POSITION]) if POSITION in entries.column_names else entries
+    rows = entries.drop_columns([POSITION]) if POSITION in entries.schema.names else entries
     file = NewFile(location=location, content=manifest.encode(rows, kind, shape, file=location))
     live = rows.filter(pc.not_equal(rows["status"], int(Status.DELETED)))
     facts = {
@@ -84,9 +84,8 @@ def make_leaf(
     columns = {
         name: pa.array([value], BASE_SCHEMA.field(name).type) for name, value in facts.items()
     }
-    columns |= {
-        name: pa.array([value.as_py()], value.type) for name, value in aggregate(live).items()
-    }
+    # Never by way of Python, which has no dates after 9999 and no nanoseconds.
+    columns |= {name: pa.array([value], value.type) for name, value in aggregate(live).items()}
     return NewLeaf(
         file=file,
         entry=complete(pa.table(columns)),

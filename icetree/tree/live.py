@@ -61,7 +61,7 @@ def live_in_leaf(
 
 def _present(entries: Entries, columns: Collection[str]) -> list[str]:
     wanted = {*columns, "status", POSITION}
-    return [name for name in entries.column_names if name in wanted]
+    return [name for name in entries.schema.names if name in wanted]
 
 
 def _with_leaf(entries: Entries, leaf: str | None) -> Entries:

@@ -22,7 +22,6 @@ from icetree.spec import entry
 from icetree.spec.entry import (
     BASE_COLUMNS,
     BASE_SCHEMA,
-    MANIFESTS,
     POSITION,
     Content,
     Entries,
@@ -43,7 +42,7 @@ from icetree.tree.deletes import (
 )
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
-from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
 from icetree.tree.vectors import manifest_vectors
 
 #: Columns of a task that its data file's entry has.
@@ -181,7 +180,7 @@ def plan(
     codes, left = residuals(files, bound)
     tasks = tasks.append_column("residual", codes)
     if stats_columns:
-        for name in filter(parse_column, files.column_names):
+        for name in filter(parse_column, files.schema.names):
             tasks = tasks.append_column(name, files[name])
     reads = [*delete_reads, *file_reads]
     return Plan(
@@ -259,9 +258,9 @@ def _survey(root: Entries, predicate: Predicate) -> _Survey:
 
     files, deletes = matching(root, Content.DATA), matching(root, *_DELETE_FILES)
     # What a root tells of a leaf, its stats aside: few columns are filtered faster than many.
-    plain = root.select(list(BASE_COLUMNS))
-    data_leaves = leaves_in(matching(plain, Content.DATA_MANIFEST))
-    delete_leaves = leaves_in(matching(plain, Content.DELETE_MANIFEST))
+    leaves = root.select(LEAF_COLUMNS)
+    data_leaves = leaves_in(matching(leaves, Content.DATA_MANIFEST))
+    delete_leaves = leaves_in(matching(leaves, Content.DELETE_MANIFEST))
     if files.num_rows or data_leaves:
         delete_leaves = _relevant(delete_leaves, data_leaves)
     else:
@@ -348,7 +347,7 @@ def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> s
 
 def _at_root(files: Entries, columns: Collection[str] | None) -> Entries:
     if columns is not None:
-        files = files.select([name for name in files.column_names if name in columns])
+        files = files.select([name for name in files.schema.names if name in columns])
     nowhere = pa.nulls(files.num_rows, pa.string())
     return files.append_column(LEAF, nowhere).append_column(
         POSITION, pa.nulls(files.num_rows, pa.int64())

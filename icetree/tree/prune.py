@@ -134,7 +134,7 @@ class _Stats:
 
     def __init__(self, entries: pa.Table) -> None:
         self._entries = entries
-        self._names = frozenset(entries.column_names)
+        self._names = frozenset(entries.schema.names)
         self._found: dict[str, pa.Array | None] = {}
         self.size: int = entries.num_rows
 

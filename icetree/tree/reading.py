@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +53,7 @@ class Reader(Protocol):
         """Return a range of a file: the serialized bitmap of a manifest DV kept in Puffin."""
 
 
-_COLUMNS = {
+_LEAF = {
     "location": "location",
     "file_format": "file_format",
     "content_type": "content_type",
@@ -67,6 +67,10 @@ _COLUMNS = {
 }
 
 
+#: The columns of a root that tell of its leaves.
+LEAF_COLUMNS: Final = tuple(_LEAF)
+
+
 def leaves_in(root: Entries) -> list[Leaf]:
     """Return the leaves among a root's entries, whatever their status, in order."""
     if root.num_rows == 0:
@@ -74,5 +78,5 @@ def leaves_in(root: Entries) -> list[Leaf]:
     is_leaf = pc.is_in(
         root["content_type"], pa.array([Content.DATA_MANIFEST, Content.DELETE_MANIFEST], pa.int32())
     )
-    rows = root.select(list(_COLUMNS)).filter(is_leaf).rename_columns(list(_COLUMNS.values()))
+    rows = root.select(LEAF_COLUMNS).filter(is_leaf).rename_columns(list(_LEAF.values()))
     return [Leaf(**row) for row in rows.to_pylist()]

@@ -99,6 +99,6 @@ def changed_partitions(files: Entries, shape: Shape) -> int:
     for spec_id in pc.unique(files["partition_spec_id"]).to_pylist():
         here = only(files, pc.equal(files["partition_spec_id"], spec_id))
         names = [stats.column(id, "lower") for id in shape.partition_fields(spec_id)]
-        keys = here.select([name for name in names if name in here.column_names])
-        count += keys.group_by(keys.column_names).aggregate([]).num_rows if keys.num_columns else 1
+        keys = here.select([name for name in names if name in here.schema.names])
+        count += keys.group_by(keys.schema.names).aggregate([]).num_rows if keys.num_columns else 1
     return count

@@ -64,7 +64,7 @@ def test_a_writer_that_never_ends_makes_a_clear_error_and_changes_nothing(
     assert catalog.swap(EVENTS, expected="m0", to="m1") == Swapped()
 
 
-def test_a_commit_that_readers_block_is_undone(
+def test_a_reader_that_keeps_the_journal_from_changing_is_waited_for_then_told(
     catalog: Catalog, rival: sqlite3.Connection, path: Path
 ) -> None:
     catalog.close()

@@ -127,6 +127,6 @@ def millions_in_leaves() -> tuple[Entries, Reader, Shape]:
 
 def millions_in_root() -> tuple[Entries, Reader, Shape]:
     """Return a root that holds all files itself, a thousand of them new."""
-    old = files(MILLIONS - 1000, first_day=FIRST, status=Status.EXISTING)
+    old = files(PER_LEAF, first_day=FIRST, status=Status.EXISTING)
     new = files(1000, first_day=FIRST, status=Status.ADDED)
-    return concat([old, new]), GeneratedReader(), SHAPE
+    return concat([*([old] * LEAVES), new]), GeneratedReader(), SHAPE

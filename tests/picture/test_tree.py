@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
-import pyarrow as pa
 import pytest
 
-from icetree.picture.model import Kind, Limits, Picture, RowArrow
+from icetree.picture.model import Limits, Picture, RowArrow
 from icetree.picture.tree import pick, picture
-from icetree.spec.entry import Content, Status
+from icetree.picture.words import short_name
+from icetree.spec.entry import Entries, Status
+from icetree.spec.shape import Shape
+from icetree.tree.reading import Reader
 from tests.golden.drawing import SHAPE, History, Snapshot, tree
+from tests.picture.examples import complex_row_delta
 from tests.picture.large import MILLIONS, GeneratedReader, millions_in_leaves, millions_in_root
+
+Make: TypeAlias = Callable[[], tuple[Entries, Reader, Shape]]
 
 
 def drawn(snapshot: Snapshot, limits: Limits | None = None) -> Picture:
     return picture(snapshot.root, snapshot.reader, SHAPE, limits=limits or Limits())
-
-
-def complex_row_delta() -> Snapshot:
-    history = History()
-    history.snapshot(
-        "DM1 ADDED",
-        "DVM1 ADDED -> DM1",
-        DM1=["D1 ADDED", "D2 ADDED"],
-        DVM1=["DV1 ADDED [5] -> D1", "DV2 ADDED [3] -> D2"],
-    )
-    return history.snapshot(
-        "DM1 EXISTING",
-        "DVM1 EXISTING -> DM1",
-        "MDV3 ADDED [0] diff [0] -> DVM1",
-        "DVM2 ADDED -> DM1",
-        "DM2 ADDED",
-        DVM2=["DV4 ADDED [5, 6] -> D1"],
-        DM2=["D3 ADDED"],
-    )
 
 
 def test_the_root_is_a_table_of_entries_and_statuses() -> None:
@@ -137,6 +126,11 @@ def test_leaves_without_a_box_share_one() -> None:
     assert found.leaves[2].facts == "4 files · 4.0 kB"
 
 
+def test_one_leaf_without_a_box_is_one_more() -> None:
+    found = drawn(tree("M1 ADDED", "M2 ADDED", M1=["D1 ADDED"], M2=["D2 ADDED"]), Limits(leaves=1))
+    assert [box.title for box in found.leaves] == ["Data Manifest M1", "1 more data manifest"]
+
+
 def test_only_leaves_with_a_box_are_read() -> None:
     names = [f"M{number}" for number in range(1, 7)]
     leaves = {name: [f"D{number} ADDED"] for number, name in enumerate(names)}
@@ -169,17 +163,24 @@ def test_every_kind_gets_its_turn_and_the_least_rank_goes_first() -> None:
 
 
 @pytest.mark.parametrize("make", [millions_in_leaves, millions_in_root])
-def test_three_million_entries_make_a_small_picture(make: type) -> None:
+def test_three_million_entries_make_a_small_picture(make: Make) -> None:
     root, reader, shape = make()
     found = picture(root, reader, shape)
-    assert sum(len(box.rows) for box in found.boxes()) < 60
+    assert 14 <= sum(len(box.rows) for box in found.boxes()) < 60
     assert len(found.leaves) <= 6
+
+
+def test_new_files_of_a_huge_root_come_before_old_ones() -> None:
+    root, reader, shape = millions_in_root()
+    found = picture(root, reader, shape).root
+    assert {row.status for row in found.rows} == {Status.ADDED}
+    assert found.facts == "3M entries · 1,000 ADDED"
 
 
 def test_three_million_entries_are_all_accounted_for() -> None:
     root, reader, shape = millions_in_leaves()
     found = picture(root, reader, shape)
-    (rest,) = (box for box in found.leaves if box.stands_for > 1)
+    (rest,) = (box for box in found.leaves if box.is_group)
     assert rest.title == "56 more data manifests"
     assert rest.facts.startswith("2.8M files · ")
     assert isinstance(reader, GeneratedReader)
@@ -188,11 +189,17 @@ def test_three_million_entries_are_all_accounted_for() -> None:
     assert vector.more == ("… 4,996 more",)
 
 
-def test_a_manifest_of_old_files_is_drawn_in_partitions() -> None:
+def test_a_file_shows_its_partition_and_a_manifest_the_span_of_its_own() -> None:
     root, reader, shape = millions_in_leaves()
     found = picture(root, reader, shape)
     assert found.root.rows[0].where == "2020-01-01 … 2020-01-08"
     assert found.leaves[0].rows[0].where == "2020-01-01"
-    assert isinstance(root, pa.Table)
-    assert found.root.kind is Kind.ROOT
-    assert found.root.rows[0].content == Content.DATA_MANIFEST
+
+
+def test_a_file_name_is_cut_but_can_be_told_from_others() -> None:
+    one = "data/day=1/00000-5-3f2b8c1e-8a57-4a37-9d6e-0d3f6a1b2c4d-00001.parquet"
+    assert short_name(one) == "00000-5-3f2b8c1e-00001"
+    assert (
+        short_name("a/very-long-name-of-a-file-that-goes-on-17.parquet") == "very-long-…goes-on-17"
+    )
+    assert short_name("D1") == "D1"

@@ -114,8 +114,12 @@ class PostgresServer:
                            cwd="/", **self._as_user)  # fmt: skip
         except (OSError, subprocess.CalledProcessError):
             self._folder.chmod(0o755)
-            copy = shutil.copytree(folder.parent, self._folder / "install", symlinks=True)
-            return Path(copy) / folder.name
+            package = folder.parents[1]
+            # The wheel's libraries lie beside the package, and are looked for from there.
+            for part in package.parent.glob(f"{package.name}*"):
+                if part.is_dir() and part.suffix in ("", ".libs"):
+                    shutil.copytree(part, self._folder / "install" / part.name, symlinks=True)
+            return self._folder / "install" / package.name / folder.parent.name / folder.name
         return folder
 
     def _log(self) -> str:

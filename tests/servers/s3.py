@@ -11,6 +11,7 @@ import subprocess
 import sysconfig
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -39,13 +40,12 @@ class S3Server:
 
     def start(self) -> None:
         """Start the server and wait until it takes a file; ports that were lost are tried anew."""
-        for left in (2, 1, 0):
-            try:
-                return self._start()
-            except RuntimeError:
-                self.stop()
-                if not left:
-                    raise
+        for _ in range(2):
+            with suppress(RuntimeError):
+                self._start()
+                return
+            self.stop()
+        self._start()
 
     def stop(self) -> None:
         """Stop the server at once; in order it takes ten seconds, and nobody needs its data."""

@@ -120,9 +120,11 @@ def test_a_file_is_never_overwritten(place: Place) -> None:
     assert len([*place.store.list(place.folder)]) == 1
 
 
-@pytest.mark.parametrize("size_bytes", [10, 300_000])
-def test_of_eight_writers_of_one_name_exactly_one_wins(place: Place, size_bytes: int) -> None:
-    for number in range(5):
+@pytest.mark.parametrize(("size_bytes", "rounds"), [(10, 5), (300_000, 2)])
+def test_of_eight_writers_of_one_name_exactly_one_wins(
+    place: Place, size_bytes: int, rounds: int
+) -> None:
+    for number in range(rounds):
         at = place.at(f"race{number}")
         together = threading.Barrier(8)
 
@@ -163,9 +165,9 @@ def test_a_reader_sees_the_whole_file_or_none(place: Place) -> None:
 def test_many_files_are_written_side_by_side(place: Place) -> None:
     files = {place.at(f"many/{number}"): bytes([number]) * 1000 for number in range(40)}
     place.store.write_many(files.items())
-    assert {info.location: info.size_bytes for info in place.store.list(place.folder)} == {
-        location: 1000 for location in files
-    }
+    assert {
+        info.location: info.size_bytes for info in place.store.list(place.folder)
+    } == dict.fromkeys(files, 1000)
     assert all(place.store.read(location) == content for location, content in files.items())
     place.store.write_many([])
 
@@ -250,7 +252,9 @@ def test_a_foreign_location_is_refused(place: Place) -> None:
 
 def test_a_store_can_be_sent_to_another_process(place: Place) -> None:
     if isinstance(place.store, MemoryStore):
-        pytest.skip("memory belongs to one process")
+        with pytest.raises(TypeError, match="pickle"):
+            pickle.dumps(place.store)
+        return
     place.store.write_new(place.at("sent"), b"1")
     sent = pickle.loads(pickle.dumps(place.store))
     assert sent.read(place.at("sent")) == b"1"

@@ -322,6 +322,33 @@ def test_a_file_whose_partition_is_not_told_is_named(stats: dict[int, FieldStats
     assert caught.value.file == "bad"
 
 
+def _on_v(name: str, stats: FieldStats, spec: int = 0) -> Entry:
+    made = (
+        _delete(name, spec, stats={V: stats}) if name == "d" else _one(name, spec, stats={V: stats})
+    )
+    return replace(made, equality_ids=(V,)) if name == "d" else made
+
+
+def test_nulls_and_nans_meet_their_like_whatever_the_bounds() -> None:
+    low = FieldStats(lower=0.5, upper=0.5, values=5, nulls=0, nans=0)
+    high = FieldStats(lower=2.0, upper=2.0, values=5, nulls=0, nans=0)
+    assert _match([_on_v("f", low)], [_on_v("d", high)]) == set()
+    for stat in ("nulls", "nans"):
+        some = [replace(each, **{stat: 1}) for each in (low, high)]
+        assert _match([_on_v("f", some[0])], [_on_v("d", some[1])]) == {(0, 0)}
+        assert _match([_on_v("f", low)], [_on_v("d", some[1])]) == set()
+        unknown = [replace(each, **{stat: None}) for each in (low, high)]
+        assert _match([_on_v("f", unknown[0])], [_on_v("d", unknown[1])]) == {(0, 0)}
+
+
+def test_the_partitions_of_null_and_of_nan_are_two() -> None:
+    null = FieldStats(values=5, nulls=5, nans=0)
+    nan = FieldStats(values=5, nulls=0, nans=5)
+    plain = _delete("d", 4, stats={V: nan})
+    files = [_on_v("null", null, 4), _on_v("nan", nan, 4)]
+    assert _match(files, [plain]) == {(1, 0)}
+
+
 def test_a_delete_whose_partition_is_not_told_is_named() -> None:
     with pytest.raises(CorruptTable, match=r"^d: "):
         _match([_one("f", 1, stats=IN_ZERO)], [_delete("d", 1)])

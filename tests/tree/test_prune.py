@@ -56,7 +56,7 @@ def _judged(predicate: ice.BooleanExpression, rows: list[r.Row]) -> list[list[bo
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_pruning_never_loses_a_matching_file(case: Any) -> None:
     many, stats, predicate = case
@@ -65,7 +65,7 @@ def test_pruning_never_loses_a_matching_file(case: Any) -> None:
         assert kept or not any(any(found) for found in _judged(predicate, rows))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(cases())
 def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
     many, stats, predicate = case
@@ -85,7 +85,7 @@ def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) 
         assert _judged(left[code], rows) == _judged(predicate, rows)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> None:
     many, stats, predicate = case
@@ -170,7 +170,7 @@ def _peer_file(rows: list[r.Row], name: str) -> DataFile:
 _NEGATIVE = (ice.NotEqualTo, ice.NotIn, ice.NotStartsWith)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(peer_cases())
 def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case
@@ -186,7 +186,7 @@ def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
         assert ours == theirs
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(peer_cases())
 def test_full_stats_prove_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case
@@ -241,6 +241,9 @@ _WHOLE = {"values": 3, "nulls": 0, "nans": 0}
         (ice.LessThan("i", 2**40), {"lower": 1, "upper": 9}, True),
         (ice.LessThan("i", 2**40), {"lower": 1, "upper": 9, "nulls": 1}, False),
         (ice.EqualTo("f", 0.1), {"lower": r.F32, "upper": r.F32}, False),
+        (ice.In("f", [0.1, 2.0]), {"lower": r.F32, "upper": r.F32}, False),
+        (ice.In("f", [0.1, 2.0]), {"lower": 2.0, "upper": 2.0}, True),
+        (ice.NotIn("f", [0.1, 2.0]), {"lower": r.F32, "upper": r.F32}, False),
     ],
     ids=str,
 )
@@ -388,6 +391,8 @@ def test_a_rounded_literal_is_safe_for_both_ways_to_round() -> None:
     assert not _pruned(ice.GreaterThan("f", 0.1), f=float_tenth)
     assert not _pruned(ice.EqualTo("f", 0.1), f=float_tenth)
     assert not _pruned(ice.NotEqualTo("f", 0.1), f=float_tenth)
+    assert not _pruned(ice.In("f", [0.1, 2.0]), f=float_tenth)
+    assert not _pruned(ice.NotIn("f", [0.1, 2.0]), f=float_tenth)
     assert _pruned(ice.LessThan("f", 0.05), f=float_tenth)
 
 

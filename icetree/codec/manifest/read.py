@@ -254,7 +254,7 @@ def _children(nested: pa.Table) -> dict[str, pa.Array]:
     one = nested.combine_chunks()
     return {
         name: column.chunk(0) if column.num_chunks else pa.array([], column.type)
-        for name, column in zip(one.column_names, one.itercolumns(), strict=True)
+        for name, column in zip(one.schema.names, one.itercolumns(), strict=True)
     }
 
 
@@ -332,7 +332,7 @@ def _inherit(
     if at >= 0 and tracking.first_row_id is not None and entries.num_rows:
         # Row ids count every file before this one, also those in row groups that were skipped.
         before = None if groups is None else list(range(groups[-1] + 1))
-        if before != groups or not set(_ROW_ID_INPUTS) <= set(entries.column_names):
+        if before != groups or not set(_ROW_ID_INPUTS) <= set(entries.schema.names):
             # Only a data manifest has row ids to give, and it holds data files only.
             counted = inherit(
                 _read(parquet, stored, before, _ROW_ID_INPUTS, shape, file), tracking

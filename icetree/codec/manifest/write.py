@@ -44,7 +44,7 @@ def encode(entries: Entries, kind: str, shape: Shape, *, file: str = "new manife
     entry_rules.require_unique(entries, file=file)
     present = tuple(
         (name, column.type)
-        for name, column in zip(entries.column_names, entries.itercolumns(), strict=True)
+        for name, column in zip(entries.schema.names, entries.itercolumns(), strict=True)
         if name != POSITION and (column.null_count < len(column) or _is_required(name))
     )
     layout = _layout(present, tuple(_facts(id, shape) for id in _fields(present)), kind)

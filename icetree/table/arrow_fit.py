@@ -1,0 +1,227 @@
+"""A caller's Arrow data as rows of the table: by name, without loss, or refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import pyarrow as pa
+from pyiceberg.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from icetree.errors import InvalidInput
+from icetree.table.arrow_project import Node, nodes, project
+from icetree.table.arrow_schema import arrow_field, arrow_type, default_scalar
+
+#: Rows as callers have them.
+ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
+
+
+def batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of whatever a caller calls data."""
+    match data:
+        case pa.Table():
+            yield from data.to_batches()
+            return
+        case pa.RecordBatch():
+            yield data
+            return
+        case pa.RecordBatchReader():
+            yield from data
+            return
+    if hasattr(data, "__arrow_c_stream__"):
+        yield from pa.RecordBatchReader.from_stream(data)
+        return
+    if not isinstance(data, Iterable):
+        raise InvalidInput(f"rows must come as Arrow data, not as {type(data).__name__}")
+    for batch in data:
+        if not isinstance(batch, pa.RecordBatch):
+            raise InvalidInput(f"rows must come as Arrow record batches, not {type(batch).__name__}")
+        yield batch
+
+
+def fitted(
+    data: ArrowData, fields: Iterable[NestedField], *, table: str
+) -> Iterator[pa.RecordBatch]:
+    """Yield the data as the table's columns, in their order; InvalidInput for what does not fit."""
+    wanted = tuple(fields)
+    schema = pa.schema([arrow_field(field) for field in wanted])
+    rules = WriteRules(table)
+    known: tuple[pa.Schema, tuple[Node, ...]] | None = None
+    if isinstance(data, pa.Table | pa.RecordBatchReader):
+        # Even without a row, data of another shape is a mistake worth hearing of.
+        known = data.schema, _nodes(data.schema, wanted, rules)
+    for batch in batches_of(data):
+        if known is None or not known[0].equals(batch.schema):
+            known = batch.schema, _nodes(batch.schema, wanted, rules)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        arrays = project(columns, known[1], wanted, batch.num_rows, rules)
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _nodes(schema: pa.Schema, wanted: tuple[NestedField, ...], rules: WriteRules) -> tuple[Node, ...]:
+    ids = dict(_paths(StructType(*wanted), ()))
+    found = nodes(schema, lambda path, _: ids.get(path))
+    rules.require_known(found, wanted)
+    empty = {node.name: pa.array([], node.type) for node in found}
+    # Types and missing columns show without a row; what needs values is left for the rows.
+    project(empty, found, wanted, 0, rules)
+    return found
+
+
+def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    match type:
+        case StructType():
+            parts = [(field.name, field) for field in type.fields]
+        case ListType():
+            parts = [("element", type.element_field)]
+        case MapType():
+            parts = [("key", type.key_field), ("value", type.value_field)]
+        case _:
+            parts = []
+    for name, field in parts:
+        yield (*path, name), field.field_id
+        yield from _paths(field.field_type, (*path, name))
+
+
+def _holds(want: IcebergType, have: pa.DataType) -> bool:
+    """Tell whether every value of an Arrow type is one of the type (a time's unit aside)."""
+    is_ = pa.types
+    match want:
+        case BooleanType():
+            return bool(is_.is_boolean(have))
+        case IntegerType() | LongType():
+            bits = 32 if isinstance(want, IntegerType) else 64
+            narrow = is_.is_integer(have) and have.bit_width <= bits
+            return bool(narrow and (is_.is_signed_integer(have) or have.bit_width < bits))
+        case FloatType() | DoubleType():
+            return bool(is_.is_floating(have)) and have.bit_width <= (
+                32 if isinstance(want, FloatType) else 64
+            )
+        case DecimalType():
+            return (
+                bool(is_.is_decimal(have))
+                and 0 <= have.scale <= want.scale
+                and have.precision - have.scale <= want.precision - want.scale
+            )
+        case DateType():
+            return bool(is_.is_date(have))
+        case TimeType():
+            return bool(is_.is_time(have))
+        case TimestampType() | TimestampNanoType():
+            return bool(is_.is_timestamp(have)) and have.tz is None
+        case TimestamptzType() | TimestamptzNanoType():
+            return bool(is_.is_timestamp(have)) and have.tz is not None
+        case UUIDType():
+            return bool(is_.is_fixed_size_binary(have)) and have.byte_width == 16
+        case FixedType():
+            return bool(is_.is_fixed_size_binary(have)) and have.byte_width == len(want)
+        case StringType():
+            return bool(
+                is_.is_string(have) or is_.is_large_string(have) or is_.is_string_view(have)
+            )
+        case BinaryType() | GeometryType() | GeographyType():
+            return bool(
+                is_.is_binary(have) or is_.is_large_binary(have) or is_.is_binary_view(have)
+            )
+    return isinstance(want, UnknownType) and bool(is_.is_null(have))
+
+
+class WriteRules:
+    """How a caller's columns become the table's."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+
+    def require_known(self, found: Iterable[Node], wanted: Iterable[NestedField]) -> None:
+        """Refuse columns that the table does not have, and names that are there twice."""
+        seen: set[str] = set()
+        for node in found:
+            if node.id is None:
+                known = ", ".join(field.name for field in wanted)
+                raise InvalidInput(
+                    f"{self._table} has no column {node.name!r} (it has {known}): "
+                    "leave it out, or add the column to the table's schema first"
+                )
+            if node.name in seen:
+                raise InvalidInput(f"the data has two columns named {node.name!r}")
+            seen.add(node.name)
+            self._require_members(node, node.name)
+
+    def _require_members(self, node: Node, where: str) -> None:
+        for child in node.children:
+            if child.id is None and pa.types.is_struct(node.type):
+                raise InvalidInput(
+                    f"{self._table}: {where} has no field {child.name!r}: "
+                    "leave it out, or add it to the table's schema first"
+                )
+            self._require_members(child, f"{where}.{child.name}")
+
+    def convert(self, array: pa.Array, type: IcebergType, where: str) -> pa.Array:
+        want = arrow_type(type)
+        if array.type == want:
+            return array
+        have = array.type
+        if isinstance(array, pa.DictionaryArray):
+            array = array.dictionary_decode()
+        stored = array.storage if isinstance(array, pa.ExtensionArray) else array
+        if not _holds(type, stored.type):
+            raise self.misfit(where, have, type)
+        try:
+            if isinstance(want, pa.BaseExtensionType):
+                return pa.ExtensionArray.from_storage(want, stored.cast(want.storage_type))
+            return stored.cast(want)
+        except pa.ArrowInvalid as error:
+            raise InvalidInput(
+                f"{self._table}: column {where} is {have}, and not all of its values "
+                f"are {type} without loss: {error}"
+            ) from None
+
+    def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
+        if field.write_default is not None:
+            value = default_scalar(field.write_default, field.field_type, where=where)
+            return pa.repeat(value, size)
+        if field.required:
+            raise InvalidInput(
+                f"{self._table}: the data has no column {where}, which is required "
+                "and has no default"
+            )
+        return pa.nulls(size, arrow_type(field.field_type))
+
+    def misfit(self, where: str, have: pa.DataType, want: IcebergType) -> Exception:
+        hint = ""
+        if isinstance(want, TimestamptzType | TimestamptzNanoType) and pa.types.is_timestamp(have):
+            hint = ": give its values a time zone"
+        elif isinstance(want, TimestampType | TimestampNanoType) and pa.types.is_timestamp(have):
+            hint = ": take the time zone off its values"
+        return InvalidInput(
+            f"{self._table}: column {where} is {have} in the data, but {want} in the table"
+            f"{hint or ': cast it first'}"
+        )
+
+    def null_in_required(self, where: str) -> Exception:
+        return InvalidInput(f"{self._table}: column {where} is required, but the data has a null")

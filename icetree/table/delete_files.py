@@ -1,0 +1,199 @@
+"""Writing deletes: data DVs as Puffin files, equality deletes as Parquet files."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import NestedField
+from pyroaring import BitMap, BitMap64
+
+from icetree.codec import bitmap, puffin
+from icetree.errors import InvalidInput
+from icetree.spec import stats
+from icetree.spec.entry import Content, Entries, Entry, to_table
+from icetree.spec.location import relative
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.metrics import FULL
+from icetree.spec.shape import Shape
+from icetree.store.base import Store
+from icetree.table.arrow_deletes import read_vector
+from icetree.table.arrow_fit import ArrowData, batches_of, fitted
+from icetree.table.arrow_partition import by_partition
+from icetree.table.arrow_write import Layout, Writer, new_location
+
+#: Row positions of a data file.
+Positions = pa.Array | pa.ChunkedArray | BitMap | BitMap64 | Iterable[int]
+
+#: The stats of its data file that a DV's entry carries.
+_PARTITION_STATS = ("lower", "upper", "tight", "values", "nulls", "nans")
+
+
+def write_data_vectors(
+    positions: Mapping[str, Positions],
+    *,
+    tasks: pa.Table,
+    metadata: TableMetadata,
+    store: Store,
+) -> Entries:
+    """Write the rows to be deleted from each data file as one Puffin file; return its entries.
+
+    Files are named by stored location. `tasks` are those of a plan made with `stats_columns`
+    and must have every file named. The DV a file has already is kept within the new one, which
+    replaces it. Files of which nothing more goes have no new DV.
+    """
+    at = {name: number for number, name in enumerate(tasks["location"].to_pylist())}
+    missing = [name for name in positions if name not in at]
+    if missing:
+        raise InvalidInput(f"{missing[0]} is not among the planned files: plan again, then delete")
+    named = tasks.take(pa.array([at[name] for name in positions], pa.int64()))
+    facts = named.select(
+        ["location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality"]
+    ).to_pylist()
+    vectors: dict[int, BitMap64] = {}
+    for number, (fact, rows) in enumerate(zip(facts, positions.values(), strict=True)):
+        vector = _bitmap(rows)
+        if vector and vector.max() >= fact["record_count"]:
+            raise InvalidInput(
+                f"{fact['location']} has {fact['record_count']} rows: there is no row "
+                f"{vector.max()} to delete"
+            )
+        if fact["dv_location"] is not None:
+            old = BitMap64(read_vector(store, fact, metadata.location).tolist())
+            vector = vector | old
+            if vector == old:
+                continue
+        if vector:
+            vectors[number] = vector
+    if not vectors:
+        return to_table([], metadata.shape())
+    return _store_vectors(vectors, named, metadata, store)
+
+
+def _store_vectors(
+    vectors: Mapping[int, BitMap64], tasks: pa.Table, metadata: TableMetadata, store: Store
+) -> Entries:
+    tasks = tasks.take(pa.array(list(vectors), pa.int64()))
+    names = tasks["location"].to_pylist()
+    blobs = [
+        puffin.dv_blob(vector, referenced_data_file=name)
+        for name, vector in zip(names, vectors.values(), strict=True)
+    ]
+    file = puffin.write(blobs)
+    location = new_location(metadata, f"{uuid.uuid4()}-deletes.puffin")
+    store.write_new(location, file.data)
+    shape = metadata.shape()
+    entries = to_table(
+        [
+            Entry(
+                content_type=Content.POSITION_DELETES,
+                location=relative(location, metadata.location),
+                file_format="puffin",
+                dv_offset=blob.offset,
+                dv_size_in_bytes=blob.length,
+                partition_spec_id=spec_id,
+                record_count=len(vector),
+                file_size_in_bytes=len(file.data),
+                referenced_file=name,
+            )
+            for blob, name, spec_id, vector in zip(
+                file.blobs,
+                names,
+                tasks["partition_spec_id"].to_pylist(),
+                vectors.values(),
+                strict=True,
+            )
+        ],
+        shape,
+    )
+    return _with_partition_stats(entries, tasks, shape)
+
+
+def _with_partition_stats(entries: Entries, tasks: pa.Table, shape: Shape) -> Entries:
+    """Return the DVs with their data files' partition stats, so that they are pruned with them."""
+    specs = pc.unique(tasks["partition_spec_id"]).to_pylist()
+    fields = dict.fromkeys(id for spec_id in specs for id in shape.partition_fields(spec_id))
+    for field_id in fields:
+        owners = [spec_id for spec_id in specs if field_id in shape.partition_fields(spec_id)]
+        owned = pc.is_in(tasks["partition_spec_id"], pa.array(owners, pa.int32()))
+        for stat in _PARTITION_STATS:
+            name = stats.column(field_id, stat)
+            if name in tasks.column_names:
+                nothing = pa.scalar(None, tasks[name].type)
+                entries = entries.append_column(name, pc.if_else(owned, tasks[name], nothing))
+    return entries
+
+
+def _bitmap(rows: Positions) -> BitMap64:
+    match rows:
+        case BitMap64():
+            return rows
+        case BitMap():
+            return bitmap.widen(rows)
+        case pa.Array() | pa.ChunkedArray():
+            if rows.null_count or not pa.types.is_integer(rows.type):
+                raise InvalidInput(f"row positions must be integers and not null, not {rows.type}")
+            numbers = np.unique(rows.to_numpy()).tolist()
+        case _:
+            numbers = sorted(set(rows))
+    if numbers and numbers[0] < 0:
+        raise InvalidInput(f"there is no row {numbers[0]}: positions count from 0")
+    return BitMap64(numbers)
+
+
+def write_equality_deletes(
+    data: ArrowData,
+    columns: Sequence[str],
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    everywhere: bool = False,
+) -> Entries:
+    """Write deletes of all older rows that equal a row of the data in the columns.
+
+    In a partitioned table a delete reaches its own partition alone, so the data must also have
+    the columns that the table is partitioned by; with `everywhere` it reaches all partitions,
+    which takes an unpartitioned spec among the table's.
+    """
+    schema, shape = metadata.schema(), metadata.shape()
+    ids = tuple(_field_id(name, metadata) for name in columns)
+    if not ids:
+        raise InvalidInput("an equality delete needs at least one column to compare")
+    spec_id = _spec_for(metadata, shape, everywhere=everywhere)
+    spec = shape.spec(spec_id)
+    tops = [schema.find_field(id) for id in ids]
+    sources = dict.fromkeys(_top_level(schema, id) for e in spec for id in e.source_ids)
+    needed = {field.field_id: field for field in tops}
+    extra = [schema.find_field(name) for name in sources]
+    everything = list({**needed, **{field.field_id: field for field in extra}}.values())
+    batches = list(fitted(batches_of(data), everything, table=metadata.location))
+    rows = pa.Table.from_batches(batches) if batches else None
+    layout = Layout(
+        content=Content.EQUALITY_DELETES,
+        fields=tuple(needed.values()),
+        # Whole bounds: a planner skips a delete by them, and identity partitions need them.
+        modes=dict.fromkeys(needed, FULL),
+        spec_id=spec_id,
+        spec=spec,
+        shape=shape,
+        metadata=metadata,
+        equality_ids=tuple(sorted(ids)),
+    )
+    names = [field.name for field in needed.values()]
+    with Writer(layout=layout, store=store, target_bytes=1 << 40) as writer:
+        for part in by_partition(rows, spec, shape) if rows is not None else ():
+            writer.add_deletes(part, names)
+    return writer.entries()
+
+
+def _field_id(name: str, metadata: TableMetadata) -> int:
+    try:
+        field: NestedField = metadata.schema().find_field(name)
+    except ValueError:
+        raise InvalidInput(f"there is no column {name!r} to delete by") from None
+    if "." in name and name not in {each.name for each in metadata.schema().fields}:
+        raise InvalidInput(f"{name!r} is inside another column: delete by whole columns")
+    return int(field.field_id)

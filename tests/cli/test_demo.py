@@ -1,0 +1,103 @@
+"""`icetree demo` from the outside."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from icetree.cli.demo.before import v3
+from icetree.cli.demo.laws import laws
+from icetree.cli.demo.story import story
+from icetree.cli.demo.table import SHAPE, DemoTable, root_file
+from icetree.cli.main import cli
+from icetree.codec import manifest
+from icetree.spec.entry import ROOT, Content, Status, with_columns
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("demo") / "kept"
+
+
+@pytest.fixture(scope="module")
+def result(kept: Path) -> Result:
+    return CliRunner().invoke(cli, ["demo", "--keep", str(kept)])
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> DemoTable:
+    made = DemoTable(folder=tmp_path_factory.mktemp("table"))
+    for _ in story(made):
+        pass
+    return made
+
+
+def test_the_demo_ends_well(result: Result) -> None:
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_every_law_is_shown_to_hold(result: Result) -> None:
+    after = result.stdout.partition("Laws")[2].partition("\n")[2]
+    marks = [
+        line.split()[0] for line in after.splitlines() if line.startswith("  ") and line[2] != " "
+    ]
+    assert marks == ["ok"] * 5
+
+
+def test_every_commit_is_a_line(result: Result, kept: Path) -> None:
+    numbers = [
+        line.split()[0]
+        for line in result.stdout.splitlines()
+        if line.endswith(("entry", "entries"))
+    ]
+    roots = sorted(path.name for path in (kept / "metadata").glob("root-*.parquet"))
+    assert [f"root-{int(number):02d}.parquet" for number in numbers] == roots
+    assert len(roots) > 20
+
+
+def test_output_that_is_no_terminal_is_ascii(result: Result) -> None:
+    assert result.stdout.isascii()
+
+
+def test_the_kept_folder_has_the_picture(result: Result, kept: Path) -> None:
+    assert str(kept / "tree.svg") in result.stdout
+    assert ET.parse(kept / "tree.svg").getroot().tag.endswith("svg")
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    found = CliRunner().invoke(cli, ["demo", "--keep", str(tmp_path)])
+    assert found.exit_code == 1
+    assert found.stderr.startswith("icetree: invalid input: ")
+    assert found.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_story_shows_what_a_tree_can_do(table: DemoTable) -> None:
+    assert sum(commit.count("f") for commit in table.commits) >= 1
+    assert sum(commit.count("c") for commit in table.commits) >= 1
+    assert sum(commit.count("m") for commit in table.commits) >= 2
+    last = table.head.root
+    assert set(last["content_type"].to_pylist()) >= set(Content) - {Content.EQUALITY_DELETES}
+    assert set(last["status"].to_pylist()) == set(Status)
+
+
+def test_a_law_does_not_hold_of_a_table_that_breaks_it(table: DemoTable, tmp_path: Path) -> None:
+    shutil.copytree(table.folder, tmp_path, dirs_exist_ok=True)
+    broken = DemoTable(folder=tmp_path, commits=table.commits)
+    silent = with_columns(broken.root(2), status=int(Status.EXISTING))
+    (tmp_path / root_file(2)).write_bytes(manifest.encode(silent, ROOT, SHAPE))
+    assert [law.says for law in laws(broken) if not law.holds] == [
+        "The root alone tells what its snapshot changed."
+    ]
+
+
+def test_v3_is_counted_as_its_writers_do_it(table: DemoTable) -> None:
+    appends = table.commits[:12]
+    assert (v3(appends).written, v3(appends).opened) == (24, 13)
+    removal = table.commits[:14]
+    assert v3(removal).written == 24 + 2 + 2

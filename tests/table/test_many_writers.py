@@ -1,0 +1,99 @@
+"""Many processes, one table: nothing is lost, nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icetree
+from icetree.spec.entry import is_vector
+from icetree.table.table import Table
+from icetree.tree.check import check
+from icetree.tree.diff import diff
+from icetree.tree.live import live_files
+from tests.servers.postgres import shared_server
+from tests.table import writers
+
+SCHEMA = pa.schema([pa.field("n", pa.int64())])
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/catalog.db"
+    return shared_server().new_schema()
+
+
+def labels(files: pa.Table) -> list[str]:
+    """Name files by location, data DVs by their data file."""
+    vectors = is_vector(files).to_pylist()
+    rows = files.select(["location", "referenced_file"]).to_pylist()
+    return [
+        f"dv {row['referenced_file']}" if vector else row["location"]
+        for row, vector in zip(rows, vectors, strict=True)
+    ]
+
+
+def state(table: Table) -> list[str]:
+    """Name the live files, having checked the tree."""
+    shape = table.metadata.shape()
+    snapshot = table.metadata.current_snapshot()
+    root, reader = table.files.root(snapshot, shape), table.files.reader(shape)
+    next_row_id = table.metadata.next_row_id
+    assert check(root, reader, shape, next_row_id=next_row_id) == []
+    return labels(live_files(root, reader))
+
+
+def test_eight_processes_append_and_every_file_is_there_once(address: str, tmp_path: Path) -> None:
+    warehouse = str(tmp_path / "lake")
+    with icetree.connect(address, warehouse=warehouse) as lake:
+        lake.create_namespace("db", exist_ok=True)
+        lake.create_table("db.t", SCHEMA)
+        writers.run_all(writers.append_many, [(address, warehouse, i, 125) for i in range(8)])
+        table = lake.table("db.t")
+        expected = {f"data/{w}-{n}.parquet" for w in range(8) for n in range(125)}
+        found = state(table)
+        assert len(found) == 1000
+        assert set(found) == expected
+        history = list(table.history())
+        assert len(history) == 1000
+        assert sorted(each.sequence_number for each in history) == list(range(1, 1001))
+        assert history[0].summary is not None
+        assert history[0].summary["total-data-files"] == "1000"
+
+
+def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
+    address: str, tmp_path: Path
+) -> None:
+    warehouse = str(tmp_path / "lake")
+    logs = [tmp_path / f"{writer}.log" for writer in range(4)]
+    with icetree.connect(address, warehouse=warehouse) as lake:
+        lake.create_namespace("db", exist_ok=True)
+        # Small thresholds, so that flushes and compactions race with everything else.
+        small = {"write.root.max-data-entries": "6", "write.root.max-delete-entries": "3"}
+        lake.create_table("db.t", SCHEMA, properties=small)
+        writers.run_all(
+            writers.mix, [(address, warehouse, w, 40, str(log)) for w, log in enumerate(logs)]
+        )
+        table = lake.table("db.t")
+        meant = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+        by_snapshot = {each["snapshot"]: each for each in meant}
+        model: Counter[str] = Counter()
+        shape = table.metadata.shape()
+        reader = table.files.reader(shape)
+        for snapshot in reversed(list(table.history())):
+            changed = diff(table.files.root(snapshot, shape), reader)
+            added, removed = labels(changed.added), labels(changed.removed)
+            # Each snapshot did what its writer meant, on the state that the ones before it left.
+            assert sorted(added) == by_snapshot[snapshot.snapshot_id]["added"]
+            assert sorted(removed) == by_snapshot[snapshot.snapshot_id]["removed"]
+            assert all(model[each] == 1 for each in removed)
+            model.subtract(removed)
+            model.update(added)
+            assert all(count in (0, 1) for count in model.values())
+        assert len(by_snapshot) == len(list(table.history())) > 60
+        assert sorted(+model) == sorted(state(table))
