@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +18,13 @@ from benchmarks import data, table
 from benchmarks.data import Numbers
 from benchmarks.harness import Report, main, rss_rise_mb, time_each
 from benchmarks.table import Need, Recorder, Table
+from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.tree.draft import Draft
 from icetree.tree.plan import plan
 
-LEAVES = 10
+Runs: TypeAlias = dict[str, Callable[[], object]]
+
+FILES_IN_A_LEAF = 100_000
 #: How many files the selective filter matches.
 MATCHES = 100
 COLUMNS = 10
@@ -33,21 +39,17 @@ def measure(report: Report, quick: bool) -> None:
 
 def _rewrite_root(report: Report, quick: bool) -> None:
     """Append one file to a root: read the root, grow it, write it."""
-    seconds = 0.3 if quick else 2.0
+    seconds = 0.7 if quick else 2.0
     for columns in (10, 50):
         shape = data.shape_of(columns)
         for count in (1, 100, 1000, 5000):
             old = table.in_root(count, shape)
             head = old.decode()
             one = table.append(data.new_files(np.array([count]), shape, seed=count))
-            took = time_each(
-                {
-                    "decode": old.decode,
-                    "append and encode": lambda old=old, head=head, one=one: old.draft(head, one),
-                },
-                seconds=seconds,
-            )
-            size = len(old.draft(head, one).root_bytes)
+            append = partial(old.draft, head, one)
+            runs: Runs = {"decode": old.decode, "append and encode": append}
+            took = time_each(runs, seconds=seconds)
+            size = len(append().root_bytes)
             for step, timing in took.items():
                 case = f"root of {count} entries x {columns} columns, {step}"
                 report.add(case, timing, bytes=size, files=count + 1)
@@ -63,7 +65,7 @@ def _remove_one_file(report: Report, quick: bool) -> None:
     tables = {size: table.in_appended_leaves(size, shape) for size in sizes}
     for hint in (True, False):
         runs = {str(size): _removal(each, hint=hint) for size, each in tables.items()}
-        took = time_each(runs, seconds=1.0 if quick else 4.0, least=7)
+        took = time_each(runs, seconds=1.5 if quick else 4.0)
         how = "told where it is" if hint else "by name alone"
         for size, timing in took.items():
             draft = runs[size]()
@@ -78,7 +80,7 @@ def _remove_one_file(report: Report, quick: bool) -> None:
             report.at_most("removal from the largest table against the smallest", ratio, 1.5)
 
 
-def _removal(old: Table, *, hint: bool) -> Callable[[], table.Draft]:
+def _removal(old: Table, *, hint: bool) -> Callable[[], Draft]:
     changes = table.removal_of(old, row=1234, hint=hint)
     return lambda: old.draft(old.decode(), changes)
 
@@ -86,11 +88,12 @@ def _removal(old: Table, *, hint: bool) -> Callable[[], table.Draft]:
 def _plan(report: Report, quick: bool) -> None:
     """Plan a selective filter, beside the bare cost of reading what the plan needs."""
     shape = data.shape_of(COLUMNS)
-    a_leaf = 20_000 if quick else 100_000
-    count = a_leaf * LEAVES
-    shuffled = np.split(np.random.default_rng(7).permutation(count), LEAVES)
+    # Fewer leaves, not smaller ones: the figures to reach are about what one leaf costs.
+    leaves = 2 if quick else 10
+    count = leaves * FILES_IN_A_LEAF
+    shuffled = np.split(np.random.default_rng(7).permutation(count), leaves)
     orders: dict[str, list[Numbers]] = {
-        "sorted": np.split(np.arange(count), LEAVES),
+        "sorted": np.split(np.arange(count), leaves),
         "sorted within each leaf": [np.sort(part) for part in shuffled],
         "unsorted": shuffled,
     }
@@ -101,7 +104,7 @@ def _plan(report: Report, quick: bool) -> None:
 def _plan_order(report: Report, order: str, held: Table, count: int, quick: bool) -> None:
     root = held.decode()
     # In the middle of a leaf and of a row group: at a border twice as much would be read.
-    first = count * 11 // 20
+    first = count // 2 + FILES_IN_A_LEAF // 2
     predicate = data.slots(first, first + MATCHES)
 
     def run() -> object:
@@ -111,26 +114,20 @@ def _plan_order(report: Report, order: str, held: Table, count: int, quick: bool
     found = plan(root, recorder, held.shape, predicate)
     if found.tasks.num_rows != MATCHES:
         raise AssertionError(f"{found.tasks.num_rows} files planned, {MATCHES} match")
-    bounds = [replace(each, columns=_bounds(each), groups=None) for each in recorder.needs]
-    runs: dict[tuple[str, str], Callable[[], object]] = {
-        (f"plan {count:,} files, {order}", "icetree"): run,
-        (f"read what that plan needs, {order}", "pyarrow"): lambda: table.read_raw(
-            held, recorder.needs
-        ),
-        (f"read all bounds of the filter, {order}", "pyarrow"): lambda: table.read_raw(
-            held, bounds
-        ),
+    every = list(range(-(-FILES_IN_A_LEAF // LEAF_ROW_GROUP)))
+    bounds = [replace(each, columns=_bounds(each), groups=every) for each in recorder.needs]
+    runs: Runs = {
+        f"plan {count:,} files, {order}": run,
+        f"read what that plan needs, {order}": table.raw_reading(held, recorder.needs),
+        f"read all bounds of the filter, {order}": table.raw_reading(held, bounds),
     }
-    took = time_each(
-        {case: each for (case, _), each in runs.items()}, seconds=1.5 if quick else 8.0, least=5
-    )
-    for (case, system), each in runs.items():
+    took = time_each(runs, seconds=2.0 if quick else 8.0)
+    for case, each in runs.items():
+        system = "icetree" if each is run else "pyarrow"
         report.add(case, took[case], system=system, files=count, rss_mb=rss_rise_mb(each))
     planned, raw, _ = took.values()
     if order != "unsorted":
-        report.at_most(
-            f"plan against bare reading, {order}", planned.cpu_ms / raw.cpu_ms, 4
-        )
+        report.at_most(f"plan against bare reading, {order}", planned.cpu_ms / raw.cpu_ms, 4)
 
 
 def _bounds(need: Need) -> frozenset[str]:

@@ -6,15 +6,13 @@ known number of files; the other columns have random bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThan
+from pyiceberg.expressions import BooleanExpression, parser
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BooleanType,
@@ -29,7 +27,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from icetree.spec.entry import BASE_SCHEMA, Content, Entries, Status, complete, with_columns
+from icetree.spec.entry import Content, Entries, Status, complete, with_columns
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.spec.types import bounds_type, has_nans, is_variable_length
@@ -72,7 +70,7 @@ def shape_of(columns: int) -> Shape:
 
 def slots(first: int, last: int) -> BooleanExpression:
     """Return the filter that matches the files of these slots, the last one not included."""
-    return And(GreaterThanOrEqual("id", first * SLOT), LessThan("id", last * SLOT))
+    return parser.parse(f"id >= {first * SLOT} and id < {last * SLOT}")
 
 
 def new_files(at: Numbers, shape: Shape, *, seed: int = 0) -> Entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -64,9 +64,7 @@ class Table:
         draft = self.draft(self.decode(), changes)
         self.files.update((file.location, file.content) for file in draft.files)
         facts = replace(self.facts, next_row_id=draft.next_row_id, summary=draft.summary)
-        return replace(
-            self, root_bytes=draft.root_bytes, facts=facts, version=self.version + 1
-        )
+        return replace(self, root_bytes=draft.root_bytes, facts=facts, version=self.version + 1)
 
 
 def append(files: Entries) -> Changes:
@@ -115,9 +113,7 @@ def in_leaves_of(parts: list[data.Numbers], shape: Shape) -> Table:
         leaf = make_leaf(new, Content.DATA_MANIFEST, name, shape, status=Status.ADDED)
         files[name] = leaf.file.content
         tracking = {"snapshot_id": 1, "sequence_number": 1, "file_sequence_number": 1}
-        rows.append(
-            with_columns(leaf.entry, first_row_id=ids, min_sequence_number=1, **tracking)
-        )
+        rows.append(with_columns(leaf.entry, first_row_id=ids, min_sequence_number=1, **tracking))
         ids += leaf.rows_without_ids
     return Table(
         shape=shape, files=files, root_bytes=manifest.encode(concat(rows), ROOT, shape), version=1
@@ -138,11 +134,11 @@ def removal_of(table: Table, row: int, *, hint: bool) -> Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What a plan needs of one leaf; row groups None for all of them."""
+    """What a plan needs of one leaf."""
 
     location: str
     columns: frozenset[str]
-    groups: list[int] | None
+    groups: list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,20 +161,28 @@ class Recorder:
         return self.reader.blob(location, offset=offset, size_bytes=size_bytes)
 
 
-def read_raw(table: Table, needs: list[Need]) -> None:
-    """Read just what is needed with bare pyarrow: the least that a plan can cost.
+def raw_reading(table: Table, needs: list[Need]) -> Callable[[], None]:
+    """Return what reads just what is needed with bare pyarrow: the least that a plan can cost.
 
     Where row ids are asked for, they follow from the counts of the row groups before.
     """
+    steps: list[tuple[bytes, list[tuple[list[int], list[str]]]]] = []
+    counts = [_path(name, table.shape) for name in ("status", "record_count")]
     for need in needs:
-        file = pq.ParquetFile(pa.BufferReader(table.files[need.location]), pre_buffer=False)
         paths = [_path(name, table.shape) for name in need.columns if name != POSITION]
-        groups = range(file.num_row_groups) if need.groups is None else need.groups
-        file.read_row_groups(groups, columns=paths, use_threads=False)
-        before = sorted(set(range(max(groups, default=0))) - set(groups))
+        reads = [(need.groups, paths)]
+        before = sorted(set(range(max(need.groups, default=0))) - set(need.groups))
         if before and "first_row_id" in need.columns:
-            counts = [_path(name, table.shape) for name in ("status", "record_count")]
-            file.read_row_groups(before, columns=counts, use_threads=False)
+            reads.append((before, counts))
+        steps.append((table.files[need.location], reads))
+
+    def read() -> None:
+        for content, reads in steps:
+            file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+            for groups, paths in reads:
+                file.read_row_groups(groups, columns=paths, use_threads=False)
+
+    return read
 
 
 def _path(name: str, shape: Shape) -> str:

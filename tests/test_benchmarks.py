@@ -15,7 +15,9 @@ from icetree.spec.entry import ROOT
 
 
 def trivial(report: Report, quick: bool) -> None:
-    took = time_each({"small": lambda: sum(range(10)), "large": lambda: sum(range(1000))}, seconds=0)
+    took = time_each(
+        {"small": lambda: sum(range(10)), "large": lambda: sum(range(1000))}, seconds=0
+    )
     report.add("small", took["small"], bytes=10, files=1)
     report.add("large", took["large"], system="other", rss_mb=0.5)
     report.at_most("a ceiling", 3, 4)

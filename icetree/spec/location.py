@@ -40,6 +40,13 @@ def relative(location: str, table_location: str) -> str:
     return location
 
 
+def stored_form(location: str, table_location: str) -> str:
+    """Do `relative`, but take a name that is relative already as it is."""
+    if _is_relative(location):
+        return location
+    return relative(location, table_location)
+
+
 def absolute(stored: str, table_location: str) -> str:
     """Return the location that a stored one stands for."""
     return stored if re.match(_SCHEME, stored) else prefix_of(table_location) + stored
@@ -60,12 +67,23 @@ def relative_array(locations: pa.Array, table_location: str) -> Any:
     return pc.if_else(under, rest, locations)
 
 
+def stored_form_array(locations: pa.Array, table_location: str) -> Any:
+    """Do `stored_form` for a string column; null stays null."""
+    given = pc.or_(pc.match_substring_regex(locations, _SCHEME), pc.starts_with(locations, "/"))
+    full = pc.if_else(given, locations, pa.scalar(None, locations.type))
+    return pc.coalesce(relative_array(full, table_location), locations)
+
+
 def absolute_array(stored: pa.Array, table_location: str) -> Any:
     """Do `absolute` for a string column; null stays null."""
     joined = pc.binary_join_element_wise(
         pa.scalar(prefix_of(table_location), stored.type), stored, pa.scalar("", stored.type)
     )
     return pc.if_else(pc.match_substring_regex(stored, _SCHEME), stored, joined)
+
+
+def _is_relative(location: str) -> bool:
+    return not location.startswith("/") and not re.match(_SCHEME, location)
 
 
 def _outside(location: str, table_location: str) -> str:

@@ -20,7 +20,7 @@ from icetree.spec.entry import (
     to_table,
     with_columns,
 )
-from icetree.spec.location import relative_array
+from icetree.spec.location import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.tree.partitions import spans
@@ -41,8 +41,8 @@ def stored_entries(
     entries = complete(files if isinstance(files, pa.Table) else to_table(files, shape))
     entries = with_columns(
         entries,
-        location=relative_array(entries["location"].combine_chunks(), metadata.location),
-        referenced_file=relative_array(
+        location=stored_form_array(entries["location"].combine_chunks(), metadata.location),
+        referenced_file=stored_form_array(
             entries["referenced_file"].combine_chunks(), metadata.location
         ),
     )

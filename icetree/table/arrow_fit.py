@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.types import (
@@ -29,7 +29,6 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
-    UnknownType,
     UUIDType,
 )
 
@@ -60,7 +59,9 @@ def batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
         raise InvalidInput(f"rows must come as Arrow data, not as {type(data).__name__}")
     for batch in data:
         if not isinstance(batch, pa.RecordBatch):
-            raise InvalidInput(f"rows must come as Arrow record batches, not {type(batch).__name__}")
+            raise InvalidInput(
+                f"rows must come as Arrow record batches, not {type(batch).__name__}"
+            )
         yield batch
 
 
@@ -83,7 +84,9 @@ def fitted(
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _nodes(schema: pa.Schema, wanted: tuple[NestedField, ...], rules: WriteRules) -> tuple[Node, ...]:
+def _nodes(
+    schema: pa.Schema, wanted: tuple[NestedField, ...], rules: WriteRules
+) -> tuple[Node, ...]:
     ids = dict(_paths(StructType(*wanted), ()))
     found = nodes(schema, lambda path, _: ids.get(path))
     rules.require_known(found, wanted)
@@ -108,47 +111,63 @@ def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
         yield from _paths(field.field_type, (*path, name))
 
 
+_is = pa.types
+
+
+def _is_text(type: pa.DataType) -> bool:
+    return bool(_is.is_string(type) or _is.is_large_string(type) or _is.is_string_view(type))
+
+
+def _is_blob(type: pa.DataType) -> bool:
+    return bool(_is.is_binary(type) or _is.is_large_binary(type) or _is.is_binary_view(type))
+
+
+def _is_whole(type: pa.DataType, bits: int) -> bool:
+    if not _is.is_integer(type) or type.bit_width > bits:
+        return False
+    return bool(_is.is_signed_integer(type)) or type.bit_width < bits
+
+
+def _is_real(type: pa.DataType, bits: int) -> bool:
+    return bool(_is.is_floating(type)) and type.bit_width <= bits
+
+
+def _is_moment(type: pa.DataType, *, zoned: bool) -> bool:
+    return bool(_is.is_timestamp(type)) and (type.tz is not None) is zoned
+
+
+#: Which Arrow types have no value that the type lacks (finer units of time aside).
+_HOLDS: Final[Mapping[type[IcebergType], Callable[[pa.DataType], bool]]] = {
+    BooleanType: _is.is_boolean,
+    IntegerType: lambda have: _is_whole(have, 32),
+    LongType: lambda have: _is_whole(have, 64),
+    FloatType: lambda have: _is_real(have, 32),
+    DoubleType: lambda have: _is_real(have, 64),
+    DateType: _is.is_date,
+    TimeType: _is.is_time,
+    TimestampType: lambda have: _is_moment(have, zoned=False),
+    TimestampNanoType: lambda have: _is_moment(have, zoned=False),
+    TimestamptzType: lambda have: _is_moment(have, zoned=True),
+    TimestamptzNanoType: lambda have: _is_moment(have, zoned=True),
+    StringType: _is_text,
+    BinaryType: _is_blob,
+    GeometryType: _is_blob,
+    GeographyType: _is_blob,
+}
+
+
 def _holds(want: IcebergType, have: pa.DataType) -> bool:
-    """Tell whether every value of an Arrow type is one of the type (a time's unit aside)."""
-    is_ = pa.types
     match want:
-        case BooleanType():
-            return bool(is_.is_boolean(have))
-        case IntegerType() | LongType():
-            bits = 32 if isinstance(want, IntegerType) else 64
-            narrow = is_.is_integer(have) and have.bit_width <= bits
-            return bool(narrow and (is_.is_signed_integer(have) or have.bit_width < bits))
-        case FloatType() | DoubleType():
-            return bool(is_.is_floating(have)) and have.bit_width <= (
-                32 if isinstance(want, FloatType) else 64
-            )
         case DecimalType():
             return (
-                bool(is_.is_decimal(have))
+                bool(_is.is_decimal(have))
                 and 0 <= have.scale <= want.scale
                 and have.precision - have.scale <= want.precision - want.scale
             )
-        case DateType():
-            return bool(is_.is_date(have))
-        case TimeType():
-            return bool(is_.is_time(have))
-        case TimestampType() | TimestampNanoType():
-            return bool(is_.is_timestamp(have)) and have.tz is None
-        case TimestamptzType() | TimestamptzNanoType():
-            return bool(is_.is_timestamp(have)) and have.tz is not None
-        case UUIDType():
-            return bool(is_.is_fixed_size_binary(have)) and have.byte_width == 16
-        case FixedType():
-            return bool(is_.is_fixed_size_binary(have)) and have.byte_width == len(want)
-        case StringType():
-            return bool(
-                is_.is_string(have) or is_.is_large_string(have) or is_.is_string_view(have)
-            )
-        case BinaryType() | GeometryType() | GeographyType():
-            return bool(
-                is_.is_binary(have) or is_.is_large_binary(have) or is_.is_binary_view(have)
-            )
-    return isinstance(want, UnknownType) and bool(is_.is_null(have))
+        case UUIDType() | FixedType():
+            width = 16 if isinstance(want, UUIDType) else len(want)
+            return bool(_is.is_fixed_size_binary(have)) and have.byte_width == width
+    return want.__class__ in _HOLDS and bool(_HOLDS[want.__class__](have))
 
 
 class WriteRules:

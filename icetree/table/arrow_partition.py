@@ -74,7 +74,9 @@ def expression_values(rows: pa.Table, expression: Expression, shape: Shape) -> p
         )
     source = shape.columns.get(expression.source_id)
     if source is None:
-        raise InvalidInput(f"{expression.name} is over column {expression.source_id}, which is gone")
+        raise InvalidInput(
+            f"{expression.name} is over column {expression.source_id}, which is gone"
+        )
     values = source_values(rows, expression.source_id, shape.schema)
     return transformed(values, transform_of(expression), source.field_type)
 

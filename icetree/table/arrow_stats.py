@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import isnan
 from typing import TypeAlias
 
 import numpy as np
@@ -121,9 +122,12 @@ def _zero(bound: pa.Scalar, values: pa.ChunkedArray, *, least: bool) -> pa.Scala
 
 
 def partition_stats(field_id: int, value: pa.Scalar, rows: int) -> FileStats:
-    """Return the stats of an expression that has one value for all rows of a file."""
-    nulls = 0 if value.is_valid else rows
-    found = {"values": pa.scalar(rows, pa.int64()), "nulls": pa.scalar(nulls, pa.int64())}
-    if value.is_valid:
+    """Return the stats of a field that has one value for all rows of a file."""
+    is_nan = pa.types.is_floating(value.type) and value.is_valid and isnan(value.as_py())
+    counts = {"values": rows, "nulls": 0 if value.is_valid else rows}
+    if pa.types.is_floating(value.type):
+        counts["nans"] = rows if is_nan else 0
+    found = {stat: pa.scalar(count, pa.int64()) for stat, count in counts.items()}
+    if value.is_valid and not is_nan:
         found |= {"lower": value, "upper": value, "tight": pa.scalar(True)}
     return {column(field_id, stat): each for stat, each in found.items()}

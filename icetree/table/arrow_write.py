@@ -13,6 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import NestedField, UnknownType
+from typing_extensions import Self
 
 from icetree.errors import InvalidInput
 from icetree.spec.entry import Content, Entries, Entry, to_table
@@ -22,7 +23,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import Mode
 from icetree.spec.properties import whole_number
 from icetree.spec.shape import Shape
-from icetree.spec.stats import parse_column, stat_type
+from icetree.spec.stats import column, parse_column, stat_type
 from icetree.store.base import Store
 from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition, folder_of, in_order
@@ -130,8 +131,10 @@ class Layout:
         """Return the stats of a file's rows, its partition's among them."""
         found = stats_of(rows, self.fields, self.modes)
         for expression, value in zip(self.spec, values, strict=True):
-            if not expression.is_identity and expression.expr_id in self.shape.types:
-                found |= partition_stats(expression.expr_id, value, rows.num_rows)
+            id = expression.stats_field
+            # Of an identity, the column's own stats say it, where the file has the column.
+            if expression.transform != "void" and column(id, "values") not in found:
+                found |= partition_stats(id, value, rows.num_rows)
         return found
 
 
@@ -164,7 +167,7 @@ class Writer:
         self._started: list[str] = []
         self._job = uuid.uuid4()
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -307,4 +310,3 @@ def _entries(files: Sequence[_Written], shape: Shape) -> Entries:
         values = [file.stats.get(name) for file in files]
         table = table.append_column(name, pa.array(values, stat_type(parsed[1], bounds)))
     return table
-

@@ -24,7 +24,7 @@ from icetree.spec.metadata import (
     with_previous,
     with_snapshot,
 )
-from icetree.spec.pages import find_snapshot, page_out
+from icetree.spec.pages import history, page_out
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.table.backoff import Backoff
@@ -120,10 +120,12 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
     name = work.base.name
     for pause in Backoff(head.metadata.properties):
         report.attempts += 1
-        if work.key and (done := already_applied(work, head.metadata, files)):
-            return Committed(state=head, snapshot=done, report=report, repeated=True)
         try:
             with report.phase("validate"):
+                done = already_applied(work, head.metadata, files) if work.key else None
+                if done is not None:
+                    _discard(files, written)
+                    return Committed(state=head, snapshot=done, report=report, repeated=True)
                 validate(work, head, files)
             if work.changes and prepared is None:
                 with report.phase("grow"):
@@ -138,12 +140,16 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
             report.size_bytes += sum(len(file.content) for file in new)
             with report.phase("store"):
                 files.write(new)
+            with report.phase("swap"):
+                outcome = _swap(work, catalog, head, attempt, files)
+            if isinstance(outcome, Stale):
+                with report.phase("wait"):
+                    pause()
+                head = _state_at(outcome.metadata_location, head, files)
         except IcetreeError:
             # Nothing of this attempt was swapped in, and every one before it lost for certain.
             _discard(files, written)
             raise
-        with report.phase("swap"):
-            outcome = _swap(work, catalog, head, attempt.state, files)
         match outcome:
             case Swapped():
                 kept = {file.location for file in attempt.files}
@@ -151,14 +157,6 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
                 _discard(files, [location for location in written if location not in kept])
                 _log(name, report, attempt)
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
-            case Stale(metadata_location=newer):
-                with report.phase("wait"):
-                    pause()
-                head = State(
-                    name=name,
-                    metadata=read_metadata(files.store, newer),
-                    metadata_location=newer,
-                )
             case Unknown(reason=reason):
                 raise CommitUnknown(
                     f"{name}: snapshot {work.snapshot_id} may or may not have been committed "
@@ -279,47 +277,73 @@ def next_metadata_location(previous: str | None, *, compress: bool) -> str:
     return f"metadata/{version:05d}-{uuid.uuid4()}{'.gz' if compress else ''}.metadata.json"
 
 
-#: How often a swap whose answer was lost is asked about before giving up.
+def _state_at(location: str, before: State, files: TableFiles) -> State:
+    metadata = read_metadata(files.store, location)
+    return State(name=before.name, metadata=metadata, metadata_location=location)
+
+
+#: How often a swap whose answer was lost is asked about before giving up, and how long to wait
+#: before the second ask; the wait doubles.
 _ASKS = 5
+_ASK_AGAIN_S = 0.1
 
 
-def _swap(work: Work, catalog: Catalog, head: State, new: State, files: TableFiles) -> Outcome:
+def _swap(
+    work: Work, catalog: Catalog, head: State, attempt: _Attempt, files: TableFiles
+) -> Outcome:
     """Swap, and find out what happened when the answer is lost.
 
     Asking again for the same swap is safe: it can only happen once, and whether it did is told
-    by the head being ours or descending from ours.
+    by the head being ours or descending from ours. Raises only when it certainly did not happen.
     """
-    outcome: Outcome = Unknown(reason="never asked")
+    ours = attempt.state.metadata_location
+    doubt: str | None = None
     for ask in range(_ASKS):
         if ask:
-            time.sleep(0.05 * 2**ask)
+            time.sleep(_ASK_AGAIN_S * 2 ** (ask - 1))
         try:
-            outcome = catalog.swap(
-                work.base.name, expected=head.metadata_location, to=new.metadata_location
-            )
-        except Unavailable as busy:
-            if ask == _ASKS - 1:
+            outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
+            match outcome:
+                case Swapped():
+                    return outcome
+                case Stale(metadata_location=newer) if newer == ours:
+                    return Swapped()
+                case Stale(metadata_location=newer):
+                    # Without a lost answer, an answer is the truth.
+                    won = doubt is not None and _descends(newer, head, attempt, files)
+                    return Swapped() if won else outcome
+                case Unknown(reason=reason):
+                    doubt = reason
+        except CommitUnknown as lost:
+            doubt = str(lost)
+        except IcetreeError as error:
+            # This ask changed nothing; one before it whose answer was lost may have.
+            last = ask == _ASKS - 1
+            if doubt is None and (last or not isinstance(error, Unavailable)):
                 raise
-            outcome = Unknown(reason=str(busy))
-        if isinstance(outcome, Swapped):
-            return outcome
-        if isinstance(outcome, Stale):
-            return Swapped() if _descends(outcome.metadata_location, new, work, files) else outcome
-    return outcome
+    return Unknown(reason=doubt or "never asked")
 
 
-def _descends(location: str, ours: State, work: Work, files: TableFiles) -> bool:
-    """Tell whether the head at a location is our commit, or was made on top of it."""
-    if location == ours.metadata_location:
-        return True
+def _descends(location: str, before: State, attempt: _Attempt, files: TableFiles) -> bool:
+    """Tell whether the head at a location was made on top of the attempt or instead of it.
+
+    Both went from the same head `before`. Raises `CommitUnknown` when too much happened since.
+    """
     metadata = read_metadata(files.store, location)
-    mine = relative(ours.metadata_location, metadata.location)
-    if any(entry.metadata_file == mine for entry in metadata.metadata_log):
+    former = {entry.metadata_file for entry in metadata.metadata_log}
+    if relative(attempt.state.metadata_location, metadata.location) in former:
         return True
-    with suppress(IcetreeError):
-        find_snapshot(metadata, work.snapshot_id, files.page)
-        return True
-    return False
+    if relative(before.metadata_location, metadata.location) in former:
+        return False
+    mine = attempt.snapshot
+    if mine is not None:
+        if metadata.last_sequence_number < mine.sequence_number:
+            return False
+        for each in history(metadata, files.page):
+            # A sequence number is given once: who has ours tells who won.
+            if each.sequence_number == mine.sequence_number:
+                return each.snapshot_id == mine.snapshot_id
+    raise CommitUnknown(f"{location} was made too many commits later to tell")
 
 
 def _discard(files: TableFiles, written: list[str]) -> None:

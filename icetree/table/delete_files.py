@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,21 +16,26 @@ from icetree.codec import bitmap, puffin
 from icetree.errors import InvalidInput
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, Entry, to_table
+from icetree.spec.expressions import Expression
 from icetree.spec.location import relative
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
 from icetree.table.arrow_deletes import read_vector
-from icetree.table.arrow_fit import ArrowData, batches_of, fitted
-from icetree.table.arrow_partition import by_partition
+from icetree.table.arrow_files import field_path
+from icetree.table.arrow_fit import ArrowData, fitted
+from icetree.table.arrow_partition import Partition, by_partition
 from icetree.table.arrow_write import Layout, Writer, new_location
 
 #: Row positions of a data file.
-Positions = pa.Array | pa.ChunkedArray | BitMap | BitMap64 | Iterable[int]
+Positions: TypeAlias = "pa.Array | pa.ChunkedArray | BitMap | BitMap64 | Iterable[int]"
 
 #: The stats of its data file that a DV's entry carries.
 _PARTITION_STATS = ("lower", "upper", "tight", "values", "nulls", "nans")
+
+#: Deletes of a partition are one file, however many they are.
+_ONE_FILE = 1 << 62
 
 
 def write_data_vectors(
@@ -51,7 +57,14 @@ def write_data_vectors(
         raise InvalidInput(f"{missing[0]} is not among the planned files: plan again, then delete")
     named = tasks.take(pa.array([at[name] for name in positions], pa.int64()))
     facts = named.select(
-        ["location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality"]
+        [
+            "location",
+            "record_count",
+            "dv_location",
+            "dv_offset",
+            "dv_size_in_bytes",
+            "dv_cardinality",
+        ]
     ).to_pylist()
     vectors: dict[int, BitMap64] = {}
     for number, (fact, rows) in enumerate(zip(facts, positions.values(), strict=True)):
@@ -158,42 +171,58 @@ def write_equality_deletes(
     the columns that the table is partitioned by; with `everywhere` it reaches all partitions,
     which takes an unpartitioned spec among the table's.
     """
-    schema, shape = metadata.schema(), metadata.shape()
-    ids = tuple(_field_id(name, metadata) for name in columns)
-    if not ids:
+    shape = metadata.shape()
+    keys = {field.field_id: field for field in (_column(name, shape) for name in columns)}
+    if not keys:
         raise InvalidInput("an equality delete needs at least one column to compare")
     spec_id = _spec_for(metadata, shape, everywhere=everywhere)
     spec = shape.spec(spec_id)
-    tops = [schema.find_field(id) for id in ids]
-    sources = dict.fromkeys(_top_level(schema, id) for e in spec for id in e.source_ids)
-    needed = {field.field_id: field for field in tops}
-    extra = [schema.find_field(name) for name in sources]
-    everything = list({**needed, **{field.field_id: field for field in extra}}.values())
-    batches = list(fitted(batches_of(data), everything, table=metadata.location))
-    rows = pa.Table.from_batches(batches) if batches else None
+    sources = {field.field_id: field for e in spec for field in _sources(e, shape)}
+    batches = list(fitted(data, ({**keys, **sources}).values(), table=metadata.location))
     layout = Layout(
         content=Content.EQUALITY_DELETES,
-        fields=tuple(needed.values()),
-        # Whole bounds: a planner skips a delete by them, and identity partitions need them.
-        modes=dict.fromkeys(needed, FULL),
+        fields=tuple(keys.values()),
+        # Whole bounds: planning skips deletes by them.
+        modes=dict.fromkeys(keys, FULL),
         spec_id=spec_id,
         spec=spec,
         shape=shape,
         metadata=metadata,
-        equality_ids=tuple(sorted(ids)),
+        equality_ids=tuple(sorted(keys)),
     )
-    names = [field.name for field in needed.values()]
-    with Writer(layout=layout, store=store, target_bytes=1 << 40) as writer:
-        for part in by_partition(rows, spec, shape) if rows is not None else ():
-            writer.add_deletes(part, names)
+    names = [field.name for field in keys.values()]
+    with Writer(layout=layout, store=store, target_bytes=_ONE_FILE) as writer:
+        if batches:
+            for part in by_partition(pa.Table.from_batches(batches), spec, shape):
+                writer.add(Partition(values=part.values, rows=part.rows.select(names)))
     return writer.entries()
 
 
-def _field_id(name: str, metadata: TableMetadata) -> int:
-    try:
-        field: NestedField = metadata.schema().find_field(name)
-    except ValueError:
-        raise InvalidInput(f"there is no column {name!r} to delete by") from None
-    if "." in name and name not in {each.name for each in metadata.schema().fields}:
-        raise InvalidInput(f"{name!r} is inside another column: delete by whole columns")
-    return int(field.field_id)
+def _column(name: str, shape: Shape) -> NestedField:
+    for field in shape.schema.fields:
+        if field.name == name:
+            if field.field_type.is_primitive:
+                return field
+            raise InvalidInput(f"column {name!r} is {field.field_type}: it cannot be deleted by")
+    raise InvalidInput(f"there is no column {name!r} to delete by; nested ones cannot be")
+
+
+def _sources(expression: Expression, shape: Shape) -> Iterator[NestedField]:
+    """Yield the columns of the table that an expression is over, or over a part of."""
+    if expression.transform == "void":
+        return
+    for field in shape.schema.fields:
+        if any(field_path(field, id) is not None for id in expression.source_ids):
+            yield field
+
+
+def _spec_for(metadata: TableMetadata, shape: Shape, *, everywhere: bool) -> int:
+    if not everywhere:
+        return metadata.default_spec_id
+    for spec_id in shape.specs:
+        if shape.is_unpartitioned(spec_id):
+            return spec_id
+    raise InvalidInput(
+        "the table has no unpartitioned spec, which a delete in all partitions takes: "
+        "add one, or delete partition by partition"
+    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from pyiceberg.schema import Schema
 
@@ -12,10 +13,12 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
+from icetree.table.arrow_fit import ArrowData
 from icetree.table.commit import Committed
 from icetree.table.evolve import Evolution
 from icetree.table.files import TableFiles, read_metadata
 from icetree.table.refs import References
+from icetree.table.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, Filter, Removed, Transaction
 from icetree.tree.conflict import Isolation
@@ -71,7 +74,37 @@ class Table(Evolution, References):
                 metadata=read_metadata(self.files.store, newest),
                 metadata_location=newest,
             )
+            self.files = replace(self.files, location=self.location)
         return self
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        where: Filter | None = None,
+        *,
+        columns: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of_ms: int | None = None,
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> Scan:
+        """Say which rows to read, of the current snapshot or of another; nothing is read yet.
+
+        Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
+        `_last_updated_sequence_number`, where they are asked for.
+        """
+        return Scan(
+            self,
+            where=where,
+            columns=columns,
+            snapshot_id=snapshot_id,
+            ref=ref,
+            as_of_ms=as_of_ms,
+            case_sensitive=case_sensitive,
+            limit=limit,
+        )
 
     # --- history ---------------------------------------------------------------------------
 
@@ -119,6 +152,12 @@ class Table(Evolution, References):
         done: list[Committed] = []
         yield transaction, done
         done.append(transaction.commit())
+
+    def append(self, data: ArrowData, **how: object) -> Committed:
+        """Write Arrow data as data files and add them, as one snapshot."""
+        with self._single(how) as (tx, done):
+            tx.append(data)
+        return done[0]
 
     def append_files(self, files: Files, **how: object) -> Committed:
         """Add data files, as one snapshot."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
-from icetree.errors import InvalidInput
+from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
-from icetree.spec.location import relative
+from icetree.spec.location import stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN
@@ -22,6 +23,7 @@ from icetree.spec.update import (
     AddSchema,
     AddSortOrder,
     RemoveSnapshotRef,
+    RenameExpressions,
     SetCurrentSchema,
     SetDefaultSortOrder,
     SetDefaultSpec,
@@ -31,6 +33,8 @@ from icetree.spec.update import (
     UpgradeFormatVersion,
 )
 from icetree.table.adding import stored_entries
+from icetree.table.arrow_fit import ArrowData
+from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
@@ -51,14 +55,14 @@ Filter: TypeAlias = "BooleanExpression | str"
 
 #: Facts of the base that each kind of update relies on.
 _RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {
-    AddSchema: ("current schema", "last column id"),
+    AddSchema: ("current schema", "last column id", "default partition spec"),
     SetCurrentSchema: ("current schema",),
     AddExpression: ("last column id", "default partition spec", "current schema"),
+    RenameExpressions: ("last column id", "default partition spec", "current schema"),
     AddPartitionSpec: ("last column id", "default partition spec", "current schema"),
     SetDefaultSpec: ("default partition spec",),
     AddSortOrder: ("default sort order", "current schema"),
     SetDefaultSortOrder: ("default sort order",),
-    SetLocation: ("location",),
     UpgradeFormatVersion: ("format version",),
 }
 
@@ -91,12 +95,24 @@ class Transaction(Evolution):
         self._changes: list[Changes] = []
         self._updates: list[Update] = []
         self._over = False
+        #: Data files that this transaction wrote itself.
+        self._written: list[str] = []
         if branch is not None:
             ref = self._base.metadata.refs.get(branch)
             if ref is not None and ref.type != "branch":
                 raise InvalidInput(f"{branch!r} is a tag: commit to a branch, tags never move")
 
     # --- data ------------------------------------------------------------------------------
+
+    def append(self, data: ArrowData) -> None:
+        """Write Arrow data as data files at once, to be added; conflicts with nothing.
+
+        Files of a transaction that comes to nothing are deleted again.
+        """
+        self._require_open()
+        written = write_files(data, metadata=self._metadata, store=self._table.files.store)
+        self._written += written["location"].to_pylist()
+        self.append_files(written)
 
     def append_files(self, files: Files) -> None:
         """Add data files; conflicts with nothing."""
@@ -197,6 +213,11 @@ class Transaction(Evolution):
     def update(self, *updates: Update) -> None:
         """Change table metadata; checked at once, so that a mistake shows where it is made."""
         self._require_open()
+        if any(isinstance(each, SetLocation) for each in updates):
+            raise InvalidInput(
+                f"{self._base.name} cannot be pointed elsewhere, since its files would stay: "
+                "copy its folder and register the copy"
+            )
         updating.apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
         self._updates += updates
 
@@ -221,7 +242,15 @@ class Transaction(Evolution):
             summary=self._summary,
             key=self._key,
         )
-        done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        try:
+            done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        except CommitUnknown:
+            raise  # the files may be the table's by now
+        except IcetreeError:
+            self._discard()
+            raise
+        if done.repeated:
+            self._discard()
         self._table.state = done.state
         return done
 
@@ -233,6 +262,15 @@ class Transaction(Evolution):
             if self._changes or self._updates:
                 self.commit()
             self._over = True
+        elif not self._over:
+            self._over = True
+            self._discard()
+
+    def _discard(self) -> None:
+        """Delete what this transaction wrote, once it is certain that no snapshot names it."""
+        if self._written:
+            with suppress(Exception):
+                self._table.files.delete(self._written)
 
     # --- within ----------------------------------------------------------------------------
 
@@ -279,7 +317,11 @@ class Transaction(Evolution):
             raise InvalidInput("append takes data files only: deletes go through row_delta")
 
     def _requirements(self) -> Iterable[Requirement]:
-        facts = {"table uuid"}
+        # A copy of the table is the same table, but files under the old place are not its own.
+        facts = {"table uuid", "location"}
+        if any(change.filter is not None for change in self._changes):
+            # A filter names columns: they must mean what they meant.
+            facts.add("current schema")
         for update in self._updates:
             facts |= set(_RELIES_ON.get(type(update), ()))
             if isinstance(update, SetSnapshotRef | RemoveSnapshotRef):
@@ -300,4 +342,4 @@ def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
     if isinstance(files, pa.Table):
         return files
     names = [files] if isinstance(files, str) else list(files)
-    return removal([relative(name, metadata.location) for name in names])
+    return removal([stored_form(name, metadata.location) for name in names])

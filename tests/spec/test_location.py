@@ -73,3 +73,12 @@ def test_every_location_under_the_table_comes_back(name: str) -> None:
     assert absolute(stored, TABLE) == location
     assert relative_array(pa.array([location]), TABLE).to_pylist() == [stored]
     assert absolute_array(pa.array([stored]), TABLE).to_pylist() == [location]
+
+
+def test_a_name_that_is_relative_already_is_taken_as_it_is() -> None:
+    from icetree.spec.location import stored_form, stored_form_array
+
+    given = ["data/x", "s3://b/t/data/y", "s3://c/z", None]
+    want = ["data/x", "data/y", "s3://c/z", None]
+    assert stored_form_array(pa.array(given), "s3://b/t").to_pylist() == want
+    assert [g and stored_form(g, "s3://b/t") for g in given] == want

@@ -100,9 +100,7 @@ def _field_id(field: pa.Field, file: str) -> int:
     return int(id)
 
 
-def _stored(
-    schema: pa.Schema, file: str, columns: Collection[str] | None
-) -> dict[str, _Stored]:
+def _stored(schema: pa.Schema, file: str, columns: Collection[str] | None) -> dict[str, _Stored]:
     """Find every column this version knows, by field id; of stats only those that are wanted."""
     found: dict[str, _Stored] = {}
     for field in schema:
@@ -271,7 +269,7 @@ def _follow(structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str
 
 def _promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
     """Return the column in the type it should have, widened where the format allows it."""
-    if isinstance(column.type, pa.ExtensionType):
+    if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
     expected = _expected_type(name, shape)
     if expected is None or column.type == expected:
@@ -334,9 +332,7 @@ def _inherit(
         before = None if groups is None else list(range(groups[-1] + 1))
         if before != groups or not set(_ROW_ID_INPUTS) <= set(entries.schema.names):
             # Only a data manifest has row ids to give, and it holds data files only.
-            counted = inherit(
-                _read(parquet, stored, before, _ROW_ID_INPUTS, shape, file), tracking
-            )
+            counted = inherit(_read(parquet, stored, before, _ROW_ID_INPUTS, shape, file), tracking)
             ids = counted["first_row_id"].take(positions)
             entries = entries.set_column(at, "first_row_id", ids)
             tracking = replace(tracking, first_row_id=None)
