@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+BENCH  := $(VENV)/.bench
 EXTRAS := dev,java,postgres,s3,spark
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types format bench-core constraints clean
+.PHONY: help setup demo test check lint types format bench-core bench-commit constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -39,9 +40,12 @@ format: $(READY) ## Fix style and formatting in place
 bench-core: $(READY) ## Measure the core; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.core $(ARGS)
 
+bench-commit: $(BENCH) ## Measure commits beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
+	@$(PY) -m benchmarks.commit $(ARGS)
+
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh
-	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS)]'
+	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench]'
 	@{ grep '^#' constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude icetree; } > $(VENV)/constraints.txt
 	@rm -rf $(VENV)/fresh && mv $(VENV)/constraints.txt constraints.txt
 
@@ -56,4 +60,9 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "cannot make $(VENV): install Python's venv module (Debian: apt install python3-venv)"; exit 1; }
 	@echo "Installing into $(VENV). Spark alone is a download of 455 MB: the first time takes some minutes."
 	@$(PY) -m pip install --editable '.[$(EXTRAS)]' --constraint constraints.txt
+	@touch $@
+
+# The peers that benchmarks are measured beside; nothing else needs them.
+$(BENCH): $(READY)
+	@$(PY) -m pip install --editable '.[$(EXTRAS),bench]' --constraint constraints.txt
 	@touch $@

@@ -71,25 +71,32 @@ def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> Non
 
 
 def _require_known_fields(entries: Entries, shape: Shape, name: TableName) -> None:
-    for field_id in stats.fields_in(entries):
+    for column in entries.schema:
+        parsed = stats.parse_column(column.name)
+        if parsed is None:
+            continue
+        field_id, stat = parsed
         if field_id not in shape.types:
             raise InvalidInput(f"{name} has no column or expression with id {field_id}")
-        for stat in ("lower", "upper"):
-            column = stats.column(field_id, stat)
-            if column in entries.column_names:
-                have, want = entries[column].type, shape.bounds_type(field_id)
-                if want is not None and have not in (want, pa.null()):
-                    raise InvalidInput(
-                        f"{name}: bounds of {shape.names[field_id]} are {have}, "
-                        f"the column's type asks for {want}"
-                    )
+        if stat in ("lower", "upper"):
+            want = shape.bounds_type(field_id)
+            if want is not None and column.type not in (want, pa.null()):
+                raise InvalidInput(
+                    f"{name}: bounds of {shape.names[field_id]} are {column.type}, "
+                    f"the column's type asks for {want}"
+                )
 
 
 def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None:
-    data = entries.filter(is_content(entries, Content.DATA))
-    for spec_id in pc.unique(data["partition_spec_id"]).to_pylist():
-        here = data.filter(pc.equal(data["partition_spec_id"], spec_id))
-        for field_id in shape.partition_fields(spec_id):
+    for spec_id in pc.unique(entries["partition_spec_id"]).to_pylist():
+        fields = shape.partition_fields(spec_id)
+        if not fields:
+            continue
+        files = pc.and_(
+            is_content(entries, Content.DATA), pc.equal(entries["partition_spec_id"], spec_id)
+        )
+        here = entries.filter(files)
+        for field_id in fields:
             for location in here["location"].filter(spans(here, field_id))[:1].to_pylist():
                 raise InvalidInput(
                     f"{name} is partitioned by {shape.names[field_id]}, but the stats of "

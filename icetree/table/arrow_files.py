@@ -34,7 +34,7 @@ from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
 from icetree.table.arrow_project import Node, leaves_of, nodes, project
-from icetree.table.arrow_schema import arrow_type, default_scalar
+from icetree.table.arrow_schema import arrow_type, default_array, null_array
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
 _ORC_ID_KEY: Final = b"iceberg.id"
@@ -84,7 +84,7 @@ class ParquetReader:
 
 
 class OrcReader:
-    """An ORC file; columns are read whole, stripes one by one."""
+    """An ORC file, read whole: Arrow does not tell how many rows a stripe has."""
 
     def __init__(self, source: pa.NativeFile) -> None:
         from pyarrow import orc
@@ -97,11 +97,10 @@ class OrcReader:
 
     @property
     def group_rows(self) -> Sequence[int]:
-        stripes = range(self._file.nstripes)
-        return [self._file.read_stripe(at, columns=[]).num_rows for at in stripes]
+        return [self._file.nrows] if self._file.nrows else []
 
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
-        return pa.Table.from_batches([self._file.read_stripe(group, columns=list(names))])
+        return self._file.read(columns=list(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,16 +274,14 @@ class ReadRules:
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
         if field.field_id in self.constants:
-            value = self.constants[field.field_id]
-        elif field.initial_default is not None:
-            value = default_scalar(field.initial_default, field.field_type, where=where)
-        elif field.required:
+            return pa.repeat(self.constants[field.field_id], size)
+        if field.initial_default is not None:
+            return default_array(field.initial_default, field.field_type, size, where=where)
+        if field.required:
             raise CorruptTable(
                 self.location, f"it lacks the required column {where}, which has no default"
             )
-        else:
-            return pa.nulls(size, arrow_type(field.field_type))
-        return pa.repeat(value, size)
+        return null_array(field.field_type, size)
 
     def misfit(self, where: str, have: pa.DataType, want: IcebergType) -> Exception:
         return CorruptTable(

@@ -34,7 +34,7 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput
 from icetree.table.arrow_project import Node, nodes, project
-from icetree.table.arrow_schema import arrow_field, arrow_type, default_scalar
+from icetree.table.arrow_schema import arrow_field, arrow_type, default_array, null_array
 
 #: Rows as callers have them.
 ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -222,14 +222,13 @@ class WriteRules:
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
         if field.write_default is not None:
-            value = default_scalar(field.write_default, field.field_type, where=where)
-            return pa.repeat(value, size)
+            return default_array(field.write_default, field.field_type, size, where=where)
         if field.required:
             raise InvalidInput(
                 f"{self._table}: the data has no column {where}, which is required "
                 "and has no default"
             )
-        return pa.nulls(size, arrow_type(field.field_type))
+        return null_array(field.field_type, size)
 
     def misfit(self, where: str, have: pa.DataType, want: IcebergType) -> Exception:
         hint = ""

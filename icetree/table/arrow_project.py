@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from icetree.table.arrow_schema import arrow_field, arrow_type
+from icetree.table.arrow_schema import arrow_field, arrow_type, null_array, without_nulls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ def project(
 def _convert(array: pa.Array, node: Node, type: IcebergType, where: str, rules: Rules) -> pa.Array:
     have = node.type
     if pa.types.is_null(have):
-        return pa.nulls(len(array), arrow_type(type))
+        return null_array(type, len(array))
     match type:
         case StructType():
             if not pa.types.is_struct(have):
@@ -181,7 +181,7 @@ def _struct(
             # Below a null struct there is nothing, which is no value but no null either.
             if mask is None or pc.and_not(member.is_null(), mask).true_count:
                 raise rules.null_in_required(at)
-            member = _without_nulls(member)
+            member = without_nulls(member)
         members.append(member)
     return pa.StructArray.from_arrays(
         members, fields=[arrow_field(field) for field in type.fields], mask=mask
@@ -197,7 +197,7 @@ def _list(array: pa.Array, node: Node, type: ListType, where: str, rules: Rules)
     if type.element_required and values.null_count:
         if pc.list_flatten(_list_of(array, arrow_field(type.element_field), values)).null_count:
             raise rules.null_in_required(at)
-        values = _without_nulls(values)
+        values = without_nulls(values)
     return _list_of(array, arrow_field(type.element_field), values)
 
 
@@ -228,41 +228,6 @@ def _map(array: pa.MapArray, node: Node, type: MapType, where: str, rules: Rules
         array.null_count,
         array.offset,
         children=[entries],
-    )
-
-
-def _without_nulls(array: pa.Array) -> pa.Array:
-    """Return the array as if every slot held a value; what the null ones hold means nothing."""
-    if isinstance(array, pa.ExtensionArray):
-        return pa.ExtensionArray.from_storage(array.type, _without_nulls(array.storage))
-    if isinstance(array, pa.StructArray):
-        members: list[Any] = [array.field(at) for at in range(array.type.num_fields)]
-        return pa.StructArray.from_arrays(members, fields=list(array.type))
-    if isinstance(array, pa.MapArray):
-        return pa.Array.from_buffers(
-            array.type,
-            len(array),
-            [None, array.buffers()[1]],
-            0,
-            array.offset,
-            children=[
-                pa.StructArray.from_arrays(
-                    [array.keys, array.items],
-                    fields=[array.type.key_field, array.type.item_field],
-                )
-            ],
-        )
-    if isinstance(array, pa.ListArray):
-        return pa.Array.from_buffers(
-            array.type,
-            len(array),
-            [None, array.buffers()[1]],
-            0,
-            array.offset,
-            children=[array.values],
-        )
-    return pa.Array.from_buffers(
-        array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset
     )
 
 

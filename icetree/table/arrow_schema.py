@@ -38,6 +38,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spec.default_values import default_json
 from icetree.spec.fields import (
     FIELD_ID_KEY,
     LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
@@ -126,34 +127,93 @@ def plain(array: pa.Array) -> pa.Array:
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
-def default_scalar(json: Any, type: IcebergType, *, where: str) -> pa.Scalar:
-    """Return a default value, given in JSON form, as Arrow has it.
+def null_array(type: IcebergType, size: int) -> pa.Array:
+    """Return nulls of the type; below a null struct, required fields hold no nulls of their own."""
+    if not isinstance(type, StructType):
+        return pa.nulls(size, arrow_type(type))
+    members = [null_array(field.field_type, size) for field in type.fields]
+    return pa.StructArray.from_arrays(
+        [
+            without_nulls(member) if field.required else member
+            for field, member in zip(type.fields, members, strict=True)
+        ],
+        fields=[arrow_field(field) for field in type.fields],
+        mask=pa.repeat(pa.scalar(True), size),
+    )
+
+
+def without_nulls(array: pa.Array) -> pa.Array:
+    """Return the array as if every slot held a value; what the null ones hold means nothing."""
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(array.type, without_nulls(array.storage))
+    if isinstance(array, pa.StructArray):
+        members = [array.field(at) for at in range(array.type.num_fields)]
+        return pa.StructArray.from_arrays(members, fields=list(array.type))
+    children: list[pa.Array] | None = None
+    buffers = array.buffers()
+    if isinstance(array, pa.MapArray):
+        ends = [array.type.key_field, array.type.item_field]
+        children = [pa.StructArray.from_arrays([array.keys, array.items], fields=ends)]
+        buffers = buffers[:2]
+    elif isinstance(array, pa.ListArray):
+        children = [array.values]
+        buffers = buffers[:2]
+    return pa.Array.from_buffers(
+        array.type, len(array), [None, *buffers[1:]], 0, array.offset, children=children
+    )
+
+
+def default_array(json: Any, type: IcebergType, size: int, *, where: str) -> pa.Array:
+    """Return a default value, given in JSON form, as often as asked for.
 
     A struct's default is what its fields' own defaults make.
     """
     try:
-        return pa.scalar(_value(json, type, where), arrow_type(type))
+        # PyIceberg has parsed some of them already.
+        return _default(default_json(json, type, where=where), type, size)
     except (ValueError, TypeError, KeyError, ArithmeticError, pa.ArrowException) as error:
         raise InvalidInput(f"{where}: {json!r} is no default of type {type}: {error}") from None
 
 
-def _value(json: Any, type: IcebergType, where: str) -> Any:
+def _default(json: Any, type: IcebergType, size: int) -> pa.Array:
     if json is None:
-        return None
+        return null_array(type, size)
     match type:
         case StructType():
-            return {
-                field.name: _value(field.initial_default, field.field_type, where)
-                for field in type.fields
-            }
+            return pa.StructArray.from_arrays(
+                [
+                    _default(
+                        default_json(each.initial_default, each.field_type, where=each.name),
+                        each.field_type,
+                        size,
+                    )
+                    for each in type.fields
+                ],
+                fields=[arrow_field(each) for each in type.fields],
+            )
         case ListType():
-            return [_value(each, type.element_type, where) for each in json]
+            values = _joined(
+                [_default(each, type.element_type, 1) for each in json], type.element_type
+            )
+            one = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+            return pa.repeat(one[0], size).cast(arrow_type(type))
         case MapType():
-            keys = [_value(each, type.key_type, where) for each in json["keys"]]
-            values = [_value(each, type.value_type, where) for each in json["values"]]
-            return list(zip(keys, values, strict=True))
+            made = arrow_type(type)
+            keys = _joined(
+                [_default(each, type.key_type, 1) for each in json["keys"]], type.key_type
+            )
+            values = _joined(
+                [_default(each, type.value_type, 1) for each in json["values"]], type.value_type
+            )
+            ends = pa.array([0, len(keys)], pa.int32())
+            return pa.repeat(pa.MapArray.from_arrays(ends, keys, values, type=made)[0], size)
     parse = _PARSERS.get(type.__class__)
-    return json if parse is None else parse(json, type)
+    value = json if parse is None else parse(json, type)
+    return pa.repeat(pa.scalar(value, arrow_type(type)), size)
+
+
+def _joined(parts: list[pa.Array], type: IcebergType) -> pa.Array:
+    return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(type))
 
 
 def _moment(json: Any, type: IcebergType) -> pa.Scalar:

@@ -32,6 +32,7 @@ from icetree.table.files import TableFiles, read_metadata
 from icetree.table.merge import merge
 from icetree.table.state import State, Work
 from icetree.table.validate import KEY, already_applied, validate
+from icetree.table.widen import widen_changes, widen_prepared
 from icetree.tree.draft import Head, Prepared, Stamp
 from icetree.tree.grow import grow, prepare
 from icetree.tree.leaf import NewFile
@@ -117,6 +118,7 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
     report = Report()
     written: list[str] = []
     prepared: Prepared | None = None
+    schema_id: int | None = None
     name = work.base.name
     for pause in Backoff(head.metadata.properties):
         report.attempts += 1
@@ -127,12 +129,14 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
                     _discard(files, written)
                     return Committed(state=head, snapshot=done, report=report, repeated=True)
                 validate(work, head, files)
+            leaves: list[NewFile] = []
             if work.changes and prepared is None:
                 with report.phase("grow"):
                     prepared = _prepare(work, head.metadata)
                 leaves = [leaf.file for leaf in prepared.leaves]
-            else:
-                leaves = []
+            elif prepared is not None and head.metadata.current_schema_id != schema_id:
+                prepared = widen_prepared(prepared, head.metadata.shape())
+            schema_id = head.metadata.current_schema_id
             attempt = _attempt(work, head, prepared, files, report)
             new = [*leaves, *attempt.files]
             written += [file.location for file in new]
@@ -172,8 +176,10 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
 def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
     if work.updates:
         metadata = apply(metadata, work.updates, at_ms=metadata.last_updated_ms)
-    policy = policy_of(metadata.properties)
-    return prepare(merge(work.changes), metadata.shape(), policy, commit_id=work.commit_id)
+    policy, shape, changes = policy_of(metadata.properties), metadata.shape(), merge(work.changes)
+    if metadata.current_schema_id != work.base.metadata.current_schema_id:
+        changes = widen_changes(changes, shape)
+    return prepare(changes, shape, policy, commit_id=work.commit_id)
 
 
 def _attempt(

@@ -52,13 +52,13 @@ class References:
         self, name: str, *, at: int | None = None, retention: Retention | None = None
     ) -> Committed:
         """Make a branch, at a snapshot or at the current one."""
-        return self._refs(refs.create_branch, name, at=at, **_kept(retention))
+        return self._refs(refs.create_branch, name, at=at, retention=retention)
 
     def create_tag(
-        self, name: str, *, at: int | None = None, retention: Retention | None = None
+        self, name: str, *, at: int | None = None, max_ref_age_ms: int | None = None
     ) -> Committed:
         """Make a tag, at a snapshot or at the current one."""
-        return self._refs(refs.create_tag, name, at=at, **_kept(retention))
+        return self._refs(refs.create_tag, name, at=at, max_ref_age_ms=max_ref_age_ms)
 
     def remove_branch(self, name: str) -> Committed:
         """Remove a branch; its snapshots stay until they expire."""
@@ -93,10 +93,12 @@ class References:
     def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
         picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
+        head = self.metadata.refs.get(branch)
+        if head is not None:
+            self._require_unpicked(picked, head.snapshot_id, branch)
         wap = (picked.summary or {}).get(WAP_ID)
         if wap is not None:
             self._require_unpublished(wap)
-        head = self.metadata.refs.get(branch)
         if head is not None and picked.parent_snapshot_id == head.snapshot_id:
             return self.fast_forward(branch, snapshot_id)
         shape = self.metadata.shape()
@@ -106,6 +108,8 @@ class References:
             summary[PUBLISHED_WAP_ID] = wap
         transaction = self.transaction(branch=branch, summary=summary)
         transaction.apply(picked_changes(picked, changed))
+        # Were the branch to move, it might be by another pick of the same.
+        transaction.rely_on(f"ref {branch}")
         return transaction.commit()
 
     def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
@@ -118,6 +122,18 @@ class References:
                 return snapshot
         raise NotFound(f"no snapshot was staged under the id {wap_id!r}")
 
+    def _require_unpicked(self, picked: Snapshot, head: int, branch: str) -> None:
+        """Refuse a second time: files would be in the table twice."""
+        for each in refs.ancestors(self.metadata, head, self.files.page):
+            if each.sequence_number < picked.sequence_number:
+                return
+            source = (each.summary or {}).get(SOURCE_SNAPSHOT)
+            if each.snapshot_id == picked.snapshot_id or source == str(picked.snapshot_id):
+                raise InvalidInput(
+                    f"snapshot {picked.snapshot_id} is part of branch {branch!r} already, "
+                    f"by snapshot {each.snapshot_id}"
+                )
+
     def _require_unpublished(self, wap_id: str) -> None:
         for snapshot in history(self.metadata, self.files.page):
             if (snapshot.summary or {}).get(PUBLISHED_WAP_ID) == wap_id:
@@ -128,7 +144,3 @@ class References:
 
     def _refs(self, make: Any, *args: object, **how: object) -> Committed:
         return self.update(*make(self.metadata, self.files.page, *args, **how))
-
-
-def _kept(retention: Retention | None) -> dict[str, Retention]:
-    return {} if retention is None else {"retention": retention}

@@ -94,6 +94,7 @@ class Transaction(Evolution):
         self._summary = dict(summary or {})
         self._changes: list[Changes] = []
         self._updates: list[Update] = []
+        self._relied_on: set[str] = set()
         self._over = False
         #: Data files that this transaction wrote itself.
         self._written: list[str] = []
@@ -221,6 +222,11 @@ class Transaction(Evolution):
         updating.apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
         self._updates += updates
 
+    def rely_on(self, *facts: str) -> None:
+        """Conflict when a fact of the base, named as in `table.state`, changes before the end."""
+        self._require_open()
+        self._relied_on |= {*facts}
+
     @property
     def metadata(self) -> TableMetadata:
         """The table's metadata as the updates so far would leave it."""
@@ -318,7 +324,7 @@ class Transaction(Evolution):
 
     def _requirements(self) -> Iterable[Requirement]:
         # A copy of the table is the same table, but files under the old place are not its own.
-        facts = {"table uuid", "location"}
+        facts = {"table uuid", "location", *self._relied_on}
         if any(change.filter is not None for change in self._changes):
             # A filter names columns: they must mean what they meant.
             facts.add("current schema")

@@ -11,6 +11,7 @@ from icetree.errors import CommitConflict, InvalidInput, Unsupported
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
+from icetree.spec.refs import ancestors
 from icetree.spec.snapshot import Snapshot, SnapshotPage
 from icetree.table.files import TableFiles
 from icetree.table.state import State, Work
@@ -81,19 +82,22 @@ def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommi
     """Return what others committed to the branch since the work's base, oldest first."""
     if work.branch is None:
         return []
-    base = work.base.head(work.branch)
-    found: list[OtherCommit] = []
-    now = head.head(work.branch)
-    while now is not None and (base is None or now.snapshot_id != base.snapshot_id):
-        found.append(_other(now, head.metadata, files))
-        parent = now.parent_snapshot_id
-        now = None if parent is None else find_snapshot(head.metadata, parent, files.page)
-    if base is not None and now is None:
+    base, now = work.base.head(work.branch), head.head(work.branch)
+    start = None if base is None else base.snapshot_id
+    since: list[Snapshot] = []
+    back_to: int | None = None
+    for each in ancestors(head.metadata, now.snapshot_id, files.page) if now is not None else ():
+        back_to = each.snapshot_id
+        if back_to == start:
+            break
+        since.append(each)
+        back_to = each.parent_snapshot_id
+    if back_to != start:
         raise CommitConflict(
-            f"{head.name}: branch {work.branch} was moved and no longer holds snapshot "
-            f"{base.snapshot_id}, which this change was made on; refresh the table and redo it"
+            f"{head.name}: branch {work.branch} was moved, or expired, and no longer holds "
+            f"snapshot {start}, which this change was made on; refresh the table and redo it"
         )
-    return found[::-1]
+    return [_other(each, head.metadata, files) for each in reversed(since)]
 
 
 def _other(snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> OtherCommit:

@@ -321,15 +321,15 @@ def test_columns_are_found_by_id_whatever_they_are_called_by_now() -> None:
 
 
 def two_of_a_name() -> Shape:
-    """Return a shape where a dropped column, a new one and a nested one share their full name."""
+    """Return a shape where dropped columns share full names with a new and with a nested one."""
     nested = StructType(NestedField(5, "b", LongType()))
     return Shape(
-        schema=Schema(
-            NestedField(2, "a.b", LongType()),
-            NestedField(4, "a", nested),
-            NestedField(6, "c", StringType()),
-        ),
-        former={1: NestedField(1, "c", LongType()), 3: NestedField(3, "a.b", StringType())},
+        schema=Schema(NestedField(4, "a", nested), NestedField(6, "c", StringType())),
+        former={
+            1: NestedField(1, "c", LongType()),
+            2: NestedField(2, "a.b", LongType()),
+            3: NestedField(3, "a.b", StringType()),
+        },
     )
 
 

@@ -63,10 +63,13 @@ def decode(
         groups = _groups_to_read(parquet, stored, keep, shape, file)
         if keep is not None and columns is not None:
             groups = _groups_with_hits(parquet, stored, groups, columns, keep, shape, file)
-        entries = _read(parquet, stored, groups, columns, shape, file)
+        # Who inherits what depends on the status.
+        wanted = columns if columns is None or tracking is None else {*columns, "status"}
+        entries = _read(parquet, stored, groups, wanted, shape, file)
         if kind != ROOT and tracking is not None:
             entry_rules.require(entries, kind, file=file)
-            return _inherit(parquet, stored, groups, entries, tracking, shape, file)
+            entries = _inherit(parquet, stored, groups, entries, tracking, shape, file)
+            return entries if wanted == columns else entries.drop_columns(["status"])
     except _UNREADABLE as error:
         raise CorruptTable(file, f"not a readable Parquet manifest: {error}") from error
     entry_rules.require(entries, kind, file=file)
@@ -102,25 +105,28 @@ def _field_id(field: pa.Field, file: str) -> int:
 
 def _stored(schema: pa.Schema, file: str, columns: Collection[str] | None) -> dict[str, _Stored]:
     """Find every column this version knows, by field id; of stats only those that are wanted."""
-    found: dict[str, _Stored] = {}
+    each: list[tuple[str, _Stored]] = []
     for field in schema:
         id = _field_id(field, file)
         if id == CONTENT_STATS.id:
-            found |= _stored_stats(field, file, columns)
+            each += _stored_stats(field, file, columns)
         elif id in _GROUPS:
             for member in _members(field, file):
                 column = BY_ID.get(_field_id(member, file))
                 if column is not None and column.group == _GROUPS[id]:
-                    found[column.name] = _Stored((field.name, member.name), member.type)
+                    each.append((column.name, _Stored((field.name, member.name), member.type)))
         elif (column := BY_ID.get(id)) is not None and column.group is None:
-            found[column.name] = _Stored((field.name,), field.type)
+            each.append((column.name, _Stored((field.name,), field.type)))
+    found = dict(each)
+    if len(found) < len(each) or len({where.path for _, where in each}) < len(each):
+        raise CorruptTable(file, "two columns share a field id or a name")
     return found
 
 
 def _stored_stats(
     stats_field: pa.Field, file: str, columns: Collection[str] | None
-) -> dict[str, _Stored]:
-    found = {}
+) -> list[tuple[str, _Stored]]:
+    found = []
     fields = None if columns is None else _fields_of(columns)
     for struct in _members(stats_field, file):
         field_id = stats.field_of(_field_id(struct, file))
@@ -130,7 +136,7 @@ def _stored_stats(
             stat = stats.stat_of(field_id, _field_id(member, file))
             if stat is not None:
                 path = (stats_field.name, struct.name, member.name)
-                found[stats.column(field_id, stat)] = _Stored(path, member.type)
+                found.append((stats.column(field_id, stat), _Stored(path, member.type)))
     return found
 
 
@@ -205,18 +211,20 @@ def row_group_stats(
         column = at.get(".".join(where.path))
         if side is None or column is None:
             continue
-        bounds = [_extreme(group.column(column).statistics, side) for group in groups]
+        type = where.type.storage_type if isinstance(where.type, pa.UuidType) else where.type
+        # As the number it is stored as: Python has no dates after 9999 and no nanoseconds.
+        value = f"{side}_raw" if pa.types.is_temporal(type) else side
+        bounds = [_extreme(group.column(column).statistics, value) for group in groups]
         if any(bound is not None for bound in bounds):
-            type = where.type.storage_type if isinstance(where.type, pa.UuidType) else where.type
             found[name] = _promote(pa.array(bounds, type), name, shape, file)
     return pa.table(found)
 
 
-def _extreme(known: pq.Statistics | None, side: str) -> object:
+def _extreme(known: pq.Statistics | None, value: str) -> object:
     if known is None or not known.has_min_max or known.null_count != 0:
         return None
-    value: object = getattr(known, side)
-    return value
+    found: object = getattr(known, value)
+    return found
 
 
 def _read(
@@ -240,9 +248,8 @@ def _read(
         name: _promote(_follow(structs, where.path), name, shape, file)
         for name, where in wanted.items()
     }
-    missing = (name for name in columns or BASE_COLUMNS if name in BASE_COLUMNS)
-    for name in missing:
-        if name not in flat:
+    for name in BASE_COLUMNS:
+        if name not in flat and (columns is None or name in columns):
             flat[name] = pa.nulls(size, BASE_SCHEMA.field(name).type)
     ordered = {name: flat[name] for name in BASE_COLUMNS if name in flat}
     return pa.table(ordered | flat)
@@ -302,7 +309,6 @@ def _widens(have: pa.DataType, want: pa.DataType) -> bool:
         (t.is_int32(have) and t.is_int64(want))
         or (t.is_float32(have) and t.is_float64(want))
         or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
-        or (t.is_timestamp(have) and t.is_timestamp(want) and have.tz == want.tz)
     )
 
 

@@ -175,11 +175,14 @@ def _stats_parts(
             members[field_id].append(
                 _stat_part(field_id, stat, pa.uuid() if is_uuid else type, name)
             )
-    structs = [
-        _struct(name, stats.base_id(field_id), members[field_id])
-        for field_id, (name, _) in of_field.items()
-    ]
-    return [_struct(CONTENT_STATS.name, CONTENT_STATS.id, structs)] if structs else []
+    structs: dict[str, _Part] = {}
+    for field_id, (name, _) in of_field.items():
+        # A dropped column and a new one may share their name; columns of a file may not.
+        while name in structs:
+            name = f"{name}#{field_id}"
+        structs[name] = _struct(name, stats.base_id(field_id), members[field_id])
+    whole = [_struct(CONTENT_STATS.name, CONTENT_STATS.id, list(structs.values()))]
+    return whole if structs else []
 
 
 def _stat_part(field_id: int, stat: str, type: pa.DataType, column: str) -> _Part:

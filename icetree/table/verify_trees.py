@@ -1,0 +1,219 @@
+"""Is every snapshot's tree sound: all invariants, over roots and leaves that share what they can."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable, NotFound
+from icetree.spec.entry import Content, Entries, Status, concat, is_content, is_live, is_vector, only
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import Snapshot
+from icetree.table.files import TableFiles
+from icetree.table.findings import Gathering, Kind, Severity
+from icetree.table.verify_files import Referenced
+from icetree.tree.check import check
+from icetree.tree.files import FileReader
+from icetree.tree.live import live_parts
+from icetree.tree.reading import Keep, Leaf, leaves_in
+from icetree.tree.vectors import added_positions
+
+#: Decoded leaves that are kept for the next snapshot.
+_KEPT_BYTES: Final = 512 * 1024 * 1024
+
+
+class SharedReader:
+    """Reads each leaf once, however many snapshots share it; what is missing is corrupt."""
+
+    def __init__(self, inner: FileReader) -> None:
+        self._inner = inner
+        self._held: OrderedDict[Leaf, Entries] = OrderedDict()
+        self._failed: dict[Leaf, CorruptTable] = {}
+        self._size_bytes = 0
+        #: Locations of the leaves that were read.
+        self.read: set[str] = set()
+
+    def leaf(
+        self,
+        leaf: Leaf,
+        *,
+        columns: Collection[str] | None = None,
+        keep: Keep | None = None,
+    ) -> Entries:
+        """Return the leaf's entries, all of them."""
+        del columns, keep  # whole leaves serve every later question
+        if leaf in self._failed:
+            raise self._failed[leaf]
+        if leaf in self._held:
+            self._held.move_to_end(leaf)
+            return self._held[leaf]
+        self.read.add(leaf.location)
+        try:
+            entries = self._inner.leaf(leaf)
+        except CorruptTable as error:
+            self._failed[leaf] = error
+            raise
+        except NotFound:
+            self._failed[leaf] = CorruptTable(leaf.location, "is missing")
+            raise self._failed[leaf] from None
+        self._held[leaf] = entries
+        self._size_bytes += entries.nbytes
+        while self._size_bytes > _KEPT_BYTES and len(self._held) > 1:
+            _, dropped = self._held.popitem(last=False)
+            self._size_bytes -= dropped.nbytes
+        return entries
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        """Return a range of a file."""
+        try:
+            return self._inner.blob(location, offset=offset, size_bytes=size_bytes)
+        except NotFound:
+            raise CorruptTable(location, "is missing") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """Checks one snapshot after the other, newest first."""
+
+    metadata: TableMetadata
+    files: TableFiles
+    found: Gathering
+    shape: Shape
+    reader: SharedReader
+    #: Leaves, Puffin files, data and delete files that some snapshot needs.
+    referenced: Referenced = field(default_factory=Referenced)
+
+    def check(self, snapshot: Snapshot) -> Entries | None:
+        """Check a snapshot's tree; return its live files, None where they cannot be told."""
+        file, id = top_of(snapshot), snapshot.snapshot_id
+        try:
+            root = self.files.root(snapshot, self.shape)
+        except NotFound:
+            self.found.add(Kind.MISSING_FILE, file, "this root is missing", snapshot_id=id)
+            return None
+        except CorruptTable as error:
+            self.found.add(Kind.UNREADABLE, error.file, error.rule, snapshot_id=id)
+            return None
+        here = root.filter(is_live(root))
+        tops = (Content.DATA_MANIFEST, Content.DELETE_MANIFEST, Content.MANIFEST_DV)
+        self.referenced.add(only(here, is_content(here, *tops)), id)
+        if self._has_bad_leaf(here, id):
+            return None
+        self._check_tree(root, snapshot, file)
+        try:
+            live = concat(live_parts(root, self.reader, root_file=file))
+        except CorruptTable as error:
+            self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
+            return None
+        self.referenced.add(live, id)
+        for rule in _wrong_totals(live, snapshot):
+            self.found.add(Kind.SUMMARY, file, rule, snapshot_id=id, severity=Severity.WARNING)
+        return live
+
+    def _has_bad_leaf(self, root: Entries, id: int) -> bool:
+        """Read every leaf, and report each that cannot be, not only the first."""
+        bad = False
+        for leaf in leaves_in(root):
+            try:
+                self.reader.leaf(leaf)
+            except CorruptTable as error:
+                missing = error.rule == "is missing"
+                kind = Kind.MISSING_FILE if missing else Kind.UNREADABLE
+                self.found.add(kind, error.file, error.rule, snapshot_id=id)
+                bad = True
+        return bad
+
+    def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> None:
+        id = snapshot.snapshot_id
+        end = None
+        if snapshot.first_row_id is not None and snapshot.added_rows is not None:
+            end = snapshot.first_row_id + snapshot.added_rows
+        broken = check(
+            root,
+            self.reader,
+            self.shape,
+            root_file=file,
+            snapshot_id=id,
+            sequence_number=snapshot.sequence_number or None,
+            next_row_id=end,
+        )
+        for each in broken:
+            self.found.add(_kind_of(each.rule), each.file, each.rule, snapshot_id=id)
+        if snapshot.root_manifest is None or broken:
+            return
+        for rule in _not_its_own(root, id):
+            self.found.add(Kind.TREE, file, rule, snapshot_id=id)
+        try:
+            added_positions(root, self.reader, root_file=file)
+        except CorruptTable as error:
+            self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
+
+
+def top_of(snapshot: Snapshot) -> str:
+    """Return the file at the top of a snapshot's tree, as stored."""
+    return snapshot.root_manifest or snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
+
+
+def dangling_vectors(live: Entries) -> pa.Array:
+    """Return the data files that have a data DV, but are not live themselves."""
+    data = live["location"].filter(is_content(live, Content.DATA)).combine_chunks()
+    targets = live["referenced_file"].filter(is_vector(live)).combine_chunks()
+    return targets.filter(pc.invert(pc.is_in(targets, value_set=data)))
+
+
+def _kind_of(rule: str) -> Kind:
+    # `tree.check` speaks in sentences; these are the ones that are told apart.
+    if rule == "is missing":
+        return Kind.MISSING_FILE
+    if "has a data DV but is not a live data file" in rule:
+        return Kind.DANGLING_VECTOR
+    if "row id" in rule:
+        return Kind.ROW_LINEAGE
+    return Kind.TREE
+
+
+def _not_its_own(root: Entries, snapshot_id: int) -> Iterator[str]:
+    """Yield entries that say they came or went in this snapshot, but name another."""
+    for status in (Status.ADDED, Status.DELETED):
+        other = pc.and_(
+            pc.equal(root["status"], int(status)), pc.not_equal(root["snapshot_id"], snapshot_id)
+        )
+        for name in root["location"].filter(pc.fill_null(other, True))[:1]:
+            yield f"{name} is {status.name}, but not by this snapshot"
+
+
+def _wrong_totals(live: Entries, snapshot: Snapshot) -> Iterator[str]:
+    summary = snapshot.summary or {}
+    for key, real in totals(live).items():
+        told = summary.get(key)
+        if told is not None and told != str(real):
+            yield f"{key} in the summary is {told}, but it is {real}"
+
+
+def totals(live: Entries) -> dict[str, int]:
+    """Count live files under the summary's keys."""
+
+    def total(of: pa.Table, column: str) -> int:
+        return pc.sum(of[column]).as_py() or 0
+
+    facts = ["content_type", "record_count", "file_size_in_bytes", "dv_size_in_bytes"]
+    files = live.select(facts)
+    data = files.filter(is_content(files, Content.DATA))
+    position = files.filter(is_content(files, Content.POSITION_DELETES))
+    equality = files.filter(is_content(files, Content.EQUALITY_DELETES))
+    # A Puffin file may hold many DVs: each counts for its own range of it.
+    size = pc.sum(pc.coalesce(files["dv_size_in_bytes"], files["file_size_in_bytes"]))
+    return {
+        "total-data-files": data.num_rows,
+        "total-delete-files": position.num_rows + equality.num_rows,
+        "total-records": total(data, "record_count"),
+        "total-files-size": size.as_py() or 0,
+        "total-position-deletes": total(position, "record_count"),
+        "total-equality-deletes": total(equality, "record_count"),
+    }
