@@ -28,6 +28,7 @@ from icetree.spec.update import (
     AddSnapshot,
     AddSortOrder,
     AssignUUID,
+    DropSnapshotPages,
     RecallSnapshot,
     RemoveEncryptionKey,
     RemovePartitionStatistics,
@@ -262,6 +263,17 @@ def _recall(m: TableMetadata, update: RecallSnapshot, _: _Progress) -> TableMeta
     return replace(m, snapshots=(snapshot, *m.snapshots))
 
 
+def _drop_pages(m: TableMetadata, update: DropSnapshotPages, _: _Progress) -> TableMetadata:
+    gone = set(update.locations)
+    missing = gone - {page.location for page in m.snapshot_pages}
+    if missing:
+        raise CommitConflict(
+            f"{min(missing)} is no page of the table's history any more; verify the table again"
+        )
+    kept = tuple(page for page in m.snapshot_pages if page.location not in gone)
+    return replace(m, snapshot_pages=kept)
+
+
 def _set_ref(m: TableMetadata, update: SetSnapshotRef, progress: _Progress) -> TableMetadata:
     name, ref = update.ref_name, update.ref
     before = m.refs.get(name)
@@ -361,6 +373,7 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             SetLocation: _set_location,
             AddSnapshot: _add_snapshot,
             RecallSnapshot: _recall,
+            DropSnapshotPages: _drop_pages,
             SetSnapshotRef: _set_ref,
             RemoveSnapshotRef: _remove_ref,
             RemoveSnapshots: _remove_snapshots,

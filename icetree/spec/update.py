@@ -129,6 +129,13 @@ class RecallSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropSnapshotPages:
+    """Forget pages of history that are lost, with the snapshots on them: for repair."""
+
+    locations: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetSnapshotRef:
     """Create or move a branch or tag."""
 
@@ -208,6 +215,7 @@ Update: TypeAlias = (
     | SetLocation
     | AddSnapshot
     | RecallSnapshot
+    | DropSnapshotPages
     | SetSnapshotRef
     | RemoveSnapshotRef
     | RemoveSnapshots

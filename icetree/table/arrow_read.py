@@ -112,7 +112,9 @@ def read_tasks(
         for batches in _in_order(pool, units, ahead=workers):
             yield from batches
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        # Not waited for: an abandoned generator may be closed by the garbage collector, in a
+        # thread that holds locks which the workers need to end.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _in_order(

@@ -17,7 +17,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.cache import Cache
 from icetree.table.files import TableFiles, read_metadata
 from icetree.table.findings import Gathering, Kind, Report
-from icetree.table.verify_data import DataCheck
+from icetree.table.verify_data import TARGET_ROWS, DataCheck
 from icetree.table.verify_files import check_files
 from icetree.table.verify_history import check_history
 from icetree.table.verify_trees import SharedReader, Trees
@@ -128,7 +128,10 @@ class _Unread:
         self._seen: pa.Array = pa.array([], pa.string())
 
     def new_in(self, live: Entries) -> Entries:
-        """Return the files that come up for the first time; a DV is named by file and offset."""
+        """Return the files that come up for the first time, DVs with the rows of their files."""
+        targets = pc.index_in(live["referenced_file"], live["location"].combine_chunks())
+        live = live.append_column(TARGET_ROWS, live["record_count"].take(targets))
+        # A Puffin file holds many DVs: each is named by its offset too.
         at = pc.fill_null(live["dv_offset"].cast(pa.string()), "")
         keys = pc.binary_join_element_wise(live["location"], at, "\n").combine_chunks()
         new = pc.invert(pc.is_in(keys, value_set=self._seen))

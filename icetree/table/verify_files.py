@@ -79,9 +79,7 @@ def check_files(
         )
     files = files.append_column("real", sizes)
     for row in files.filter(pc.is_null(sizes)).to_pylist():
-        found.add(
-            Kind.MISSING_FILE, row["location"], "is missing", snapshot_id=row["snapshot_id"]
-        )
+        found.add(Kind.MISSING_FILE, row["location"], "is missing", snapshot_id=row["snapshot_id"])
     differs = pc.fill_null(pc.not_equal(files["real"], files["size"]), False)
     for row in files.filter(differs).to_pylist():
         rule = f"has {row['real']} bytes, its entry says {row['size']}"
@@ -101,9 +99,7 @@ def _listed(places: pa.Array, store: Store, table_location: str) -> pa.Array | N
     return pa.array(sizes, pa.int64()).take(at)
 
 
-def _asked(
-    places: pa.Array, store: Store, progress: Callable[[str, int, int], None]
-) -> pa.Array:
+def _asked(places: pa.Array, store: Store, progress: Callable[[str, int, int], None]) -> pa.Array:
     def size(place: str) -> int | None:
         try:
             return store.size(place)
@@ -117,5 +113,3 @@ def _asked(
             sizes.append(each)
             progress("files", done, len(names))
     return pa.array(sizes, pa.int64())
-
-

@@ -11,7 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec.entry import Content, Entries, Status, concat, is_content, is_live, is_vector, only
+from icetree.spec.entry import (
+    Content,
+    Entries,
+    Status,
+    concat,
+    is_content,
+    is_live,
+    is_vector,
+    only,
+)
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot

@@ -1,0 +1,223 @@
+"""Repairing what can be repaired safely: nothing that still reads right is ever touched.
+
+What counts as safe: a data DV whose data file is gone applies to nothing, so it can go; a page of
+history that is lost is forgotten, after former metadata files have given back what they can; so
+are statistics that are gone. All of it happens in ordinary commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from icetree.errors import CorruptTable, NotFound
+from icetree.spec.entry import Content
+from icetree.spec.location import absolute
+from icetree.spec.snapshot import Snapshot, SnapshotPage
+from icetree.spec.update import (
+    DropSnapshotPages,
+    RecallSnapshot,
+    RemovePartitionStatistics,
+    RemoveStatistics,
+    Update,
+)
+from icetree.table.cache import Cache
+from icetree.table.files import read_metadata
+from icetree.table.findings import Finding, Kind, Report
+from icetree.table.verify import verify
+from icetree.table.verify_trees import dangling_vectors
+from icetree.tree.changes import Changes, Intent, removal
+from icetree.tree.live import live_files
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One thing to put right: what is done, and what is lost by it."""
+
+    does: str
+    loses: str = "nothing"
+    updates: tuple[Update, ...] = ()
+    #: For data DVs: the branch, and the data files that they are for.
+    branch: str | None = None
+    vectors_of: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.does}; lost: {self.loses}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What is, or would be, put right, and what nobody can put right from here."""
+
+    actions: tuple[Action, ...] = ()
+    #: Findings that no action is for.
+    left: tuple[Finding, ...] = ()
+    is_done: bool = False
+    snapshots: tuple[int, ...] = field(default=())
+
+    def text(self) -> str:
+        """Return a line for each action and for each finding that stays."""
+        word = "did" if self.is_done else "would"
+        lines = [f"{word}: {action}" for action in self.actions]
+        lines += [f"cannot be repaired: {finding}" for finding in self.left]
+        return "\n".join(lines or ["nothing to repair"])
+
+
+def repair(table: Table, *, dry_run: bool = True, report: Report | None = None) -> Repair:
+    """Verify a table and put right what can be, or only say what that would be.
+
+    Older snapshots cannot be changed: what is wrong in their trees stays until they expire.
+    """
+    found = report or verify(table)
+    actions = [
+        *_lost_pages(table, found.findings),
+        *_lost_statistics(table, found.findings),
+        *_dangling_vectors(table, found.findings),
+    ]
+    planned = Repair(actions=tuple(actions), left=tuple(_left(found.findings, actions)))
+    if dry_run or not actions:
+        return planned
+    updates = [update for action in actions for update in action.updates]
+    made = []
+    if updates:
+        table.update(*updates)
+    for action in actions:
+        if action.branch is not None:
+            transaction = table.transaction(branch=action.branch)
+            gone = removal(action.vectors_of, content=Content.POSITION_DELETES)
+            transaction.apply(Changes(intent=Intent.ROW_DELTA, removed=gone))
+            done = transaction.commit().snapshot
+            made += [] if done is None else [done.snapshot_id]
+    return replace(planned, is_done=True, snapshots=tuple(made))
+
+
+_ACTED_ON = (Kind.LOST_PAGE, Kind.LOST_STATISTICS, Kind.DANGLING_VECTOR)
+
+
+def _left(findings: Iterable[Finding], actions: list[Action]) -> Iterator[Finding]:
+    on_branch = any(action.branch for action in actions)
+    for finding in findings:
+        if finding.kind not in _ACTED_ON or (
+            finding.kind is Kind.DANGLING_VECTOR and not on_branch
+        ):
+            yield finding
+
+
+# --- history -----------------------------------------------------------------------------------
+
+
+def _lost_pages(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
+    gone = {each.file for each in findings if each.kind is Kind.LOST_PAGE}
+    pages = [page for page in table.metadata.snapshot_pages if page.location in gone]
+    if not pages:
+        return
+    known = _remembered(table, pages)
+    for page in pages:
+        mine = [known[id] for id in known if _was_on(known[id], page)]
+        inline = table.metadata.by_id
+        back = [each for each in mine if each.snapshot_id not in inline][: page.count]
+        lost = page.count - len(back)
+        parts = [f"{lost} of {page.count} snapshots"] if lost > 0 else []
+        parts += [f"{page.log_count} entries of the snapshot log"] if page.log_count else []
+        span = f"sequence numbers {page.first_sequence_number} to {page.last_sequence_number}"
+        yield Action(
+            does=(
+                f"forget the lost page {page.location} ({span}) and bring back "
+                f"{len(back)} of its snapshots from former metadata files"
+            ),
+            loses=" and ".join(parts) or "nothing",
+            updates=(
+                *(RecallSnapshot(snapshot=each, page_location=page.location) for each in back),
+                DropSnapshotPages(locations=(page.location,)),
+            ),
+        )
+
+
+def _was_on(snapshot: Snapshot, page: SnapshotPage) -> bool:
+    return (
+        page.first_sequence_number <= snapshot.sequence_number <= page.last_sequence_number
+        and page.first_timestamp_ms <= snapshot.timestamp_ms <= page.last_timestamp_ms
+    )
+
+
+def _remembered(table: Table, pages: list[SnapshotPage]) -> dict[int, Snapshot]:
+    """Return snapshots of lost pages that former metadata files still hold themselves.
+
+    Only those that another page does not hold: a snapshot that expired must not come back.
+    """
+    found: dict[int, Snapshot] = {}
+    wanted = sum(page.count for page in pages)
+    elsewhere = _held_elsewhere(table, {page.location for page in pages})
+    for former in reversed(table.metadata.metadata_log):
+        try:
+            old = read_metadata(table.files.store, absolute(former.metadata_file, table.location))
+        except (NotFound, CorruptTable):
+            continue
+        for each in old.snapshots:
+            on_one = any(_was_on(each, page) for page in pages)
+            if on_one and each.snapshot_id not in elsewhere:
+                found.setdefault(each.snapshot_id, each)
+        if len(found) >= wanted:
+            break
+    by_age = sorted(found.values(), key=lambda each: each.sequence_number)
+    return {each.snapshot_id: each for each in by_age}
+
+
+def _held_elsewhere(table: Table, lost: set[str]) -> set[int]:
+    ids: set[int] = set()
+    for page in table.metadata.snapshot_pages:
+        if page.location not in lost:
+            ids |= {each.snapshot_id for each in table.files.page(page).snapshots}
+    return ids
+
+
+def _lost_statistics(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
+    gone = {each.file for each in findings if each.kind is Kind.LOST_STATISTICS}
+    metadata = table.metadata
+    for each in metadata.statistics:
+        if each.statistics_path in gone:
+            yield Action(
+                does=f"forget the lost statistics {each.statistics_path}",
+                loses=f"the statistics of snapshot {each.snapshot_id}, until computed again",
+                updates=(RemoveStatistics(snapshot_id=each.snapshot_id),),
+            )
+    for part in metadata.partition_statistics:
+        if part.statistics_path in gone:
+            yield Action(
+                does=f"forget the lost partition statistics {part.statistics_path}",
+                loses=f"those of snapshot {part.snapshot_id}, until computed again",
+                updates=(RemovePartitionStatistics(snapshot_id=part.snapshot_id),),
+            )
+
+
+# --- data DVs ----------------------------------------------------------------------------------
+
+
+def _dangling_vectors(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
+    if not any(each.kind is Kind.DANGLING_VECTOR for each in findings):
+        return
+    files = replace(table.files, cache=Cache())
+    shape = table.metadata.shape()
+    for name, ref in table.metadata.refs.items():
+        if ref.type != "branch":
+            continue
+        root = files.root(table.metadata.snapshot(ref.snapshot_id), shape)
+        try:
+            live = live_files(root, files.reader(shape))
+        except (CorruptTable, NotFound):
+            continue  # its findings stay
+        targets = tuple(dangling_vectors(live).to_pylist())
+        if targets:
+            count = len(targets)
+            yield Action(
+                does=(
+                    f"remove {count} data DV{'s' if count > 1 else ''} of files that are gone, "
+                    f"such as {targets[0]}, from branch {name}"
+                ),
+                branch=name,
+                vectors_of=targets,
+            )
