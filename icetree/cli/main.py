@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from icetree.cli.demo.command import demo
+from icetree.cli.health import repair, verify
+from icetree.cli.lake import Lake
+from icetree.cli.past import changes, refs, snapshots
+from icetree.cli.reading import explain, files, plan, tree
+from icetree.cli.refusal import Refusal
+from icetree.cli.tables import create, describe, ls
 from icetree.errors import IcetreeError
-
-
-class Refusal(click.ClickException):
-    """An error of ours as the user sees it: one line, exit status 1."""
-
-    def __init__(self, error: IcetreeError) -> None:
-        kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__).lower()
-        super().__init__(f"icetree: {kind}: {' '.join(str(error).split())}")
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line."""
-        click.echo(self.message, file=file, err=True)
 
 
 class Commands(click.Group):
@@ -35,15 +28,64 @@ class Commands(click.Group):
                 raise
             raise Refusal(error) from None
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands as they were added: from looking around to putting right."""
+        del ctx
+        return list(self.commands)
+
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="icetree")
+@click.option(
+    "--catalog",
+    metavar="NAME|URI",
+    envvar="ICETREE_CATALOG",
+    show_envvar=True,
+    help="A catalog configured as for PyIceberg, or an address such as sqlite:///catalog.db.",
+)
+@click.option(
+    "--warehouse",
+    metavar="LOCATION",
+    envvar="ICETREE_WAREHOUSE",
+    show_envvar=True,
+    help="Where new tables go: a folder, or s3://bucket/prefix.",
+)
+@click.option(
+    "--property",
+    "properties",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="A property of the catalog or its store, as PyIceberg names it; may be repeated.",
+)
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
-def cli(debug: bool) -> None:
+@click.pass_context
+def cli(
+    ctx: click.Context,
+    catalog: str | None,
+    warehouse: str | None,
+    properties: tuple[str, ...],
+    debug: bool,
+) -> None:
     """Iceberg V4 tables with an adaptive metadata tree."""
+    ctx.obj = Lake(catalog=catalog, warehouse=warehouse, properties=properties, debug=debug)
 
 
-cli.add_command(demo)
+for _command in (
+    ls,
+    create,
+    describe,
+    snapshots,
+    refs,
+    files,
+    tree,
+    plan,
+    explain,
+    changes,
+    verify,
+    repair,
+    demo,
+):
+    cli.add_command(_command)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icetree.errors import Unsupported
+from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.types import bounds_type
 from icetree.table.arrow_schema import plain
 
@@ -95,7 +95,10 @@ def _per_distinct(
     """Transform each distinct value once, for types whose transform is not plain arithmetic."""
     encoded = values.dictionary_encode()
     one = transform.transform(source)
-    made = pa.array([one(value) for value in encoded.dictionary.to_pylist()], type)
+    try:
+        made = pa.array([one(value) for value in encoded.dictionary.to_pylist()], type)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(f"{transform} of a value is not {source}: {error}") from None
     return made.take(encoded.indices)
 
 

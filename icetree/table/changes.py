@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.refs import ancestors, existing
 from icetree.spec.shape import Shape
@@ -20,6 +21,7 @@ from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
 from icetree.tree.legacy_diff import legacy_diff
+from icetree.tree.plan import DELETES
 from icetree.tree.row_changes import CHANGE_TASK, RowTasks, Tree, row_tasks
 
 if TYPE_CHECKING:
@@ -145,6 +147,11 @@ class ChangeRange:
         """Return the files that came or went from the range's start to its end (`NET_CHANGE`)."""
         return _file_rows(differ.net([changed for _, changed in self.diffs()]))
 
+    def appended(self) -> Entries:
+        """Return the data files that append snapshots added, whatever became of them since."""
+        appends = [each for each in self.snapshots if each.operation == Operation.APPEND.value]
+        return concat([_NOTHING.added, *(self._diff(each).added for each in appends)])
+
     # --- rows ------------------------------------------------------------------------------
 
     def plan(self) -> ChangePlan:
@@ -161,10 +168,9 @@ class ChangeRange:
             tasks.append(step)
             deletes.append(found.deletes)
             first += found.deletes.num_rows
-        none = row_tasks(_NOTHING, before=_never, after=_never, shape=self._shape)
         return ChangePlan(
             tasks=pa.concat_tables([ROW_CHANGE.empty_table(), *tasks], promote_options="default"),
-            deletes=pa.concat_tables([none.deletes, *deletes]),
+            deletes=pa.concat_tables([DELETES.empty_table(), *deletes]),
             pair_by=self.pair_by,
         )
 
@@ -337,22 +343,3 @@ def _renumbered(tasks: pa.Table, first: int) -> pa.Table:
             )
             tasks = tasks.set_column(tasks.schema.get_field_index(name), name, moved)
     return tasks
-
-
-def _never() -> Tree:
-    raise AssertionError("nothing changed, so no tree is looked at")
-
-
-def appended(table: Table, snapshots: Iterable[Snapshot]) -> Diff:
-    """Return the files that append snapshots among these added."""
-    wanted = [each for each in snapshots if each.operation == Operation.APPEND.value]
-    diffs = [found for _, found in _only(table, wanted).diffs()]
-    empty = _NOTHING.removed
-    return differ.net([replace(each, removed=empty) for each in diffs])
-
-
-def _only(table: Table, snapshots: Iterable[Snapshot]) -> ChangeRange:
-    made = ChangeRange.__new__(ChangeRange)
-    made._table, made._metadata, made._files = table, table.metadata, table.files
-    made.snapshots = tuple(snapshots)
-    return made

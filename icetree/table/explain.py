@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live
+from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_vector
 from icetree.spec.location import absolute
 from icetree.table.arrow_files import name_mapping, open_file
 from icetree.table.arrow_groups import groups_that_may_match
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 NO_ROWS: Final = "it holds no rows"
 OWNER_SKIPPED: Final = "its data manifest is skipped"
 
-KINDS: Final = {
+_DATA_VECTOR: Final = -1
+KINDS: Final[dict[int, str]] = {
+    _DATA_VECTOR: "data DV",
     Content.DATA: "data file",
-    Content.POSITION_DELETES: "position delete",
-    Content.EQUALITY_DELETES: "equality delete",
+    Content.POSITION_DELETES: "position delete file",
+    Content.EQUALITY_DELETES: "equality delete file",
     Content.DATA_MANIFEST: "data manifest",
     Content.DELETE_MANIFEST: "delete manifest",
 }
@@ -190,17 +192,18 @@ class _Account:
     def add(self, level: str, entries: pa.Table, fate: _Fates, *, within: str | None) -> None:
         """Take in the entries of a level, with their fates."""
         content = entries["content_type"].to_numpy()
+        # A data DV and a position delete file of v2 have one content type, but are two things.
+        vectors = is_vector(entries).to_numpy()
+        content = np.where(vectors, _DATA_VECTOR, content)
         rows = entries["record_count"].to_numpy()
         for kind in np.unique(content).tolist():
             mine = content == kind
             for code in np.unique(fate[mine]).tolist():
                 same = mine & (fate == code)
-                self.count(
-                    level, KINDS[Content(kind)], code, int(same.sum()), int(rows[same].sum())
-                )
+                self.count(level, KINDS[kind], code, int(same.sum()), int(rows[same].sum()))
         room = self.wanted - sum(each.num_rows for each in self.shown)
         if room > 0:
-            names = [KINDS[Content(kind)] for kind in content[:room].tolist()]
+            names = [KINDS[kind] for kind in content[:room].tolist()]
             self._show(level, names, within, entries["location"][:room], fate[:room], rows[:room])
 
     def count(self, level: str, kind: str, code: int, objects: int, entries: int) -> None:

@@ -26,7 +26,7 @@ from icetree.table.cache import Cache
 from icetree.table.files import read_metadata
 from icetree.table.findings import Finding, Kind, Report
 from icetree.table.verify import verify
-from icetree.table.verify_trees import dangling_vectors
+from icetree.table.verify_trees import dangling_vectors, top_of
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.live import live_files
 
@@ -117,9 +117,7 @@ def _lost_pages(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
         return
     known = _remembered(table, pages)
     for page in pages:
-        mine = [known[id] for id in known if _was_on(known[id], page)]
-        inline = table.metadata.by_id
-        back = [each for each in mine if each.snapshot_id not in inline][: page.count]
+        back = _given_back(table, page, known)
         lost = page.count - len(back)
         parts = [f"{lost} of {page.count} snapshots"] if lost > 0 else []
         parts += [f"{page.log_count} entries of the snapshot log"] if page.log_count else []
@@ -135,6 +133,19 @@ def _lost_pages(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
                 DropSnapshotPages(locations=(page.location,)),
             ),
         )
+
+
+def _given_back(table: Table, page: SnapshotPage, known: dict[int, Snapshot]) -> list[Snapshot]:
+    """Return the snapshots of a lost page that are known elsewhere and have not expired."""
+    found = [
+        each
+        for id, each in known.items()
+        if id not in table.metadata.by_id
+        and _was_on(each, page)
+        and table.files.store.exists(absolute(top_of(each), table.location))
+    ]
+    # More than the page held: some have expired since, and nothing tells which.
+    return found if len(found) <= page.count else []
 
 
 def _was_on(snapshot: Snapshot, page: SnapshotPage) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from pyiceberg.schema import Schema
 
@@ -13,15 +14,23 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
+from icetree.table.appends import AppendScan
 from icetree.table.arrow_fit import ArrowData
+from icetree.table.changes import ChangeRange, Point
 from icetree.table.commit import Committed
 from icetree.table.evolve import Evolution
 from icetree.table.files import TableFiles, read_metadata
+from icetree.table.inspect import Inspect
 from icetree.table.refs import References
 from icetree.table.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, Filter, Removed, Transaction
 from icetree.tree.conflict import Isolation
+
+if TYPE_CHECKING:
+    from icetree.table.explain import Explanation
+    from icetree.table.findings import Report
+    from icetree.table.repair import Repair
 
 
 class Table(Evolution, References):
@@ -106,7 +115,38 @@ class Table(Evolution, References):
             limit=limit,
         )
 
+    def changes(self, since: Point | None = None, upto: Point | None = None) -> ChangeRange:
+        """Say which changes to look at: those after `since`, up to and with `upto`.
+
+        Each is a snapshot id, a branch or tag, or a time; without them, all up to now.
+        """
+        return ChangeRange(self, since=since, upto=upto)
+
+    def scan_appends(
+        self,
+        since: Point | None = None,
+        upto: Point | None = None,
+        *,
+        where: Filter | None = None,
+        columns: Iterable[str] | None = None,
+        case_sensitive: bool = True,
+    ) -> AppendScan:
+        """Say which appended rows to read: of append snapshots after `since`, up to `upto`."""
+        return AppendScan(
+            self,
+            since=since,
+            upto=upto,
+            where=where,
+            columns=columns,
+            case_sensitive=case_sensitive,
+        )
+
     # --- history ---------------------------------------------------------------------------
+
+    @property
+    def inspect(self) -> Inspect:
+        """What the table is made of, as Arrow tables."""
+        return Inspect(self)
 
     def snapshot(self, id: int | None = None, *, ref: str | None = None) -> Snapshot | None:
         """Return a snapshot by id or ref; the current one, which may be none, without either."""
@@ -123,6 +163,26 @@ class Table(Evolution, References):
     def history(self) -> Iterator[Snapshot]:
         """Yield every snapshot the table still has, newest first."""
         return history(self.metadata, self.files.page)
+
+    # --- questions -------------------------------------------------------------------------
+
+    def explain(self, where: Filter, **how: Any) -> Explanation:
+        """Tell what a scan with this filter skips, and which part of the filter does it."""
+        from icetree.table.explain import explain
+
+        return explain(self, where, **how)
+
+    def verify(self, *, deep: bool = False, **how: Any) -> Report:
+        """Return every broken rule of the table; with `deep`, of its data files too."""
+        from icetree.table.verify import verify
+
+        return verify(self, deep=deep, **how)
+
+    def repair(self, *, dry_run: bool = True) -> Repair:
+        """Put right what can be put right safely; unless told otherwise, only say what."""
+        from icetree.table.repair import repair
+
+        return repair(self, dry_run=dry_run)
 
     # --- commits ---------------------------------------------------------------------------
 

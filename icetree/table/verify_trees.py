@@ -33,6 +33,9 @@ from icetree.tree.live import live_parts
 from icetree.tree.reading import Keep, Leaf, leaves_in
 from icetree.tree.vectors import added_positions
 
+#: The rule that a file which is not there breaks.
+MISSING: Final = "is missing"
+
 #: Decoded leaves that are kept for the next snapshot.
 _KEPT_BYTES: Final = 512 * 1024 * 1024
 
@@ -69,7 +72,7 @@ class SharedReader:
             self._failed[leaf] = error
             raise
         except NotFound:
-            self._failed[leaf] = CorruptTable(leaf.location, "is missing")
+            self._failed[leaf] = CorruptTable(leaf.location, MISSING)
             raise self._failed[leaf] from None
         self._held[leaf] = entries
         self._size_bytes += entries.nbytes
@@ -78,12 +81,20 @@ class SharedReader:
             self._size_bytes -= dropped.nbytes
         return entries
 
+    def failure(self, leaf: Leaf) -> CorruptTable | None:
+        """Return why a leaf cannot be read; None when it can."""
+        try:
+            self.leaf(leaf)
+        except CorruptTable as error:
+            return error
+        return None
+
     def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
         """Return a range of a file."""
         try:
             return self._inner.blob(location, offset=offset, size_bytes=size_bytes)
         except NotFound:
-            raise CorruptTable(location, "is missing") from None
+            raise CorruptTable(location, MISSING) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,16 +138,11 @@ class Trees:
 
     def _has_bad_leaf(self, root: Entries, id: int) -> bool:
         """Read every leaf, and report each that cannot be, not only the first."""
-        bad = False
-        for leaf in leaves_in(root):
-            try:
-                self.reader.leaf(leaf)
-            except CorruptTable as error:
-                missing = error.rule == "is missing"
-                kind = Kind.MISSING_FILE if missing else Kind.UNREADABLE
-                self.found.add(kind, error.file, error.rule, snapshot_id=id)
-                bad = True
-        return bad
+        bad = [error for error in map(self.reader.failure, leaves_in(root)) if error is not None]
+        for error in bad:
+            kind = Kind.MISSING_FILE if error.rule == MISSING else Kind.UNREADABLE
+            self.found.add(kind, error.file, error.rule, snapshot_id=id)
+        return bool(bad)
 
     def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> None:
         id = snapshot.snapshot_id
@@ -178,7 +184,7 @@ def dangling_vectors(live: Entries) -> pa.Array:
 
 def _kind_of(rule: str) -> Kind:
     # `tree.check` speaks in sentences; these are the ones that are told apart.
-    if rule == "is missing":
+    if rule == MISSING:
         return Kind.MISSING_FILE
     if "has a data DV but is not a live data file" in rule:
         return Kind.DANGLING_VECTOR

@@ -146,6 +146,15 @@ def row_tasks(
     return RowTasks(tasks=tasks.take(order), deletes=shelf.table())
 
 
+def added_tasks(files: Entries, shape: Shape) -> RowTasks:
+    """Return a scan's tasks for data files as they were added, in order, with no deletes."""
+    shelf = _Shelf()
+    context = _Context(changed=Diff(), shape=shape, table_location=None, shelf=shelf)
+    tasks = context.tasks(INSERT, files, _by_kind(files.slice(0, 0)))
+    own = [name for name in tasks.column_names if name in TASK.names or name in _identities(shape)]
+    return RowTasks(tasks=tasks.select(own), deletes=shelf.table())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
     changed: Diff
@@ -160,7 +169,7 @@ class _Context:
             return []
         deletes = _deletes_of(before(), oldest=_oldest(files))
         deletes = deletes.with_vectors(_vectors(self.changed.removed))
-        return [self._tasks(DELETE, files, deletes)]
+        return [self.tasks(DELETE, files, deletes)]
 
     def of_added(self, after: FindTree) -> list[pa.Table]:
         """Return tasks for the files that came: the rows that are live in them."""
@@ -169,7 +178,7 @@ class _Context:
             return []
         deletes = _deletes_of(after(), oldest=_oldest(files))
         deletes = deletes.with_vectors(_vectors(self.changed.added))
-        return [self._tasks(INSERT, files, deletes)]
+        return [self.tasks(INSERT, files, deletes)]
 
     def of_kept(self, before: FindTree, after: FindTree) -> list[pa.Table]:
         """Return tasks for files that stayed while the deletes on them changed."""
@@ -190,7 +199,7 @@ class _Context:
         )
         had = vectors_of(files, held.vectors, root_file=tree.root_file)
         has = vectors_of(files, new.vectors, root_file=tree.root_file)
-        tasks = self._tasks(DELETE, files, held, within=new)
+        tasks = self.tasks(DELETE, files, held, within=new)
         found = [tasks.filter(_is_within(tasks))]
         lost = pc.and_(
             pc.is_in(files["location"], value_set=_names(old.vectors, column="referenced_file")),
@@ -200,7 +209,7 @@ class _Context:
         back = files.filter(lost)
         if back.num_rows:
             now = _deletes_of(after()).with_vectors(new.vectors)
-            found.append(self._tasks(INSERT, back, now, within=old))
+            found.append(self.tasks(INSERT, back, now, within=old))
         return found
 
     def _touched(
@@ -237,7 +246,7 @@ class _Context:
             table_location=self.table_location,
         )
 
-    def _tasks(
+    def tasks(
         self, change: str, files: Entries, deletes: _Deletes, *, within: _Deletes | None = None
     ) -> pa.Table:
         size = files.num_rows

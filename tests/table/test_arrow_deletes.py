@@ -192,7 +192,7 @@ KEYS = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(KEYS, min_size=1, max_size=12),
     st.lists(KEYS, max_size=4),

@@ -45,13 +45,17 @@ class Murderer:
         )
 
     def prepare(self, kind: str) -> None:
+        for left in (self.folder, self._pristine):
+            shutil.rmtree(left, ignore_errors=True)
         self.folder.mkdir()
         with self.connect() as lake:
             lake.create_namespace("db")
             KINDS[kind].before(lake.create_table("db.t", SCHEMA, properties=KINDS[kind].properties))
         shutil.move(self.folder, self._pristine)
 
-    def commit(self, kind: str, level: str, *, die_at: int | None = None, after: bool = False):  # type: ignore[no-untyped-def]  # noqa: ANN201
+    def commit(
+        self, kind: str, level: str, *, die_at: int | None = None, after: bool = False
+    ) -> tuple[int, list[str]]:
         """Return how the commit ended and its steps, on the table as it was prepared."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self._pristine, self.folder)
@@ -74,9 +78,9 @@ class Murderer:
             return view(lake.table("db.t"))
 
 
-@pytest.fixture
-def murderer(tmp_path: Path) -> Iterator[Murderer]:
-    found = Murderer(tmp_path)
+@pytest.fixture(scope="module")
+def murderer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Murderer]:
+    found = Murderer(tmp_path_factory.mktemp("killed"))
     yield found
     found.close()
 
@@ -87,6 +91,7 @@ def kill_at_each(murderer: Murderer, kind: str, level: str) -> tuple[list[str], 
     ended, steps = murderer.commit(kind, level)
     assert ended == 0
     new = murderer.seen()
+    olds: dict[bool, dict[str, object]] = {}
     late = []
     # After one step is before the next, but for a call to the system that is done by half.
     deaths = [(at, True) for at in range(len(steps))]
@@ -100,8 +105,10 @@ def kill_at_each(murderer: Murderer, kind: str, level: str) -> tuple[list[str], 
             missing = [each for each in reached(table) if not Path(each).is_file()]
             assert missing == []
             late.append(now == new)
-            if now != new:
-                assert now == old_of(murderer, kind)
+            others = (murderer.folder / "meanwhile").exists()
+            if others not in olds:
+                olds[others] = old_of(murderer, kind)
+            assert now in (olds[others], new)
             table.append_files([data_file("later")])
             assert "data/later.parquet" in view(lake.table("db.t"))["files"]  # type: ignore[operator]
     return steps, late
@@ -136,7 +143,7 @@ def test_a_commit_killed_at_any_request_to_the_store_never_happened(
     assert any(late) == retried
 
 
-@pytest.mark.parametrize("kind", ["append", "first append", "append to leaves"])
+@pytest.mark.parametrize("kind", ["append", "first append"])
 def test_a_commit_killed_at_any_call_of_the_local_store_never_happened(
     murderer: Murderer, kind: str
 ) -> None:

@@ -1,0 +1,100 @@
+"""The commands `verify` and `repair`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from icetree.cli.lake import Lake, as_json_option, load, pass_lake, table_argument
+from icetree.cli.refusal import Refusal
+from icetree.errors import CorruptTable, IcetreeError, NotFound
+
+if TYPE_CHECKING:
+    from icetree.table.findings import Report
+    from icetree.table.verify import Progress
+
+#: Exit status of a check that could not be made.
+COULD_NOT_RUN = 2
+
+
+@click.command()
+@table_argument
+@click.option("--deep", is_flag=True, help="Read data files and deletion vectors whole, too.")
+@click.option("--current", is_flag=True, help="Look at the current snapshot's tree only.")
+@as_json_option
+@pass_lake
+def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> None:
+    """Check every rule of the format over every snapshot.
+
+    Exits with 0 when the table is clean, 1 when something was found, 2 when it could not run.
+    """
+    from icetree.cli.output import print_json
+
+    try:
+        report = _verified(lake, name, deep=deep, current=current, quiet=as_json)
+    except IcetreeError as error:
+        if lake.debug:
+            raise
+        raise Refusal(error, exit_code=COULD_NOT_RUN) from None
+    if as_json:
+        found = [finding.as_dict() for finding in report.findings]
+        print_json({"clean": report.is_clean, "findings": found, "counts": dict(report.counts)})
+    else:
+        click.echo(report.text())
+    if not report.is_clean:
+        raise click.exceptions.Exit(report.exit_status)
+
+
+def _verified(lake: Lake, name: str, *, deep: bool, current: bool, quiet: bool) -> Report:
+    from icetree.catalog.base import parse_name
+    from icetree.table.verify import unreadable
+
+    with lake.open() as connection:
+        try:
+            table = load(connection, name)
+        except (CorruptTable, NotFound) as error:
+            # A name that stands for a damaged or missing file is a finding; no name is none.
+            if not connection.table_exists(name):
+                raise
+            return unreadable(error, file=connection.catalog.load(parse_name(name)))
+        return table.verify(
+            deep=deep,
+            snapshots="current" if current else "all",
+            progress=None if quiet or not sys.stderr.isatty() else _progress(),
+        )
+
+
+def _progress() -> Progress:
+    def tell(what: str, done: int, total: int) -> None:
+        end = "\r" if done < total else "\n"
+        if done == total or done % max(1, total // 100) == 0:
+            click.echo(f"{what}: {done:,} of {total:,}{end}", nl=False, err=True)
+
+    return tell
+
+
+@click.command()
+@table_argument
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@as_json_option
+@pass_lake
+def repair(lake: Lake, name: str, yes: bool, as_json: bool) -> None:
+    """Put right what can be put right safely: lost pages, dangling DVs, lost statistics."""
+    from icetree.cli.output import print_json
+
+    with lake.table(name) as table:
+        done = table.repair(dry_run=not yes)
+    if as_json:
+        print_json(
+            {
+                "done": done.is_done,
+                "actions": [{"does": each.does, "loses": each.loses} for each in done.actions],
+                "left": [finding.as_dict() for finding in done.left],
+            }
+        )
+        return
+    click.echo(done.text())
+    if done.actions and not yes:
+        click.echo("nothing was changed: repeat with --yes to do it")

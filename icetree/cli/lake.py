@@ -1,0 +1,95 @@
+"""What all commands share: which catalog is meant, which table, which snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from icetree.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from icetree.spec.snapshot import Snapshot
+    from icetree.table.connection import Connection
+    from icetree.table.table import Table
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lake:
+    """The catalog that the options before the command name; opened when a command needs it."""
+
+    catalog: str | None
+    warehouse: str | None
+    properties: tuple[str, ...] = ()
+    debug: bool = False
+
+    @contextmanager
+    def open(self) -> Iterator[Connection]:
+        """Open the catalog, and close it at the end."""
+        import icetree
+
+        given = {}
+        for each in self.properties:
+            key, equals, value = each.partition("=")
+            if not key or not equals:
+                raise InvalidInput(f"--property {each}: write it as KEY=VALUE")
+            given[key] = value
+        with icetree.connect(self.catalog, warehouse=self.warehouse, **given) as connection:
+            yield connection
+
+    @contextmanager
+    def table(self, name: str) -> Iterator[Table]:
+        """Open a table; a name that is none is refused with those that there are."""
+        with self.open() as connection:
+            yield load(connection, name)
+
+
+def load(connection: Connection, name: str) -> Table:
+    """Return a table; NotFound says which names there are."""
+    try:
+        return connection.table(name)
+    except NotFound as error:
+        if connection.table_exists(name):
+            raise  # the name is there, but not what it stands for
+        raise NotFound(f"{error}; {_instead(connection, name)}") from None
+
+
+def _instead(connection: Connection, name: str) -> str:
+    from difflib import get_close_matches
+
+    namespace = name.rpartition(".")[0]
+    try:
+        names = connection.tables(namespace)
+    except NotFound:
+        known = ", ".join(connection.namespaces()[:8])
+        return f"there are the namespaces: {known}" if known else "the catalog is empty"
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"{namespace} has: {', '.join(names[:8])}" if names else f"{namespace} has no tables"
+
+
+def snapshot_of(table: Table, text: str | None) -> Snapshot | None:
+    """Return the snapshot that an id, a branch or a tag names; the current one without."""
+    if text is None:
+        return table.snapshot()
+    if text.isdigit():
+        return table.snapshot(int(text))
+    return table.snapshot(ref=text)
+
+
+pass_lake = click.make_pass_decorator(Lake)
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+snapshot_option = click.option(
+    "--snapshot", metavar="ID|REF", help="A snapshot id, branch or tag; the current one without."
+)
+where_option = click.option(
+    "--where", metavar="FILTER", help="Such as \"country = 'DE' and n > 3\"."
+)
+table_argument = click.argument("name", metavar="TABLE")

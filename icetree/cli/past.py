@@ -1,0 +1,170 @@
+"""The commands `snapshots`, `refs` and `changes`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
+
+if TYPE_CHECKING:
+    from icetree.table.changes import Point
+
+
+@click.command()
+@table_argument
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@as_json_option
+@pass_lake
+def snapshots(lake: Lake, name: str, limit: int, as_json: bool) -> None:
+    """List snapshots, newest first."""
+    from itertools import islice
+
+    from icetree.cli.output import moment, print_json, print_rows
+
+    with lake.table(name) as table:
+        metadata = table.metadata
+        total = len(metadata.snapshots) + sum(page.count for page in metadata.snapshot_pages)
+        # Pages of history are read only as far as they are shown.
+        shown = list(islice(table.history(), None if as_json else limit))
+        heads: dict[int, list[str]] = {}
+        for ref_name, ref in table.refs.items():
+            heads.setdefault(ref.snapshot_id, []).append(ref_name)
+    if as_json:
+        print_json(
+            [
+                {
+                    "snapshot_id": each.snapshot_id,
+                    "parent_id": each.parent_snapshot_id,
+                    "sequence_number": each.sequence_number,
+                    "timestamp_ms": each.timestamp_ms,
+                    "operation": each.operation,
+                    "root_manifest": each.root_manifest,
+                    "manifest_list": each.manifest_list,
+                    "refs": heads.get(each.snapshot_id, []),
+                    "summary": each.summary or {},
+                }
+                for each in shown
+            ]
+        )
+        return
+    rows = []
+    for each in shown:
+        summary = each.summary or {}
+        rows.append(
+            {
+                "sequence": each.sequence_number,
+                "snapshot": each.snapshot_id,
+                "at": moment(each.timestamp_ms),
+                "operation": each.operation,
+                "added": int(summary.get("added-data-files", 0)),
+                "removed": int(summary.get("deleted-data-files", 0)),
+                "rows": _number(summary.get("total-records")),
+                "refs": heads.get(each.snapshot_id, []),
+            }
+        )
+    headings = {key: key.upper() for key in rows[0]} if rows else {}
+    print_rows(
+        rows,
+        headings,
+        empty="No snapshots: nothing was ever committed.",
+        more=total - len(rows),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdigit() else None
+
+
+@click.command()
+@table_argument
+@as_json_option
+@pass_lake
+def refs(lake: Lake, name: str, as_json: bool) -> None:
+    """List branches and tags."""
+    from icetree.cli.output import print_json, print_rows
+
+    with lake.table(name) as table:
+        rows: list[dict[str, Any]] = [
+            {
+                "name": ref_name,
+                "type": ref.type,
+                "snapshot_id": ref.snapshot_id,
+                "max_reference_age_in_ms": ref.max_ref_age_ms,
+                "min_snapshots_to_keep": ref.min_snapshots_to_keep,
+                "max_snapshot_age_in_ms": ref.max_snapshot_age_ms,
+            }
+            for ref_name, ref in sorted(table.refs.items())
+        ]
+    if as_json:
+        print_json(rows)
+        return
+    headings = {"name": "NAME", "type": "TYPE", "snapshot_id": "SNAPSHOT"}
+    headings |= {
+        "max_reference_age_in_ms": "MAX AGE MS",
+        "min_snapshots_to_keep": "MIN SNAPSHOTS",
+        "max_snapshot_age_in_ms": "MAX SNAPSHOT AGE MS",
+    }
+    print_rows(rows, headings, empty="No branches or tags: nothing was ever committed.")
+
+
+@click.command()
+@table_argument
+@click.option("--since", metavar="POINT", help="Exclusive; from the very start without.")
+@click.option("--upto", metavar="POINT", help="Inclusive; up to now without.")
+@click.option("--net", is_flag=True, help="Only what is different between start and end.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@as_json_option
+@pass_lake
+def changes(
+    lake: Lake,
+    name: str,
+    since: str | None,
+    upto: str | None,
+    net: bool,
+    limit: int,
+    as_json: bool,
+) -> None:
+    """List the files that came and went.
+
+    A POINT is a snapshot id, a branch or tag, or a time such as 2026-01-31T12:00:00Z.
+    """
+    from icetree.cli.output import print_json, print_rows
+    from icetree.table.changes import ChangeRange
+
+    with lake.table(name) as table:
+        range_ = ChangeRange(table, since=point(since), upto=point(upto))
+        found = range_.net() if net else range_.files()
+    if as_json:
+        print_json(found.to_pylist())
+        return
+    rows = found.slice(0, limit).to_pylist()
+    for row in rows:
+        row["kind"] = kind_of(row["content"], row["file_format"])
+        row["file"] = row["referenced_file"] if row["kind"] == "data DV" else row["location"]
+    headings = {} if net else {"snapshot_id": "SNAPSHOT", "operation": "OPERATION"}
+    headings |= {"change": "CHANGE", "kind": "KIND", "record_count": "ROWS", "file": "FILE"}
+    print_rows(rows, headings, empty="No changes.", more=found.num_rows - len(rows))
+
+
+def point(text: str | None) -> Point | None:
+    """Read a snapshot id, a time, or else the name of a branch or tag."""
+    from datetime import datetime, timezone
+
+    if text is None or not text[:1].isdigit():
+        return text
+    if text.isdigit():
+        return int(text)
+    try:
+        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return text
+    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
+
+
+def kind_of(content: int, file_format: str) -> str:
+    """Return what an entry is, in words."""
+    if content == 1 and file_format == "puffin":
+        return "data DV"
+    return ("data", "position deletes", "equality deletes")[content]

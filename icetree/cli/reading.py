@@ -1,0 +1,233 @@
+"""The commands `files`, `tree`, `plan` and `explain`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from icetree.cli.lake import (
+    Lake,
+    as_json_option,
+    pass_lake,
+    snapshot_of,
+    snapshot_option,
+    table_argument,
+    where_option,
+)
+
+_limit = click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+
+
+@click.command()
+@table_argument
+@where_option
+@snapshot_option
+@_limit
+@as_json_option
+@pass_lake
+def files(
+    lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
+) -> None:
+    """List live files; with a filter, those that may hold matching rows."""
+    from icetree.cli.output import print_json, print_rows
+    from icetree.cli.past import kind_of
+    from icetree.table.filters import parse_filter
+    from icetree.tree.bind import bind
+    from icetree.tree.live import LEAF, live_files
+    from icetree.tree.prune import may_match
+
+    with lake.table(name) as table:
+        shape = table.metadata.shape()
+        root = table.files.root(snapshot_of(table, snapshot), shape)
+        live = live_files(root, table.files.reader(shape))
+        if where is not None:
+            live = live.filter(may_match(live, bind(parse_filter(where), shape)))
+    facts = ["content_type", "file_format", "location", "record_count", "file_size_in_bytes"]
+    facts += ["partition_spec_id", "sequence_number", "first_row_id", "referenced_file", LEAF]
+    found = live.select(facts)
+    if as_json:
+        print_json(found.to_pylist())
+        return
+    rows = found.slice(0, limit).to_pylist()
+    for row in rows:
+        row["kind"] = kind_of(row["content_type"], row["file_format"])
+    headings = {
+        "kind": "KIND",
+        "record_count": "ROWS",
+        "file_size_in_bytes": "BYTES",
+        "sequence_number": "SEQUENCE",
+        "location": "LOCATION",
+        LEAF: "LEAF",
+    }
+    empty = "No files." if where is None else "No files that may match."
+    print_rows(rows, headings, empty=empty, more=found.num_rows - len(rows))
+
+
+@click.command()
+@table_argument
+@snapshot_option
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "mermaid", "svg"]),
+    default="terminal",
+    show_default=True,
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
+)
+@as_json_option
+@pass_lake
+def tree(
+    lake: Lake, name: str, snapshot: str | None, form: str, output: Path | None, as_json: bool
+) -> None:
+    """Draw a snapshot's root, leaves and manifest DVs."""
+    from dataclasses import asdict
+
+    from icetree.cli.console import stdout
+    from icetree.cli.output import print_json
+    from icetree.errors import InvalidInput
+    from icetree.picture.mermaid import to_mermaid
+    from icetree.picture.svg import to_svg
+    from icetree.picture.terminal import Drawing
+    from icetree.picture.tree import picture
+
+    with lake.table(name) as table:
+        shape = table.metadata.shape()
+        found = snapshot_of(table, snapshot)
+        caption = f"{table.name}"
+        if found is not None:
+            caption += f" · snapshot {found.snapshot_id} · {found.operation or 'unknown'}"
+        drawn = picture(
+            table.files.root(found, shape),
+            table.files.reader(shape),
+            shape,
+            caption=caption,
+            root_file=(found.root_manifest if found else None) or "root",
+        )
+    if as_json:
+        print_json(asdict(drawn))
+        return
+    if form == "terminal" and output is None:
+        stdout().print(Drawing(drawn))
+        return
+    if form == "terminal":
+        text = _as_text(Drawing(drawn))
+    else:
+        text = to_svg(drawn) if form == "svg" else to_mermaid(drawn)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
+    click.echo(f"Wrote {output}")
+
+
+def _as_text(drawing: object) -> str:
+    from io import StringIO
+
+    from rich.console import Console
+
+    sink = StringIO()
+    Console(file=sink, width=120, color_system=None, highlight=False).print(drawing)
+    return sink.getvalue()
+
+
+@click.command()
+@table_argument
+@where_option
+@snapshot_option
+@_limit
+@as_json_option
+@pass_lake
+def plan(
+    lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
+) -> None:
+    """Show what a scan would read: data files with their deletes, and what is left to check."""
+    from dataclasses import asdict
+
+    from icetree.cli.output import print_json, print_rows
+    from icetree.table.predicate_text import predicate_text
+
+    with lake.table(name) as table:
+        which = {} if snapshot is None else {"ref": snapshot}
+        if snapshot is not None and snapshot.isdigit():
+            scan = table.scan(where, snapshot_id=int(snapshot))
+        else:
+            scan = table.scan(where, **which)
+        found = scan.plan()
+    residuals = [predicate_text(each) for each in found.residuals]
+    wanted = ["location", "record_count", "file_size_in_bytes", "partition_spec_id", "leaf"]
+    wanted += ["position", "dv_location", "dv_cardinality", "equality_deletes", "position_deletes"]
+    tasks = found.tasks.select([*wanted, "residual"])
+    if not as_json:
+        tasks = tasks.slice(0, limit)
+    rows = tasks.to_pylist()
+    for row in rows:
+        row["residual"] = residuals[row["residual"]]
+    if as_json:
+        print_json(
+            {
+                "tasks": rows,
+                "deletes": found.deletes.to_pylist(),
+                "metrics": asdict(found.metrics),
+            }
+        )
+        return
+    for row in rows:
+        row["equality"] = len(row["equality_deletes"] or ()) + len(row["position_deletes"] or ())
+    headings = {
+        "record_count": "ROWS",
+        "file_size_in_bytes": "BYTES",
+        "dv_cardinality": "DV ROWS",
+        "equality": "DELETE FILES",
+        "residual": "STILL TO CHECK",
+        "location": "LOCATION",
+    }
+    print_rows(
+        rows,
+        headings,
+        empty="Nothing to read: no file can hold a matching row.",
+        more=found.tasks.num_rows - len(rows),
+    )
+    told = found.metrics
+    print(
+        f"\n{told.data_files:,} files; read {told.data_leaves_read} of {told.data_leaves_total} "
+        f"data manifests and {told.delete_leaves_read} of {told.delete_leaves_total} delete "
+        "manifests"
+    )
+
+
+@click.command()
+@table_argument
+@click.option("--where", metavar="FILTER", required=True, help="Such as \"country = 'DE'\".")
+@snapshot_option
+@click.option("--row-groups", is_flag=True, help="Look at the data files' row groups too.")
+@as_json_option
+@pass_lake
+def explain(
+    lake: Lake, name: str, where: str, snapshot: str | None, row_groups: bool, as_json: bool
+) -> None:
+    """Tell what a filter skips at which level, and which part of it does."""
+    from icetree.cli.output import print_json
+
+    with lake.table(name) as table:
+        found = snapshot_of(table, snapshot)
+        told = table.explain(
+            where, snapshot_id=None if found is None else found.snapshot_id, row_groups=row_groups
+        )
+    if as_json:
+        print_json(
+            {
+                "where": told.where,
+                "conjuncts": told.conjuncts,
+                "groups": told.groups.to_pylist(),
+                "objects": told.objects.to_pylist(),
+                "total_objects": told.total_objects,
+            }
+        )
+    else:
+        click.echo(told.text())

@@ -1,0 +1,193 @@
+"""The commands `ls`, `create` and `describe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+
+@click.command()
+@click.argument("namespace", required=False)
+@as_json_option
+@pass_lake
+def ls(lake: Lake, namespace: str | None, as_json: bool) -> None:
+    """List namespaces and tables."""
+    from icetree.cli.output import print_json, print_rows
+
+    with lake.open() as connection:
+        inner = connection.namespaces(namespace or "")
+        rows = [{"kind": "namespace", "name": name} for name in inner]
+        for each in [namespace] if namespace else inner:
+            rows += [{"kind": "table", "name": name} for name in connection.tables(each)]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(
+            rows,
+            {"kind": "KIND", "name": "NAME"},
+            empty="Nothing here yet: make a table with icetree create.",
+        )
+
+
+@click.command()
+@table_argument
+@click.option(
+    "--schema",
+    "columns",
+    required=True,
+    metavar="COLUMNS",
+    help='Such as "id long not null, ts timestamptz, tags list<string>".',
+)
+@click.option(
+    "--partition-by", multiple=True, metavar="TRANSFORM", help='Such as "day(ts)"; may be repeated.'
+)
+@click.option(
+    "--order-by", multiple=True, metavar="KEY", help='Such as "ts desc"; may be repeated.'
+)
+@click.option("--set", "properties", multiple=True, metavar="KEY=VALUE", help="A table property.")
+@click.option("--location", help="The table's folder; below the warehouse without.")
+@as_json_option
+@pass_lake
+def create(
+    lake: Lake,
+    name: str,
+    columns: str,
+    partition_by: tuple[str, ...],
+    order_by: tuple[str, ...],
+    properties: tuple[str, ...],
+    location: str | None,
+    as_json: bool,
+) -> None:
+    """Make an empty table, and its namespace where there is none."""
+    from icetree.cli.output import print_json
+    from icetree.errors import InvalidInput
+    from icetree.spec.type_text import read_columns
+
+    given = {}
+    for each in properties:
+        key, equals, value = each.partition("=")
+        if not key or not equals:
+            raise InvalidInput(f"--set {each}: write it as KEY=VALUE")
+        given[key] = value
+    schema = read_columns(columns)
+    with lake.open() as connection:
+        namespace = name.rpartition(".")[0]
+        if namespace:
+            connection.create_namespace(namespace, exist_ok=True)
+        table = connection.create_table(
+            name,
+            schema,
+            partition_by=split_terms(partition_by),
+            order_by=split_terms(order_by),
+            properties=given,
+            location=location,
+        )
+        if as_json:
+            print_json(described(table))
+        else:
+            print(f"Made {table.name} at {table.location}")
+
+
+def split_terms(texts: tuple[str, ...]) -> list[str]:
+    """Split lists such as `day(ts), bucket(16, id)` at the commas outside parentheses."""
+    found = []
+    for text in texts:
+        depth, start = 0, 0
+        for at, letter in enumerate(text):
+            depth += (letter == "(") - (letter == ")")
+            if letter == "," and depth == 0:
+                found.append(text[start:at].strip())
+                start = at + 1
+        found.append(text[start:].strip())
+    return [each for each in found if each]
+
+
+@click.command()
+@table_argument
+@as_json_option
+@pass_lake
+def describe(lake: Lake, name: str, as_json: bool) -> None:
+    """Show a table: columns, partitions, order, properties, size."""
+    from icetree.cli.output import print_facts, print_json, print_rows
+
+    with lake.table(name) as table:
+        found = described(table)
+    if as_json:
+        print_json(found)
+        return
+    current = found["current_snapshot"] or {}
+    facts = {
+        "table": found["name"],
+        "location": found["location"],
+        "format version": found["format_version"],
+        "uuid": found["uuid"],
+        "partitioned by": found["partition_by"] or "nothing",
+        "ordered by": found["order_by"] or "nothing",
+        "snapshots": found["snapshots"],
+        "current snapshot": current.get("snapshot_id") or "none: the table is empty",
+        "data files": current.get("total-data-files"),
+        "rows": current.get("total-records"),
+        "properties": "\n".join(f"{k}={v}" for k, v in found["properties"].items()) or "none",
+    }
+    print_facts({key: value for key, value in facts.items() if value is not None})
+    print()
+    print_rows(
+        found["columns"],
+        {"id": "ID", "name": "COLUMN", "type": "TYPE", "required": "REQUIRED", "doc": "DOC"},
+        empty="No columns.",
+    )
+
+
+def described(table: Table) -> dict[str, Any]:
+    """Return a table as plain values."""
+    metadata = table.metadata
+    shape = metadata.shape()
+    snapshot = table.snapshot()
+    names = {id: column.name for id, column in shape.columns.items()}
+    order = [
+        f"{_term(key.transform, names.get(key.source_id, str(key.source_id)))}"
+        f"{' desc' if key.descending else ''}"
+        for key in metadata.sort_keys
+    ]
+    current = None
+    if snapshot is not None:
+        totals = {k: v for k, v in (snapshot.summary or {}).items() if k.startswith("total-")}
+        current = {"snapshot_id": snapshot.snapshot_id, **totals}
+    return {
+        "name": str(table.name),
+        "location": table.location,
+        "metadata_location": table.state.metadata_location,
+        "format_version": metadata.format_version,
+        "uuid": metadata.table_uuid,
+        "columns": [
+            {
+                "id": field.field_id,
+                "name": field.name,
+                "type": str(field.field_type),
+                "required": field.required,
+                "doc": field.doc,
+            }
+            for field in table.schema.fields
+        ],
+        "partition_by": [
+            _term(each.transform, *(names.get(id, str(id)) for id in each.source_ids))
+            for each in shape.spec(metadata.default_spec_id)
+        ],
+        "order_by": order,
+        "properties": dict(table.properties),
+        "refs": {name: ref.snapshot_id for name, ref in table.refs.items()},
+        "snapshots": len(metadata.snapshots) + sum(page.count for page in metadata.snapshot_pages),
+        "current_snapshot": current,
+    }
+
+
+def _term(transform: str, *columns: str) -> str:
+    word, _, argument = transform.partition("[")
+    inside = ", ".join([argument.rstrip("]"), *columns] if argument else columns)
+    return inside if word == "identity" else f"{word}({inside})"
