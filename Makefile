@@ -10,7 +10,7 @@ EXTRAS := dev,java,postgres,s3,spark
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types format bench-core bench-commit constraints clean
+.PHONY: help setup demo test check lint types format bench-core bench-commit soak constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ bench-core: $(READY) ## Measure the core; ARGS="--quick" for a minute's worth
 
 bench-commit: $(BENCH) ## Measure commits beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.commit $(ARGS)
+
+soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
+	@$(PY) -m benchmarks.soak $(ARGS)
 
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh

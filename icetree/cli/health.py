@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from icetree.cli.lake import Lake, as_json_option, load, pass_lake, table_argument
-from icetree.cli.refusal import Refusal
+from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
 if TYPE_CHECKING:
     from icetree.table.findings import Report
     from icetree.table.verify import Progress
-
-#: Exit status of a check that could not be made.
-COULD_NOT_RUN = 2
 
 
 @click.command()
@@ -37,7 +34,7 @@ def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> N
     except IcetreeError as error:
         if lake.debug:
             raise
-        raise Refusal(error, exit_code=COULD_NOT_RUN) from None
+        raise CouldNotRun(error) from None
     if as_json:
         found = [finding.as_dict() for finding in report.findings]
         print_json({"clean": report.is_clean, "findings": found, "counts": dict(report.counts)})

@@ -153,11 +153,10 @@ def plan(
     from icetree.table.predicate_text import predicate_text
 
     with lake.table(name) as table:
-        which = {} if snapshot is None else {"ref": snapshot}
         if snapshot is not None and snapshot.isdigit():
             scan = table.scan(where, snapshot_id=int(snapshot))
         else:
-            scan = table.scan(where, **which)
+            scan = table.scan(where, ref=snapshot)
         found = scan.plan()
     residuals = [predicate_text(each) for each in found.residuals]
     wanted = ["location", "record_count", "file_size_in_bytes", "partition_spec_id", "leaf"]

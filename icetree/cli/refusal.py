@@ -11,13 +11,18 @@ from icetree.errors import IcetreeError
 
 
 class Refusal(click.ClickException):
-    """An error of ours as the user sees it: one line, exit status 1 unless told."""
+    """An error of ours as the user sees it: one line, exit status 1."""
 
-    def __init__(self, error: IcetreeError, *, exit_code: int = 1) -> None:
+    def __init__(self, error: IcetreeError) -> None:
         kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__).lower()
         super().__init__(f"icetree: {kind}: {' '.join(str(error).split())}")
-        self.exit_code = exit_code
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line."""
         click.echo(self.message, file=file, err=True)
+
+
+class CouldNotRun(Refusal):
+    """An error that kept a check from being made: exit status 2, since 1 means findings."""
+
+    exit_code = 2

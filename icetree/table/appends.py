@@ -13,9 +13,9 @@ from icetree.table.arrow_read import read_tasks
 from icetree.table.changes import ChangeRange, Point
 from icetree.table.filters import parse_filter
 from icetree.tree.bind import bind
-from icetree.tree.plan import Metrics, Plan
 from icetree.tree.prune import may_match, residuals
 from icetree.tree.row_changes import added_tasks
+from icetree.tree.tasks import Metrics, Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

@@ -45,7 +45,7 @@ from icetree.table.arrow_schema import (
     arrow_schema,
     arrow_type,
 )
-from icetree.tree.plan import TASK, Plan
+from icetree.tree.tasks import TASK, Plan
 
 T = TypeVar("T")
 

@@ -43,10 +43,18 @@ class Cache:
                 _, dropped = self._held.popitem(last=False)
                 self._size_bytes -= len(dropped)
 
-    def derive(self, key: tuple[Any, ...], make: Callable[[], T], *, most: int) -> T:
+    def derive(
+        self,
+        key: tuple[Any, ...],
+        make: Callable[[], T],
+        *,
+        most: int,
+        worth: Callable[[T], bool] = lambda _: True,
+    ) -> T:
         """Return what was made of immutable files before, making it first where it was not.
 
-        The first part of the key says what it is; of each kind, the `most` last used are kept.
+        The first part of the key says what it is; of each kind, the `most` last used are kept,
+        as far as they are worth it.
         """
         with self._lock:
             held = self._derived.setdefault(key[0], OrderedDict())
@@ -55,6 +63,8 @@ class Cache:
                 found: T = held[key]
                 return found
         made = make()
+        if not worth(made):
+            return made
         with self._lock:
             held[key] = made
             while len(held) > most:

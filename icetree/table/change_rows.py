@@ -21,8 +21,8 @@ from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
 from icetree.table.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeRange
 from icetree.table.same_rows import Codes, pair_up, row_codes
-from icetree.tree.plan import TASK, Metrics, Plan
 from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT, RowTasks
+from icetree.tree.tasks import TASK, Metrics, Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

@@ -21,8 +21,8 @@ from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
 from icetree.tree.legacy_diff import legacy_diff
-from icetree.tree.plan import DELETES
 from icetree.tree.row_changes import CHANGE_TASK, RowTasks, Tree, row_tasks
+from icetree.tree.tasks import DELETES
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

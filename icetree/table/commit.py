@@ -176,10 +176,10 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
 def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
     if work.updates:
         metadata = apply(metadata, work.updates, at_ms=metadata.last_updated_ms)
-    policy, shape, changes = policy_of(metadata.properties), metadata.shape(), merge(work.changes)
+    policy, shape, changes = policy_of(metadata.properties), metadata.shape(), work.changes
     if metadata.current_schema_id != work.base.metadata.current_schema_id:
-        changes = widen_changes(changes, shape)
-    return prepare(changes, shape, policy, commit_id=work.commit_id)
+        changes = tuple(widen_changes(each, shape) for each in changes)
+    return prepare(merge(changes), shape, policy, commit_id=work.commit_id)
 
 
 def _attempt(

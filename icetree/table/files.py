@@ -87,8 +87,10 @@ class TableFiles:
         return metadata_codec.decode_page(self.fetch(ref.location), file=ref.location)
 
     def _legacy_root(self, file: str, shape: Shape) -> Entries:
+        # Before v4 names are in full, and may be plain paths, which look relative.
+        content = self.cache.get(file, lambda: self.store.read(file))
         return legacy.decode_manifest_list(
-            self.fetch(file), file=file, shape=shape, table_location=self.location
+            content, file=file, shape=shape, table_location=self.location
         )
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import time
 
+import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.spec.entry import MANIFESTS, is_content
 from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.table.commit import next_metadata_location
+from icetree.table.files import TableFiles
 from icetree.table.state import State
 
 
 def settle(state: State, store: Store) -> State:
     """Return the state with the table where its metadata file is, writing new metadata if moved.
 
-    Only a v4 table can be moved by copying: earlier versions name their files in full.
+    Only a v4 table can be moved by copying: earlier versions name their files in full, and so do
+    the Avro manifests that an upgraded table may still have.
     """
     folder, slash, _ = state.metadata_location.rpartition("/metadata/")
     metadata = state.metadata
@@ -37,8 +42,22 @@ def settle(state: State, store: Store) -> State:
             f"{stuck[0]} is named in full by a snapshot from before the upgrade: "
             "expire snapshots from before the upgrade, then copy the table"
         )
+    _require_relative(metadata, TableFiles(store=store, location=folder))
     moved = replace(metadata, location=folder, last_updated_ms=int(time.time() * 1000))
     name = next_metadata_location(state.metadata_location, compress=True)
     at = absolute(name, folder)
     store.write_new(at, metadata_codec.encode(moved))
     return State(name=state.name, metadata=moved, metadata_location=at)
+
+
+def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
+    """Refuse a table whose branches or tags reach manifests that name data files in full."""
+    shape = metadata.shape()
+    for id in {ref.snapshot_id for ref in metadata.refs.values()}:
+        root = files.root(metadata.snapshot(id), shape)
+        old = pc.and_(is_content(root, *MANIFESTS), pc.equal(root["file_format"], "avro"))
+        for name in root["location"].filter(old)[:1].to_pylist():
+            raise InvalidInput(
+                f"{name} is a manifest from before the upgrade, which names its files in full: "
+                "rewrite the table's manifests, then copy the table"
+            )

@@ -17,7 +17,9 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
 from icetree.table.filters import parse_filter
-from icetree.tree.plan import Plan, plan
+from icetree.table.planning import planner
+from icetree.tree.plan import Planner
+from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -72,23 +74,32 @@ class Scan:
 
     @cached_property
     def _plan(self) -> Plan:
-        shape = self._metadata.shape(self.schema.schema_id)
+        return self._planner().whole()
+
+    def _planner(self) -> Planner:
         # Files from Hive lack their partition columns, which the stats then tell.
-        told_by_stats = any(expression.is_identity for expression in shape.expressions.values())
-        return plan(
-            self._files.root(self.snapshot, shape),
-            self._files.reader(shape),
-            shape,
+        expressions = self._metadata.partitioning[0]
+        told_by_stats = any(expression.is_identity for expression in expressions)
+        return planner(
+            self._files,
+            self._metadata,
+            self.snapshot,
             self.where,
-            root_file=(self.snapshot.root_manifest if self.snapshot else None) or "root",
+            schema_id=self.schema.schema_id,
             case_sensitive=self.case_sensitive,
             stats_columns=told_by_stats,
-            table_location=self._metadata.location,
         )
 
     def plan(self) -> Plan:
         """Return the files to read, each with its deletes and what is left to check on rows."""
         return self._plan
+
+    def plan_parts(self) -> Iterator[Plan]:
+        """Yield the plan leaf by leaf, the first part before the last leaf is read.
+
+        Memory stays the same however large the table is.
+        """
+        return self._planner().parts()
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, a batch at a time, in the order of the plan."""

@@ -40,6 +40,7 @@ from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
 from icetree.table.removing import files_matching, in_same_partitions, whole_table
 from icetree.table.state import Requirement, State, Work, fact_of
+from icetree.table.widen import widen_changes
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
@@ -297,7 +298,7 @@ class Transaction(Evolution):
 
     def _matching(self, predicate: BooleanExpression, *, verb: str) -> pa.Table:
         root, reader = self._tree()
-        staged = concat([change.added for change in self._changes])
+        staged = concat([widen_changes(each, self._shape).added for each in self._changes])
         return files_matching(
             predicate, root, reader, self._shape, staged=staged, name=self._base.name, verb=verb
         )

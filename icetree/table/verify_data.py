@@ -97,8 +97,8 @@ class DataCheck:
                 for kind, file, rule in broken:
                     found.add(kind, file, rule, snapshot_id=snapshot_id)
         rows = pc.sum(files["record_count"]).as_py() or 0
-        for broken in self._vectors(vectors):
-            found.add(*broken, snapshot_id=snapshot_id)
+        for kind, file, rule in self._vectors(vectors):
+            found.add(kind, file, rule, snapshot_id=snapshot_id)
         return {"rows": rows, "deletion vectors": vectors.num_rows}
 
     # --- files of rows ---------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 from icetree.table.files import TableFiles
@@ -175,7 +175,9 @@ def _check_beside(
     whole: bool,
 ) -> None:
     """Look for what reading rows never needs: statistics and former metadata files."""
-    for each in (*metadata.statistics, *metadata.partition_statistics):
+    told: list[StatisticsFile | PartitionStatisticsFile] = [*metadata.statistics]
+    told += metadata.partition_statistics
+    for each in told:
         path, size = each.statistics_path, each.file_size_in_bytes
         real = _size_of(path, files)
         if real != size:

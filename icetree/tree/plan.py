@@ -6,9 +6,9 @@ Of each leaf only the row groups and entries that may match come out, by the one
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,6 @@ from icetree.errors import CorruptTable
 from icetree.spec import entry
 from icetree.spec.entry import (
     BASE_COLUMNS,
-    BASE_SCHEMA,
     POSITION,
     Content,
     Entries,
@@ -40,39 +39,13 @@ from icetree.tree.deletes import (
     position_pairs,
     vectors_of,
 )
+from icetree.tree.live import LEAF
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
 from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
+from icetree.tree.tasks import DELETES, FILE_COLUMNS, Metrics, Plan
 from icetree.tree.vectors import manifest_vectors
 
-#: Columns of a task that its data file's entry has.
-_FILE: Final = (
-    "location",
-    "file_format",
-    "record_count",
-    "file_size_in_bytes",
-    "partition_spec_id",
-    "sort_order_id",
-    "sequence_number",
-    "file_sequence_number",
-    "first_row_id",
-    "split_offsets",
-    "key_metadata",
-)
-#: Columns of a delete file that a task points to.
-_DELETE: Final = (
-    "content_type",
-    "location",
-    "file_format",
-    "record_count",
-    "file_size_in_bytes",
-    "partition_spec_id",
-    "sequence_number",
-    "referenced_file",
-    "split_offsets",
-    "key_metadata",
-    "equality_ids",
-)
 #: Columns of a data DV's entry.
 _VECTOR: Final = (
     "content_type",
@@ -87,55 +60,6 @@ _VECTOR: Final = (
 )
 _DELETE_FILES: Final = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 
-#: Beside an entry's own columns: where it is tracked. Null `leaf` is the root.
-LEAF: Final = "leaf"
-
-#: Columns of `Plan.tasks`; stats columns follow where they were asked for.
-TASK: Final = pa.schema(
-    [BASE_SCHEMA.field(name) for name in _FILE]
-    + [pa.field(LEAF, pa.string()), pa.field(POSITION, pa.int64())]
-    + list(VECTOR)
-    + [
-        pa.field("equality_deletes", pa.list_(pa.int32())),
-        pa.field("position_deletes", pa.list_(pa.int32())),
-        pa.field("residual", pa.int32()),
-    ]
-)
-#: Columns of `Plan.deletes`.
-DELETES: Final = pa.schema([BASE_SCHEMA.field(name) for name in _DELETE])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metrics:
-    """What planning looked at. Entries of row groups that were never read count nowhere."""
-
-    data_leaves_total: int = 0
-    data_leaves_read: int = 0
-    data_leaves_skipped: int = 0
-    delete_leaves_total: int = 0
-    delete_leaves_read: int = 0
-    delete_leaves_skipped: int = 0
-    root_entries_scanned: int = 0
-    root_entries_skipped: int = 0
-    leaf_entries_scanned: int = 0
-    leaf_entries_skipped: int = 0
-    data_files: int = 0
-    delete_files: int = 0
-    dvs: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """The data files to read and what to do with their rows."""
-
-    #: One row a data file, as `TASK` tells; the last columns point into the two lists below.
-    tasks: pa.Table
-    #: Equality deletes and position delete files that some task needs, as `DELETES` tells.
-    deletes: pa.Table
-    #: What is left to check on rows; a task's `residual` is a row number here.
-    residuals: list[BooleanExpression]
-    metrics: Metrics
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafRead:
@@ -147,55 +71,126 @@ class LeafRead:
     scanned: int
 
 
+#: Applies a function to each leaf and yields the answers in order, perhaps side by side.
+Run: TypeAlias = Callable[[Callable[[Leaf], "LeafRead"], Iterable[Leaf]], Iterable["LeafRead"]]
+
+
 def plan(
     root: Entries,
     reader: Reader,
     shape: Shape,
     predicate: BooleanExpression = AlwaysTrue(),  # noqa: B008 (a singleton without state)
-    *,
-    root_file: str = "root",
-    case_sensitive: bool = True,
-    stats_columns: bool = False,
-    table_location: str | None = None,
+    **how: Any,
 ) -> Plan:
     """Return the files that may hold rows matching the predicate, each with its deletes.
 
-    `stats_columns` keeps the files' stats in the tasks. `table_location` lets path bounds of old
-    position delete files be used.
+    `how` is as for `Planner`.
     """
-    bound = bind(predicate, shape, case_sensitive=case_sensitive)
-    top = _survey(root, bound)
-    removed = _removed(root, reader, (*top.data_leaves, *top.delete_leaves), root_file)
-    delete_reads = [
-        _read_deletes(leaf, reader, bound, removed.get(leaf.location)) for leaf in top.delete_leaves
-    ]
-    deletes = _by_kind([top.deletes, *(read.entries for read in delete_reads)])
-    columns = None if stats_columns else _columns_to_read(deletes, bound, shape)
-    file_reads = [
-        read_leaf(leaf, reader, bound, columns=columns, removed=removed.get(leaf.location))
-        for leaf in top.data_leaves
-    ]
-    files = entry.concat([_at_root(top.files, columns), *(read.entries for read in file_reads)])
-    tasks, used = _tasks(files, deletes, shape, root_file=root_file, table_location=table_location)
-    codes, left = residuals(files, bound)
-    tasks = tasks.append_column("residual", codes)
-    if stats_columns:
-        for name in filter(parse_column, files.schema.names):
-            tasks = tasks.append_column(name, files[name])
-    reads = [*delete_reads, *file_reads]
-    return Plan(
-        tasks=tasks,
-        deletes=used,
-        residuals=left,
-        metrics=replace(
-            top.metrics,
-            leaf_entries_scanned=sum(read.scanned for read in reads),
-            leaf_entries_skipped=sum(read.scanned - read.entries.num_rows for read in reads),
-            data_files=tasks.num_rows,
-            delete_files=used.num_rows,
-            dvs=tasks.num_rows - tasks["dv_location"].null_count,
-        ),
-    )
+    return Planner(root, reader, shape, predicate, **how).whole()
+
+
+class Planner:
+    """A scan being planned: what the root tells, and the deletes, are known; leaves come next.
+
+    `stats_columns` keeps the files' stats in the tasks. `table_location` lets path bounds of old
+    position delete files be used. `run` may read leaves side by side, and `read` may know the
+    answer of a leaf from before: leaves never change.
+    """
+
+    def __init__(
+        self,
+        root: Entries,
+        reader: Reader,
+        shape: Shape,
+        predicate: BooleanExpression = AlwaysTrue(),  # noqa: B008 (a singleton without state)
+        *,
+        root_file: str = "root",
+        case_sensitive: bool = True,
+        stats_columns: bool = False,
+        table_location: str | None = None,
+        run: Run = map,
+        read: ReadLeaf | None = None,
+    ) -> None:
+        self._reader, self._shape, self._run = reader, shape, run
+        self._read = read or read_leaf
+        self._root_file, self._table_location = root_file, table_location
+        self._stats_columns = stats_columns
+        self._bound = bind(predicate, shape, case_sensitive=case_sensitive)
+        self._top = _survey(root, self._bound)
+        leaves = (*self._top.data_leaves, *self._top.delete_leaves)
+        self._removed = _removed(root, reader, leaves, root_file)
+        self._delete_reads = list(run(self._deletes_in, self._top.delete_leaves))
+        found = [self._top.deletes, *(read.entries for read in self._delete_reads)]
+        self._deletes = _by_kind(found)
+        self._columns = (
+            None if stats_columns else _columns_to_read(self._deletes, self._bound, shape)
+        )
+
+    def whole(self) -> Plan:
+        """Return the plan, all leaves read."""
+        reads = list(self._run(self._files_in, self._top.data_leaves))
+        files = [_at_root(self._top.files, self._columns), *(read.entries for read in reads)]
+        return self._plan(entry.concat(files), [*self._delete_reads, *reads], self._top.metrics)
+
+    def parts(self) -> Iterator[Plan]:
+        """Yield the plan in parts that stand by themselves: the root's files, then leaf by leaf.
+
+        A part's metrics count what came with it; those of the root come with the first.
+        """
+        at_root = _at_root(self._top.files, self._columns)
+        yield self._plan(at_root, self._delete_reads, self._top.metrics)
+        for read in self._run(self._files_in, self._top.data_leaves):
+            if read.entries.num_rows or read.scanned:
+                yield self._plan(read.entries, [read], Metrics())
+
+    def _files_in(self, leaf: Leaf) -> LeafRead:
+        removed = self._removed.get(leaf.location)
+        return self._read(leaf, self._reader, self._bound, columns=self._columns, removed=removed)
+
+    def _deletes_in(self, leaf: Leaf) -> LeafRead:
+        return _read_deletes(leaf, self._reader, self._bound, self._removed.get(leaf.location))
+
+    def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
+        tasks, used = _tasks(
+            files,
+            self._deletes,
+            self._shape,
+            root_file=self._root_file,
+            table_location=self._table_location,
+        )
+        codes, left = residuals(files, self._bound)
+        tasks = tasks.append_column("residual", codes)
+        if self._stats_columns:
+            for name in filter(parse_column, files.schema.names):
+                tasks = tasks.append_column(name, files[name])
+        return Plan(
+            tasks=tasks,
+            deletes=used,
+            residuals=left,
+            metrics=replace(
+                counted,
+                leaf_entries_scanned=sum(read.scanned for read in reads),
+                leaf_entries_skipped=sum(read.scanned - read.entries.num_rows for read in reads),
+                data_files=tasks.num_rows,
+                delete_files=used.num_rows,
+                dvs=tasks.num_rows - tasks["dv_location"].null_count,
+            ),
+        )
+
+
+class ReadLeaf(Protocol):
+    """As `read_leaf`."""
+
+    def __call__(
+        self,
+        leaf: Leaf,
+        reader: Reader,
+        predicate: Predicate,
+        *,
+        columns: Collection[str] | None,
+        removed: BitMap | None = None,
+    ) -> LeafRead:
+        """Return a leaf's live entries that may match."""
 
 
 def read_leaf(
@@ -342,7 +337,7 @@ def _by_kind(tables: list[Entries]) -> _Deletes:
 
 def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> set[str]:
     matched = columns_for(deletes.equality, deletes.positions, shape)
-    return {*_FILE, "content_type", "status", POSITION, *matched, *columns_needed(predicate)}
+    return {*FILE_COLUMNS, "content_type", "status", POSITION, *matched, *columns_needed(predicate)}
 
 
 def _at_root(files: Entries, columns: Collection[str] | None) -> Entries:
@@ -372,7 +367,7 @@ def _tasks(
         has_vector=pc.is_valid(vectors["dv_location"]).to_numpy(),
         table_location=table_location,
     )
-    tasks = files.select([*_FILE, LEAF, POSITION])
+    tasks = files.select([*FILE_COLUMNS, LEAF, POSITION])
     for name in VECTOR.names:
         tasks = tasks.append_column(name, vectors[name])
     used = []

@@ -30,8 +30,8 @@ from icetree.tree.deletes import (
 from icetree.tree.diff import Diff
 from icetree.tree.live import LEAF, live_in_leaf, live_parts
 from icetree.tree.partitions import STATS
-from icetree.tree.plan import DELETES, TASK
 from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.tree.tasks import DELETES, TASK
 from icetree.tree.vectors import manifest_vectors
 
 INSERT: Final = "INSERT"

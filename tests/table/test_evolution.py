@@ -121,7 +121,9 @@ def test_files_may_be_added_before_a_widening_in_one_transaction() -> None:
         with tx.edit_schema() as schema:
             schema.widen("x", LongType())
         tx.append_files([file_of("c", 2**40, 2**40)])
-    assert planned(table, "x > 15") == ["b", "c"]
+        tx.delete(f"x = {2**40}")
+        tx.append_files([file_of("d", 2**41, 2**41)])
+    assert planned(table, "x > 15") == ["b", "d"]
 
 
 def test_a_date_becomes_a_timestamp_and_its_old_files_are_still_found() -> None:
@@ -204,7 +206,7 @@ def test_old_snapshots_are_read_with_the_columns_they_had() -> None:
     assert files["location"].to_pylist() == ["data/a.parquet"]
 
 
-def _widen(table: Table) -> None:
+def _add_column(table: Table) -> None:
     with table.edit_schema() as schema:
         schema.make_optional("n").add("extra", "int")
 
@@ -220,12 +222,12 @@ def _sort(table: Table) -> None:
 
 
 CLASHES: list[tuple[Callable[[Table], None], Callable[[Table], None]]] = [
-    (_widen, _widen),
-    (_widen, _partition),
-    (_partition, _widen),
+    (_add_column, _add_column),
+    (_add_column, _partition),
+    (_partition, _add_column),
     (_partition, _partition),
     (_sort, _sort),
-    (_sort, _widen),
+    (_add_column, _sort),
 ]
 
 
@@ -238,13 +240,9 @@ def test_edits_that_rely_on_what_another_changed_conflict_and_change_nothing(
     stale = lake.table("db.t")
     theirs(table)
     head = lake.table("db.t").metadata
-    if (theirs, mine) == (_sort, _widen):
-        mine(stale)  # a schema edit does not look at the sort order
-        return
     with pytest.raises(CommitConflict, match="another commit changed the"):
         mine(stale)
     assert lake.table("db.t").metadata == head
-    mine(lake.table("db.t")) if theirs is not mine else None
 
 
 def test_a_filter_that_names_a_column_minds_a_change_of_columns() -> None:
@@ -283,4 +281,3 @@ def test_a_column_added_with_a_default_is_there_in_old_and_new_schemas() -> None
         schema.add("state", StringType(), default="new")
     field = table.schema.find_field("state")
     assert (field.initial_default, field.write_default) == ("new", "new")
-    assert planned(table, "state = 'old'") in ([], ["a"])

@@ -24,9 +24,10 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats, parse_column
 from icetree.tree.aggregate import aggregate
 from icetree.tree.bind import bind
-from icetree.tree.plan import DELETES, TASK, Plan, plan
+from icetree.tree.plan import plan
 from icetree.tree.prune import may_match
 from icetree.tree.reading import Keep, Leaf
+from icetree.tree.tasks import DELETES, TASK, Plan
 from tests.tree import rows as r
 
 I = r.IDS["i"]  # noqa: E741

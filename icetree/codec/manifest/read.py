@@ -202,22 +202,38 @@ def row_group_stats(
     A row group with an unknown bound in it has an unknown bound.
     """
     groups = [parquet.metadata.row_group(i) for i in range(parquet.num_row_groups)]
-    at = {groups[0].column(i).path_in_schema: i for i in range(groups[0].num_columns)}
+    at = {parquet.schema.column(i).path: i for i in range(len(parquet.schema))}
+    bounds_at = {
+        name: (at[path], side, where.type)
+        for name, where in stored.items()
+        if (path := ".".join(where.path)) in at
+        and (side := {"lower": "min", "upper": "max"}.get(name.partition(":")[2]))
+    }
+    _require_chunks(parquet, [column for column, _, _ in bounds_at.values()])
     found: dict[str, pa.Array] = {
         "record_count": pa.array([group.num_rows for group in groups], pa.int64())
     }
-    for name, where in stored.items():
-        side = {"lower": "min", "upper": "max"}.get(name.partition(":")[2])
-        column = at.get(".".join(where.path))
-        if side is None or column is None:
-            continue
-        type = where.type.storage_type if isinstance(where.type, pa.UuidType) else where.type
+    for name, (column, side, type) in bounds_at.items():
+        type = type.storage_type if isinstance(type, pa.UuidType) else type
         # As the number it is stored as: Python has no dates after 9999 and no nanoseconds.
         value = f"{side}_raw" if pa.types.is_temporal(type) else side
         bounds = [_extreme(group.column(column).statistics, value) for group in groups]
         if any(bound is not None for bound in bounds):
             found[name] = _promote(pa.array(bounds, type), name, shape, file)
     return pa.table(found)
+
+
+def _require_chunks(parquet: pq.ParquetFile, columns: list[int]) -> None:
+    """Make Arrow look at the metadata of each chunk of the columns, without reading any.
+
+    What is wrong there is an error here, but would end the process if Python asked for it first:
+    pyarrow lets no exception out of the metadata's properties.
+    """
+    for group in range(parquet.num_row_groups):
+        none = parquet.reader.iter_batches(
+            0, row_groups=[group], column_indices=columns, use_threads=False
+        )
+        next(none, None)
 
 
 def _extreme(known: pq.Statistics | None, value: str) -> object:

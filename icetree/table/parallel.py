@@ -1,0 +1,36 @@
+"""Doing things side by side, with answers in order and only so many under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+#: Threads that read leaves; decoding is Arrow's and lets the others run.
+WORKERS = 4
+#: How far reading runs ahead of whoever takes the answers: bounds what is held in memory.
+AHEAD = 8
+
+
+def in_order(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+    """Do what `map` does, some calls side by side; the first answer comes when it is there."""
+    waiting = list(items)
+    if len(waiting) < 2:
+        yield from map(call, waiting)
+        return
+    pool = ThreadPoolExecutor(min(WORKERS, len(waiting)))
+    try:
+        under_way: deque[Future[B]] = deque()
+        rest = iter(waiting)
+        for item in rest:
+            under_way.append(pool.submit(call, item))
+            if len(under_way) >= AHEAD:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
