@@ -78,7 +78,10 @@ def _progress() -> Progress:
 @as_json_option
 @pass_lake
 def repair(lake: Lake, name: str, yes: bool, as_json: bool) -> None:
-    """Put right what can be put right safely: lost pages, dangling DVs, lost statistics."""
+    """Put right what safely can be.
+
+    That is: lost pages of history, DVs of files that are gone, lost statistics.
+    """
     from icetree.cli.output import print_json
 
     with lake.table(name) as table:

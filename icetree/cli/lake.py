@@ -68,9 +68,9 @@ def _instead(connection: Connection, name: str) -> str:
     except NotFound:
         known = ", ".join(connection.namespaces()[:8])
         return f"there are the namespaces: {known}" if known else "the catalog is empty"
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean {near[0]}?"
+    by_last = {each.rpartition(".")[2]: each for each in names}
+    for near in get_close_matches(name.rpartition(".")[2], by_last, n=1):
+        return f"did you mean {by_last[near]}?"
     return f"{namespace} has: {', '.join(names[:8])}" if names else f"{namespace} has no tables"
 
 

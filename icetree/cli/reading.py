@@ -29,7 +29,7 @@ _limit = click.option("--limit", type=click.IntRange(min=1), default=100, show_d
 def files(
     lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
 ) -> None:
-    """List live files; with a filter, those that may hold matching rows."""
+    """List live files, or those a filter may match."""
     from icetree.cli.output import print_json, print_rows
     from icetree.cli.past import kind_of
     from icetree.table.filters import parse_filter
@@ -146,7 +146,7 @@ def _as_text(drawing: object) -> str:
 def plan(
     lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
 ) -> None:
-    """Show what a scan would read: data files with their deletes, and what is left to check."""
+    """Show what a scan would read."""
     from dataclasses import asdict
 
     from icetree.cli.output import print_json, print_rows
@@ -210,7 +210,7 @@ def plan(
 def explain(
     lake: Lake, name: str, where: str, snapshot: str | None, row_groups: bool, as_json: bool
 ) -> None:
-    """Tell what a filter skips at which level, and which part of it does."""
+    """Tell what a filter skips, where and why."""
     from icetree.cli.output import print_json
 
     with lake.table(name) as table:

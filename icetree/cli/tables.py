@@ -64,7 +64,7 @@ def create(
     location: str | None,
     as_json: bool,
 ) -> None:
-    """Make an empty table, and its namespace where there is none."""
+    """Make an empty table, and its namespace."""
     from icetree.cli.output import print_json
     from icetree.errors import InvalidInput
     from icetree.spec.type_text import read_columns
@@ -113,7 +113,7 @@ def split_terms(texts: tuple[str, ...]) -> list[str]:
 @as_json_option
 @pass_lake
 def describe(lake: Lake, name: str, as_json: bool) -> None:
-    """Show a table: columns, partitions, order, properties, size."""
+    """Show a table's columns, layout and size."""
     from icetree.cli.output import print_facts, print_json, print_rows
 
     with lake.table(name) as table:

@@ -29,7 +29,8 @@ def merge(changes: Sequence[Changes]) -> Changes:
         fresh = change.removed.filter(pc.invert(pc.is_in(theirs, undone)))
         added = concat([added.filter(pc.invert(pc.or_(gone, again))), change.added])
         removed = pa.concat_tables([removed, fresh])
-    return Changes(intent=_intent(changes), added=added, removed=removed)
+    seen = pa.concat_tables([change.seen for change in changes])
+    return Changes(intent=_intent(changes), added=added, removed=removed, seen=seen)
 
 
 def _names(content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:

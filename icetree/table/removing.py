@@ -41,6 +41,16 @@ def removal_of(files: pa.Table) -> pa.Table:
     )
 
 
+def removal_of_tasks(tasks: pa.Table) -> pa.Table:
+    """Return the data files of a plan as rows for `Changes.removed`, or for `Changes.seen`."""
+    content = pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), tasks.num_rows)
+    same = ("leaf", "position", "record_count", "file_size_in_bytes")
+    return pa.table(
+        {"content_type": content, "key": tasks["location"], **{name: tasks[name] for name in same}},
+        schema=REMOVED,
+    )
+
+
 def files_matching(
     predicate: BooleanExpression,
     root: Entries,
@@ -71,22 +81,10 @@ def files_matching(
             f"that match {predicate} beside rows that do not: {verb} rows with an engine, "
             "or choose a filter along partition boundaries"
         )
-    size = tasks.num_rows
-    from_tree = pa.table(
-        {
-            "content_type": pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), size),
-            "key": tasks["location"],
-            "leaf": tasks["leaf"],
-            "position": tasks["position"],
-            "record_count": tasks["record_count"],
-            "file_size_in_bytes": tasks["file_size_in_bytes"],
-        },
-        schema=REMOVED,
-    )
     gone = fresh.filter(sure)
     gone = gone.append_column(LEAF, pa.nulls(gone.num_rows, pa.string()))
     gone = gone.append_column(POSITION, pa.nulls(gone.num_rows, pa.int64()))
-    return pa.concat_tables([from_tree, removal_of(gone)])
+    return pa.concat_tables([removal_of_tasks(tasks), removal_of(gone)])
 
 
 def in_same_partitions(added: Entries, root: Entries, reader: Reader, shape: Shape) -> pa.Table:

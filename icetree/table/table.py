@@ -258,11 +258,17 @@ class Table(Evolution, References):
         return done[0]
 
     def row_delta(
-        self, add: Files, *, remove: Removed = (), where: Filter | None = None, **how: object
+        self,
+        add: Files,
+        *,
+        remove: Removed = (),
+        where: Filter | None = None,
+        tasks: pa.Table | None = None,
+        **how: object,
     ) -> Committed:
         """Add data files, data DVs and equality deletes, as one snapshot."""
         with self._single(how) as (tx, done):
-            tx.row_delta(add, remove=remove, where=where)
+            tx.row_delta(add, remove=remove, where=where, tasks=tasks)
         return done[0]
 
     def rewrite(self, remove: Removed, add: Files, **how: object) -> Committed:

@@ -38,7 +38,12 @@ from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
-from icetree.table.removing import files_matching, in_same_partitions, whole_table
+from icetree.table.removing import (
+    files_matching,
+    in_same_partitions,
+    removal_of_tasks,
+    whole_table,
+)
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.table.widen import widen_changes
 from icetree.tree.changes import Changes, Intent, removal
@@ -169,14 +174,21 @@ class Transaction(Evolution):
         *,
         remove: Removed = (),
         where: Filter | None = None,
+        tasks: pa.Table | None = None,
     ) -> None:
-        """Add data files, data DVs and equality deletes; a DV replaces the one its file has."""
+        """Add data files, data DVs and equality deletes; a DV replaces the one its file has.
+
+        `tasks` are those of the plan by which the rows were found: with them, the data files of
+        the DVs need not be looked for again.
+        """
+        seen = {} if tasks is None else {"seen": removal_of_tasks(tasks)}
         self._add(
             Changes(
                 intent=Intent.ROW_DELTA,
                 added=self._new(add),
                 removed=_removed(remove, self._metadata),
                 filter=None if where is None else parse_filter(where),
+                **seen,
             )
         )
 

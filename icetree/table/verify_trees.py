@@ -154,7 +154,8 @@ class Trees:
             self.reader,
             self.shape,
             root_file=file,
-            snapshot_id=id,
+            # A manifest list does not tell which leaves its snapshot only moved.
+            snapshot_id=None if snapshot.root_manifest is None else id,
             sequence_number=snapshot.sequence_number or None,
             next_row_id=end,
         )

@@ -63,6 +63,8 @@ class Changes:
     added: Entries = field(default_factory=empty)
     #: Files that go, as `REMOVED` tells. A data file takes its DV along.
     removed: pa.Table = field(default_factory=REMOVED.empty_table)
+    #: Where the writer saw the data files that its DVs are for, in the same columns: a hint too.
+    seen: pa.Table = field(default_factory=REMOVED.empty_table)
     #: The rows this change looked at: new rows matching it would have mattered.
     filter: BooleanExpression | None = None
 

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.codec import bitmap, manifest, puffin
-from icetree.errors import InvalidInput
 from icetree.spec.entry import (
     BASE_SCHEMA,
     MANIFESTS,
@@ -41,6 +40,7 @@ from icetree.tree.locate import Located, locate
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
 from icetree.tree.summary import changed_partitions, summarise
+from icetree.tree.targets import require_addable, require_new, require_targets
 from icetree.tree.vectors import manifest_vectors
 
 _INT, _LONG = pa.int32(), pa.int64()
@@ -51,7 +51,7 @@ Encode: TypeAlias = Callable[[Entries, str, Shape], bytes]
 
 def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -> Prepared:
     """Put new files into leaves when there are more of them than the root should hold."""
-    _require_addable(changes.added)
+    require_addable(changes.added)
     is_data = pc.equal(changes.added["content_type"], int(Content.DATA))
     in_root: list[Entries] = []
     leaves: list[NewLeaf] = []
@@ -92,7 +92,10 @@ def grow(
     vectors = manifest_vectors(head.root, reader, root_file=head.root_file)
     live, vectors = _carry_over(head.root, vectors)
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
-    located = locate(live, leaves_in(live), vectors, prepared.changes, reader)
+    leaves = leaves_in(live)
+    located = locate(live, leaves, vectors, prepared.changes, reader)
+    require_new(prepared.changes, live, located)
+    require_targets(prepared.changes, live, leaves, vectors, located, reader)
     kept, new_vectors, files = _remove(live, located, vectors, stamp, shape, policy)
     added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + legacy_rows)
 
@@ -114,13 +117,6 @@ def grow(
         first_row_id=head.next_row_id,
         added_rows=legacy_rows + added_rows,
     )
-
-
-def _require_addable(added: Entries) -> None:
-    content = added["content_type"]
-    files = pa.array([Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES], _INT)
-    if content.null_count or pc.any(pc.invert(pc.is_in(content, files))).as_py():
-        raise InvalidInput("only data files, data DVs and equality deletes can be added to a table")
 
 
 def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dict[str, BitMap]]:

@@ -198,7 +198,6 @@ def test_verify_exits_with_2_when_it_cannot_run(run: Run) -> None:
         (("create", "db.u", "--schema", "id long", "--set", "x"), "KEY=VALUE"),
         (("ls", "nope"), "nope"),
     ],
-    ids=" ".join,
 )
 def test_an_error_is_one_line_that_says_what_to_do(
     run: Run, words: tuple[str, ...], says: str

@@ -27,7 +27,7 @@ ARROW = pa.schema(
 LEAFY = {
     "write.root.max-data-entries": "1",
     "write.root.max-delete-entries": "1",
-    "write.leaf.target-entries": "3",
+    "write.flush.affinity-min-entries": "1",
 }
 
 

@@ -63,7 +63,7 @@ def make_table(folder: Path) -> Table:
         order_by=["id"],
         properties={"write.root.max-data-entries": "4"},
     )
-    for day in range(4):
+    for day in range(5):
         table.append(rows(100 * day))
     files = planned(table)
     vectors = write_data_vectors(
@@ -74,8 +74,9 @@ def make_table(folder: Path) -> Table:
     )
     table.row_delta(vectors)
     in_leaf = [f for f in files.to_pylist() if f["leaf"]]
-    table.delete_files([in_leaf[1]["location"]])
-    table.append(rows(900))
+    with table.transaction() as changes:
+        changes.delete_files([in_leaf[1]["location"]])
+        changes.append(rows(900))
     return table
 
 

@@ -8,6 +8,7 @@ import pytest
 from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
+from icetree.spec.entry import Entry
 from icetree.spec.update import SetProperties
 from icetree.table.explain import GROUPS, NO_ROWS, OBJECTS, OWNER_SKIPPED
 from icetree.table.predicate_text import predicate_text
@@ -88,14 +89,15 @@ def test_files_that_a_manifest_dv_removed_are_not_told_of(table: Table) -> None:
 
 def test_an_empty_file_is_skipped_for_having_no_rows() -> None:
     table = new_table()
-    table.append_files([data_file("empty", 0, -1)])
+    table.append_files([Entry(location="data/empty.parquet", file_size_in_bytes=4)])
     assert groups(table, "country = 'DE'", "root") == [("data file", False, (NO_ROWS,), 1, 0)]
 
 
 def test_a_delete_manifest_goes_with_its_data_manifest(table: Table) -> None:
     for n in range(5):
         table.row_delta([vector(f"dv{n}", f"a{n}")])
-    table.update(SetProperties(updates={"write.root.max-delete-entries": "2"}))
+    flush = {"write.root.max-delete-entries": "2", "write.flush.affinity-min-entries": "1"}
+    table.update(SetProperties(updates=flush))
     table.append_files([data_file("d", 500, 509)])
     found = groups(table, "n >= 75", "root")
     skipped = [row for row in found if row[0] == "delete manifest" and not row[1]]

@@ -19,16 +19,22 @@ _ALL = (
 
 @pytest.fixture
 def leafy() -> Table:
-    """Five files in a leaf, a DV for one of them in another, one removed, and one in the root."""
+    """Five files in a leaf, one removed; a DV in an affiliated leaf; a file and a DV in the root."""
     table = new_table(
         partition_by=["country"],
-        properties={"write.root.max-data-entries": "2", "write.root.max-delete-entries": "0"},
+        properties={
+            "write.root.max-data-entries": "2",
+            "write.root.max-delete-entries": "1",
+            "write.flush.affinity-min-entries": "1",
+        },
     )
     names = "abcde"
     table.append_files([data_file(name, at, at + 9, country="DE") for at, name in enumerate(names)])
     table.row_delta([vector("dv", "a", rows=3)])
-    table.delete_files(["data/b.parquet"])
-    table.append_files([data_file("z", country="FR")])
+    table.row_delta([vector("dv2", "c")])
+    with table.transaction() as tx:
+        tx.delete_files(["data/b.parquet"])
+        tx.append_files([data_file("z", country="FR")])
     return table
 
 
@@ -47,7 +53,7 @@ def test_a_table_without_snapshots_has_empty_tables_of_the_same_columns(
 
 def test_files_have_partition_metrics_and_deletes(leafy: Table) -> None:
     rows = {_short(row["file_path"]): row for row in leafy.inspect.files().to_pylist()}
-    assert sorted(rows) == ["a", "c", "d", "dv", "e", "z"]
+    assert sorted(rows) == ["a", "c", "d", "dv", "dv2", "e", "z"]
     assert rows["z"]["partition"] == {"country": "FR"}
     assert rows["c"]["readable_metrics"]["n"] == {
         "column_size": None,
@@ -61,7 +67,7 @@ def test_files_have_partition_metrics_and_deletes(leafy: Table) -> None:
     assert _short(rows["dv"]["referenced_data_file"]) == "a"
     assert (rows["dv"]["content_offset"], rows["dv"]["content_size_in_bytes"]) == (4, 40)
     assert leafy.inspect.data_files().num_rows == 5
-    assert leafy.inspect.delete_files().num_rows == 1
+    assert leafy.inspect.delete_files().num_rows == 2
 
 
 def test_entries_tell_where_they_are_and_what_a_manifest_dv_removed(leafy: Table) -> None:
@@ -95,7 +101,7 @@ def test_the_tree_has_a_row_a_node(leafy: Table) -> None:
     root, *leaves = leafy.inspect.tree().to_pylist()
     assert (root["level"], root["content"], root["status"]) == (0, "root", None)
     assert root["rows"] == 10, "the rows of the one data file that is in the root itself"
-    assert root["entries"] == 4
+    assert root["entries"] == 5
     told = {row["content"]: (row["entries"], row["live_entries"], row["rows"]) for row in leaves}
     assert told == {"data": (5, 4, 50), "delete": (1, 1, 3)}
     assert {row["status"] for row in leaves} == {"EXISTING"}
@@ -107,7 +113,7 @@ def test_partitions_add_up_what_is_live_in_them(leafy: Table) -> None:
     assert rows["DE"]["file_count"] == 4
     assert rows["DE"]["record_count"] == 40
     assert rows["DE"]["total_data_file_size_in_bytes"] == 4000
-    assert sum(row["position_delete_record_count"] for row in rows.values()) == 3
+    assert sum(row["position_delete_record_count"] for row in rows.values()) == 4
 
 
 def test_an_earlier_snapshot_can_be_inspected(leafy: Table) -> None:
@@ -122,7 +128,7 @@ def test_an_earlier_snapshot_can_be_inspected(leafy: Table) -> None:
 
 def test_files_of_all_snapshots_are_there_once(leafy: Table) -> None:
     found = [_short(name) for name in leafy.inspect.all_files()["file_path"].to_pylist()]
-    assert sorted(found) == ["a", "b", "c", "d", "dv", "e", "z"]
+    assert sorted(found) == ["a", "b", "c", "d", "dv", "dv2", "e", "z"]
     manifests = leafy.inspect.all_manifests()
     last = [id == now(leafy) for id in manifests["reference_snapshot_id"].to_pylist()]
     assert sum(last) == leafy.inspect.manifests().num_rows
