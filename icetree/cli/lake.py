@@ -31,15 +31,15 @@ class Lake:
     @contextmanager
     def open(self) -> Iterator[Connection]:
         """Open the catalog, and close it at the end."""
-        import icetree
+        from icetree.table.connection import open_connection
 
-        given = {}
+        given = {} if self.warehouse is None else {"warehouse": self.warehouse}
         for each in self.properties:
             key, equals, value = each.partition("=")
             if not key or not equals:
                 raise InvalidInput(f"--property {each}: write it as KEY=VALUE")
             given[key] = value
-        with icetree.connect(self.catalog, warehouse=self.warehouse, **given) as connection:
+        with open_connection(self.catalog, given) as connection:
             yield connection
 
     @contextmanager

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from icetree.catalog.base import Catalog, TableName
