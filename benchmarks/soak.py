@@ -35,6 +35,7 @@ from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import CommitConflict, CommitUnknown, Unavailable
 from icetree.spec.entry import Content, Entry, is_vector
 from icetree.store.wrapped import Request, WrappedStore
+from icetree.table.cache import Cache
 from icetree.table.connection import Connection
 from icetree.table.table import Table
 from icetree.tree.check import check
@@ -53,6 +54,7 @@ PROPERTIES = {
 #: How many live files a thread keeps; beyond that it deletes or rewrites.
 MOST_FILES = 60
 PROCESSES, THREADS = 2, 2
+CACHE_BYTES = 8 * 1024 * 1024
 
 
 class FaultyStore(WrappedStore):
@@ -168,7 +170,12 @@ class Writer:
         table = lake.table("db.t")
         table = Table(
             catalog=FaultyCatalog(lake.catalog, self._choose, self._share),  # type: ignore[arg-type]
-            files=replace(table.files, store=FaultyStore(lake.store, self._choose, self._share)),
+            files=replace(
+                table.files,
+                store=FaultyStore(lake.store, self._choose, self._share),
+                # Small, so that it is full long before the end and what else grows shows.
+                cache=Cache(CACHE_BYTES),
+            ),
             state=table.state,
         )
         mine, number, started = replay(self._journal)

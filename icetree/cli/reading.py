@@ -177,6 +177,7 @@ def plan(
         )
         return
     for row in rows:
+        row["residual"] = "nothing" if row["residual"] == "true" else row["residual"]
         row["equality"] = len(row["equality_deletes"] or ()) + len(row["position_deletes"] or ())
     headings = {
         "record_count": "ROWS",

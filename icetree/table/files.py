@@ -40,7 +40,9 @@ class TableFiles:
         placed = [(absolute(file.location, self.location), file.content) for file in files]
         self.store.write_many(placed)
         for location, content in placed:
-            self.cache.put(location, content)
+            # Table metadata is never read again by who wrote it.
+            if not location.endswith(".metadata.json"):
+                self.cache.put(location, content)
 
     def delete(self, stored: Iterable[str]) -> None:
         """Remove files that are proven to be unreferenced."""

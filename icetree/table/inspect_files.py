@@ -162,7 +162,7 @@ def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.
     sums = [name for name in facts if name != "code"]
     found = pa.table(facts).group_by("code").aggregate([(name, "sum") for name in sums])
     found = found.sort_by("code")
-    # The first and the last row of each partition, once ordered by when they were committed.
+    # The row of each partition that was committed last.
     order = np.lexsort((pc.fill_null(when.cast(pa.int64()), -1).to_numpy(), codes))
     last = order[np.r_[codes[order][1:] != codes[order][:-1], True]] if len(order) else order
     rows = pa.array(last, pa.int64())

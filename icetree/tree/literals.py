@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
@@ -23,11 +24,14 @@ from pyiceberg.expressions.literals import (
     literal,
 )
 from pyiceberg.types import (
+    DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
+    TimestamptzType,
 )
 from pyiceberg.utils.datetime import timestamp_to_nanos, timestamptz_to_nanos
 
@@ -35,6 +39,12 @@ from icetree.errors import InvalidInput
 from icetree.spec.types import bounds_type
 
 _DAY_MICROS: Final = 86_400_000_000
+_ZONED: Final = (TimestamptzType, TimestamptzNanoType)
+_TIMES: Final = (TimestampType, TimestampNanoType, *_ZONED)
+_TIME: Final = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)"
+    r"(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d(?:\.\d{1,9})?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"
+)
 
 
 class Fit(Enum):
@@ -52,6 +62,7 @@ class Fit(Enum):
 def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]:
     """Return the literal as a value of the type; `name` is told where it cannot be one."""
     try:
+        literal = _respelt(literal, type_)
         if isinstance(type_, FloatType):
             return _float(literal)
         if isinstance(type_, TimestampNanoType | TimestamptzNanoType):
@@ -65,6 +76,26 @@ def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]
         case BelowMin():
             return found.value, Fit.BELOW
     return found.value, Fit.EXACT if _is_same(literal, found) else Fit.ROUNDED
+
+
+def _respelt(given: Literal[Any], type_: IcebergType) -> Literal[Any]:
+    """Return text that is a time, or a decimal, as PyIceberg wants it spelt for the type.
+
+    A day is its first moment, and a time without a zone is UTC where the column has one.
+    """
+    if isinstance(given, StringLiteral) and isinstance(type_, _TIMES):
+        match = _TIME.fullmatch(given.value)
+        if match:
+            zone = (match["zone"] or "").replace("Z", "+00:00")
+            if isinstance(type_, _ZONED):
+                zone = zone or "+00:00"
+            return StringLiteral(
+                f"{match['day']}T{match['minute'] or '00:00'}{match['second'] or ':00'}{zone}"
+            )
+    if isinstance(given, DecimalLiteral) and isinstance(type_, DecimalType):
+        rescaled = given.value.quantize(Decimal(1).scaleb(-type_.scale))
+        return DecimalLiteral(rescaled) if rescaled == given.value else given
+    return given
 
 
 def literal_of(value: Any, type_: IcebergType) -> Literal[Any]:

@@ -29,7 +29,7 @@ from icetree.tree.deletes import (
 )
 from icetree.tree.diff import Diff
 from icetree.tree.live import LEAF, live_in_leaf, live_parts
-from icetree.tree.partitions import STATS
+from icetree.tree.partitions import STATS, Flags
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.tasks import DELETES, TASK
 from icetree.tree.vectors import manifest_vectors
@@ -237,7 +237,7 @@ class _Context:
                 break
         return entry.concat(parts)
 
-    def _positions(self, files: Entries, deletes: _Deletes, has_vector: np.ndarray) -> Pairs:  # type: ignore[type-arg]
+    def _positions(self, files: Entries, deletes: _Deletes, has_vector: Flags) -> Pairs:
         return position_pairs(
             files,
             deletes.positions,
@@ -275,11 +275,6 @@ class _Context:
             prefix + "equality_deletes": self.shelf.lists(equality, deletes.equality, size),
             prefix + "position_deletes": self.shelf.lists(positions, deletes.positions, size),
         }
-
-
-def is_whole(tasks: pa.Table) -> pa.ChunkedArray:
-    """Tell which tasks are for all rows that their deletes leave."""
-    return pc.invert(_is_within(tasks))
 
 
 def _is_within(tasks: pa.Table) -> pa.ChunkedArray:

@@ -93,6 +93,15 @@ def test_columns_read_alone_are_those_of_the_whole(
         assert some[name].equals(whole[name]), name
 
 
+@pytest.mark.parametrize("kind", [set, frozenset, list, tuple])
+def test_columns_may_be_named_in_any_collection(content: bytes, kind: type) -> None:
+    columns = kind(["status", "location"])
+    found = manifest.decode(
+        content, DATA, SHAPE, file="leaf", tracking=TRACKING, columns=columns, keep=None
+    )
+    assert set(found.column_names) == {"status", "location", POSITION}
+
+
 def test_a_reader_is_told_the_bounds_of_each_row_group(content: bytes) -> None:
     told: list[pa.Table] = []
 

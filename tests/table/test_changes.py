@@ -89,6 +89,34 @@ def test_rows_that_an_equality_delete_removed_are_not_deleted_again(table: Table
     assert feed(table.changes(since).to_arrow()) == [("DELETE", 2, "b"), ("DELETE", 1, "a")]
 
 
+@pytest.fixture
+def affiliated() -> Table:
+    """Rows 1 to 3 in a file of a leaf, with row 2 in a DV of a leaf affiliated with that one."""
+    found = changing_table(properties=LEAFY)
+    for rows in ([(1, "a"), (2, "b"), (3, "c")], [(10, "x"), (11, "y")], [(12, "z")]):
+        found.append(some(*rows))
+    delete_rows(found, [2])
+    delete_rows(found, [10])
+    owners = found.inspect.manifests()["affiliated_with"].to_pylist()
+    assert any(owners), "or else the tests below test nothing"
+    return found
+
+
+def test_a_dv_in_an_affiliated_leaf_counts_when_its_file_goes(affiliated: Table) -> None:
+    [file] = affiliated.scan("id = 1").plan().tasks["location"].to_pylist()
+    since = now(affiliated)
+    affiliated.delete_files([file])
+    assert feed(affiliated.changes(since).to_arrow()) == [("DELETE", 1, "a"), ("DELETE", 3, "c")]
+
+
+def test_a_dv_in_an_affiliated_leaf_counts_when_an_equality_delete_comes(
+    affiliated: Table,
+) -> None:
+    since = now(affiliated)
+    delete_equal(affiliated, [2, 3])
+    assert feed(affiliated.changes(since).to_arrow()) == [("DELETE", 3, "c")]
+
+
 def test_rows_carried_over_by_an_overwrite_have_not_changed(table: Table) -> None:
     [file] = table.scan("id = 1").plan().tasks["location"].to_pylist()
     since = now(table)

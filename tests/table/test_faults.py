@@ -80,7 +80,7 @@ class Run:
         self.opening = len(self.store.steps)
         if kind.meanwhile:
             kind.meanwhile(world.table())
-        self.old, self.files_before = view(world.table()), world.files()
+        self.files_before = world.files()
         self.error: Exception | None = None
         try:
             kind.commit(table)
@@ -109,6 +109,15 @@ def dry_run(name: str) -> Run:
     return run
 
 
+@cache
+def old_and_new(name: str) -> tuple[dict[str, object], dict[str, object]]:
+    """Return the table without the commit, and with it."""
+    world, kind = world_of(name).copy(), KINDS[name]
+    if kind.meanwhile:
+        kind.meanwhile(world.table())
+    return view(world.table()), view(dry_run(name).world.table())
+
+
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committing, "_ASK_AGAIN_S", 0.0)
@@ -117,8 +126,8 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def judge(name: str, run: Run) -> bool:
     """Check that the table is sound and that the caller was told the truth; tell if it is new."""
     fresh = run.world.table()
-    now, new = view(fresh), view(dry_run(name).world.table())
-    assert now in (run.old, new)
+    now, (old, new) = view(fresh), old_and_new(name)
+    assert now in (old, new)
     is_new = now == new
     if run.error is None:
         assert is_new

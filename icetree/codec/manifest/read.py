@@ -69,7 +69,8 @@ def decode(
         if kind != ROOT and tracking is not None:
             entry_rules.require(entries, kind, file=file)
             entries = _inherit(parquet, stored, groups, entries, tracking, shape, file)
-            return entries if wanted == columns else entries.drop_columns(["status"])
+            is_wanted = columns is None or "status" in columns
+            return entries if is_wanted else entries.drop_columns(["status"])
     except _UNREADABLE as error:
         raise CorruptTable(file, f"not a readable Parquet manifest: {error}") from error
     entry_rules.require(entries, kind, file=file)
@@ -209,7 +210,7 @@ def row_group_stats(
         if (path := ".".join(where.path)) in at
         and (side := {"lower": "min", "upper": "max"}.get(name.partition(":")[2]))
     }
-    _require_chunks(parquet, [column for column, _, _ in bounds_at.values()])
+    _require_chunks(parquet, [column for column, _, _ in bounds_at.values()], file)
     found: dict[str, pa.Array] = {
         "record_count": pa.array([group.num_rows for group in groups], pa.int64())
     }
@@ -223,17 +224,23 @@ def row_group_stats(
     return pa.table(found)
 
 
-def _require_chunks(parquet: pq.ParquetFile, columns: list[int]) -> None:
+def _require_chunks(parquet: pq.ParquetFile, columns: list[int], file: str) -> None:
     """Make Arrow look at the metadata of each chunk of the columns, without reading any.
 
     What is wrong there is an error here, but would end the process if Python asked for it first:
     pyarrow lets no exception out of the metadata's properties.
     """
-    for group in range(parquet.num_row_groups):
+    if not columns:
+        return
+    for at in range(parquet.num_row_groups):
         none = parquet.reader.iter_batches(
-            0, row_groups=[group], column_indices=columns, use_threads=False
+            0, row_groups=[at], column_indices=columns, use_threads=False
         )
         next(none, None)
+        group = parquet.metadata.row_group(at)
+        for i in columns:
+            if group.column(i).physical_type != parquet.schema.column(i).physical_type:
+                raise CorruptTable(file, f"row group {at} has another type in column {i}")
 
 
 def _extreme(known: pq.Statistics | None, value: str) -> object:
