@@ -7,10 +7,15 @@ READY  := $(VENV)/.ready
 BENCH  := $(VENV)/.bench
 EXTRAS := dev,java,postgres,s3,spark
 
+# Iceberg Java, which tests plan the same tables with. No part of icetree, so kept elsewhere.
+ICEBERG_JAVA := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0
+JARS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/icetree/jars
+ICEBERG_JAR  := $(JARS)/iceberg-spark-runtime-4.1_2.13-1.11.0.jar
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types format bench-core bench-commit soak constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path test check lint types format bench-core bench-commit bench-plan soak constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -21,7 +26,7 @@ setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine 
 demo: $(READY) ## Build a small table, print its tree, prove a few laws
 	@$(PY) -m icetree demo
 
-test: $(READY) ## Run every test
+test: $(READY) $(ICEBERG_JAR) ## Run every test
 	@$(PY) -m pytest
 
 check: lint types test ## What CI runs: lint, types and tests
@@ -43,6 +48,9 @@ bench-core: $(READY) ## Measure the core; ARGS="--quick" for a minute's worth
 bench-commit: $(BENCH) ## Measure commits beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.commit $(ARGS)
 
+bench-plan: $(BENCH) ## Measure planning beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
+	@$(PY) -m benchmarks.plan $(ARGS)
+
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
 	@$(PY) -m benchmarks.soak $(ARGS)
 
@@ -51,6 +59,19 @@ constraints: ## Write constraints.txt anew, from the newest versions allowed (PY
 	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench]'
 	@{ grep '^#' constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude icetree; } > $(VENV)/constraints.txt
 	@rm -rf $(VENV)/fresh && mv $(VENV)/constraints.txt constraints.txt
+
+iceberg-java: $(ICEBERG_JAR) ## Fetch Iceberg Java, a peer that tests ask, into a cache outside the repository
+	@echo "$(ICEBERG_JAR) is ready."
+
+iceberg-java-path:
+	@echo "$(ICEBERG_JAR)"
+
+$(ICEBERG_JAR):
+	@command -v mvn > /dev/null \
+		|| { echo "tests compare with Iceberg Java, which Maven fetches: install it (Debian: apt install maven)"; exit 1; }
+	@echo "Fetching $(ICEBERG_JAVA), 48 MB."
+	@mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+		-Dartifact=$(ICEBERG_JAVA) -DoutputDirectory=$(JARS)
 
 clean: ## Remove .venv and everything generated
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

@@ -41,6 +41,8 @@ class Measurement:
     files: int | None = None
     #: How far the peak of resident memory rose.
     rss_mb: float | None = None
+    #: Leaves that were read.
+    leaves: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ class Report:
     def text(self) -> str:
         """Return the report as tables for people."""
         measured = table(
-            ("case", "system", "CPU ms", "wall ms", "KB", "files", "RSS MB"),
+            ("case", "system", "CPU ms", "wall ms", "KB", "files", "RSS MB", "leaves"),
             [
                 (
                     one.case,
@@ -114,6 +116,7 @@ class Report:
                     "" if one.bytes is None else f"{one.bytes / 1000:.1f}",
                     "" if one.files is None else f"{one.files:,}",
                     "" if one.rss_mb is None else f"{one.rss_mb:.0f}",
+                    "" if one.leaves is None else f"{one.leaves:,}",
                 )
                 for one in self.measurements
             ],

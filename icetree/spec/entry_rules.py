@@ -214,13 +214,12 @@ _MANIFEST_STATS = (
     "min_sequence_number",
 )
 
+_REQUIRED: Final = tuple(
+    _required(column)
+    for column in ("content_type", "file_format", "status", "partition_spec_id", "record_count")
+)
 #: Rules for every manifest, whatever its kind.
 RULES: Final[tuple[Rule, ...]] = (
-    _required("content_type"),
-    _required("file_format"),
-    _required("status"),
-    _required("partition_spec_id"),
-    _required("record_count"),
     _one_of("status", _STATUSES, "status must be 0 EXISTING, 1 ADDED or 2 DELETED"),
     _one_of("file_format", pa.array(FORMATS), f"file_format must be one of {', '.join(FORMATS)}"),
     Rule(
@@ -279,9 +278,9 @@ def _rules_of(kind: str) -> tuple[Rule, ...]:
     allowed = pa.array(sorted(ALLOWED[kind]), _INT)
     placement = _one_of("content_type", allowed, f"content that may not stand in a {kind} manifest")
     if kind == ROOT:
-        return (placement, *RULES, *(_required(column) for column in _TRACKING))
+        return (*_REQUIRED, placement, *RULES, *(_required(column) for column in _TRACKING))
     # A null snapshot id is inherited by any entry of a leaf, a null age only by an ADDED one.
-    return (placement, *RULES, *(_untracked(column) for column in _TRACKING[1:]))
+    return (*_REQUIRED, placement, *RULES, *(_untracked(column) for column in _TRACKING[1:]))
 
 
 RULES_OF: Final[dict[str, tuple[Rule, ...]]] = {kind: _rules_of(kind) for kind in ALLOWED}

@@ -32,6 +32,11 @@ class Cache:
         self.put(location, content)
         return content
 
+    def peek(self, location: str) -> bytes | None:
+        """Return what is held for the location, if anything."""
+        with self._lock:
+            return self._held.get(location)
+
     def put(self, location: str, content: bytes) -> None:
         """Hold a file that was just read or written; one over the limit is not held."""
         if len(content) > self._limit_bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable
@@ -14,12 +16,16 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.base import Store
+from icetree.store.places import LOCAL, scheme_of
 from icetree.table.cache import Cache
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
+from icetree.tree.reading import Leaf
 
 #: How many decoded roots are kept: the head that a writer starts from, and a few more.
 _ROOTS = 8
+#: Up to this size a leaf is read, and cached, as a whole.
+_WHOLE_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +40,16 @@ class TableFiles:
         """Return the bytes of an immutable file."""
         location = absolute(stored, self.location)
         return self.cache.get(location, lambda: self.store.read(location))
+
+    def open_leaf(self, leaf: Leaf) -> bytes | pa.NativeFile:
+        """Return a leaf's bytes, or the file where a few ranges cost less than all of it.
+
+        That is so for large ones on this machine's disk: the system caches them, we need not.
+        """
+        location = absolute(leaf.location, self.location)
+        if leaf.size_bytes <= _WHOLE_BYTES or scheme_of(location) not in LOCAL:
+            return self.fetch(leaf.location)
+        return self.cache.peek(location) or self.store.open(location)
 
     def write(self, files: Iterable[NewFile]) -> None:
         """Store new files, side by side; when it returns, all of them are durable."""
@@ -50,7 +66,9 @@ class TableFiles:
 
     def reader(self, shape: Shape) -> FileReader:
         """Return a reader of what lies below this table's roots."""
-        return FileReader(fetch=self.fetch, shape=shape, table_location=self.location)
+        return FileReader(
+            fetch=self.fetch, open=self.open_leaf, shape=shape, table_location=self.location
+        )
 
     def root(
         self, snapshot: Snapshot | None, shape: Shape, *, schema_id: int | None = None

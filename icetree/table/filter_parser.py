@@ -35,8 +35,6 @@ from icetree.errors import InvalidInput
 from icetree.table.filter_tokens import Token, mistake, tokens
 from icetree.tree.predicates import Transformed
 
-#: For mypy, which takes what the constructors declare for what they accept.
-_NEW: Final[Any] = ice
 _Term: TypeAlias = "ice.Reference | Transformed"
 
 _SIGNS: Final[dict[str, type[Any]]] = {
@@ -155,12 +153,10 @@ class _Parser:
             self._need(",")
             prefix = self._string(term, "a prefix in single quotes")
             self._need(")")
-            return _NEW.StartsWith(term, prefix)
+            return _made(ice.StartsWith, term, prefix)
         term = self._term()
         if self.here.word in _SIGNS:
-            kind = _SIGNS[self._step().word]
-            found: ice.BooleanExpression = kind(term, self._literal(term))
-            return found
+            return _made(_SIGNS[self._step().word], term, self._literal(term))
         if self._takes("is"):
             return self._is(term)
         negate = self._takes("not")
@@ -178,30 +174,30 @@ class _Parser:
         after, self._at = self._at, start
         value = self._literal(term)
         self._at = after
-        found: ice.BooleanExpression = _SIGNS[_TURNED.get(sign, sign)](term, value)
-        return found
+        return _made(_SIGNS[_TURNED.get(sign, sign)], term, value)
 
     def _is(self, term: _Term) -> ice.BooleanExpression:
         negate = self._takes("not")
         if self._takes("null"):
-            return _NEW.NotNull(term) if negate else _NEW.IsNull(term)
+            return _made(ice.NotNull, term) if negate else _made(ice.IsNull, term)
         if self._takes("nan"):
-            return _NEW.NotNaN(term) if negate else _NEW.IsNaN(term)
+            return _made(ice.NotNaN, term) if negate else _made(ice.IsNaN, term)
         raise self.expected("null or nan" if negate else "null, nan or not")
 
     def _has(self, term: _Term, negate: bool) -> ice.BooleanExpression:
         if self._takes("in"):
-            return _NEW.In(term, self._listed(term))
+            return _made(ice.In, term, self._listed(term))
         if self._takes("between"):
             low = self._literal(term)
             self._need("and")
             return ice.And(
-                _NEW.GreaterThanOrEqual(term, low), _NEW.LessThanOrEqual(term, self._literal(term))
+                _made(ice.GreaterThanOrEqual, term, low),
+                _made(ice.LessThanOrEqual, term, self._literal(term)),
             )
         if self._takes("like"):
             return self._like(term)
         if self._takes("starts", "with"):
-            return _NEW.StartsWith(term, self._string(term, "a prefix in single quotes"))
+            return _made(ice.StartsWith, term, self._string(term, "a prefix in single quotes"))
         more = "" if negate else f"{', '.join(_SIGNS)}, is, not, "
         raise self.expected(f"one of {more}in, between, like, starts with")
 
@@ -225,7 +221,7 @@ class _Parser:
             )
         kind: Any = ice.EqualTo if prefix is parts else ice.StartsWith
         plain = "".join(part[-1] for part in prefix)
-        return kind(term, StringLiteral(plain))
+        return _made(kind, term, StringLiteral(plain))
 
     # --- terms and literals ----------------------------------------------------------------
 
@@ -315,6 +311,12 @@ class _Parser:
             return LongLiteral(_ordinal(period, year, *rest))
         except ValueError as error:
             raise self._refuse(token, f"there is no such {period}: {error}") from None
+
+
+def _made(kind: type[Any], term: _Term, *literals: Any) -> ice.BooleanExpression:
+    # What PyIceberg's constructors take is not what they declare.
+    found: ice.BooleanExpression = kind(term, *literals)
+    return found
 
 
 def _ordinal(period: str, year: int, month: int = 1, day: int = 1, hour: int = 0) -> int:

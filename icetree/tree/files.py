@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from icetree.codec import legacy, manifest
 from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
@@ -15,10 +17,14 @@ from icetree.tree.reading import Keep, Leaf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
-    """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes."""
+    """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes.
+
+    `open`, where given, may return a large columnar leaf as a file of which ranges are read.
+    """
 
     fetch: Callable[[str], bytes]
     shape: Shape
+    open: Callable[[Leaf], bytes | pa.NativeFile] | None = None
     table_location: str = ""
 
     def leaf(
@@ -36,10 +42,9 @@ class FileReader:
             sequence_number=leaf.sequence_number,
             first_row_id=leaf.first_row_id,
         )
-        content = self.fetch(leaf.location)
         if leaf.file_format == "avro":
             return legacy.decode_manifest(
-                content,
+                self.fetch(leaf.location),
                 file=leaf.location,
                 shape=self.shape,
                 table_location=self.table_location,
@@ -47,7 +52,7 @@ class FileReader:
                 columns=columns,
             )
         return manifest.decode(
-            content,
+            self.open(leaf) if self.open else self.fetch(leaf.location),
             DATA if leaf.content_type == Content.DATA_MANIFEST else DELETE,
             self.shape,
             file=leaf.location,

@@ -76,7 +76,7 @@ def _predicate(source: random.Random, pools: Pools) -> Filter:
         return {"type": kind, "term": column}
     if kind in _SETS:
         # Iceberg takes an `in` of one value for an `eq`: more than one, to test both.
-        picked = source.sample(list(values), source.randint(2, 4))
+        picked = source.sample(list(values), min(len(values), source.randint(2, 4)))
         return {"type": kind, "term": column, "values": picked}
     value = source.choice(values)
     if kind in _PREFIXES:

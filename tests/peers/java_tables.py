@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
@@ -25,11 +27,12 @@ def main(jar: str, warehouse: str, filters: str, answers: str) -> None:
     """Make the tables, plan every filter on its table, and write the answers down."""
     asked: dict[str, list[str]] = json.loads(Path(filters).read_text())
     spark = _session(jar, warehouse)
-    rows = _rows(spark)
+    plan = _compiled(spark)
+    _make_rows(spark)
     found = {}
-    for name, make in TABLES.items():
-        make(spark, rows)
-        found[name] = _answers(spark, name, asked.get(name, []))
+    for name, make in _TABLES.items():
+        make(spark, name)
+        found[name] = _answers(spark, name, plan, asked[name])
     Path(answers).write_text(json.dumps(found))
     spark.stop()
 
@@ -51,7 +54,7 @@ def _session(jar: str, warehouse: str) -> SparkSession:
     return local_session("iceberg java", shuffle_partitions=1, extra_conf=settings)
 
 
-def _rows(spark: SparkSession) -> None:
+def _make_rows(spark: SparkSession) -> None:
     """Make `rows`: 400 rows with nulls and NaNs, each column in an order of its own."""
     spark.sql(
         """
@@ -88,7 +91,7 @@ def _create(spark: SparkSession, name: str, version: int, by: str, **properties:
     }
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
     spark.sql(
-        f"CREATE TABLE {name} ({COLUMNS}) USING iceberg PARTITIONED BY ({by}) "
+        f"CREATE TABLE {name} ({COLUMNS}) USING iceberg {f'PARTITIONED BY ({by}) ' if by else ''}"
         f"TBLPROPERTIES ({listed})"
     )
 
@@ -99,8 +102,12 @@ def _insert(spark: SparkSession, name: str, *starts: int, size: int = 40) -> Non
         spark.sql(f"INSERT INTO {name} {picked}").collect()
 
 
-def _make_v1(spark: SparkSession, _: None) -> None:
-    name = "db.v1"
+def _table(spark: SparkSession, name: str) -> Any:
+    jvm: Any = spark._jvm
+    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+
+
+def _copy_on_write(spark: SparkSession, name: str) -> None:
     _create(spark, name, 1, "truncate(5, country), month(d)")
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
     _insert(spark, name, 0, 40, 80, 120, 160, 200)
@@ -109,7 +116,7 @@ def _make_v1(spark: SparkSession, _: None) -> None:
     _insert(spark, name, 240, 280)
 
 
-def _make_row_level(spark: SparkSession, name: str, version: int) -> None:
+def _row_level(spark: SparkSession, name: str, version: int) -> None:
     _create(spark, name, version, "country, bucket(4, id)")
     _insert(spark, name, 0, 50, 100, size=50)
     spark.sql(f"DELETE FROM {name} WHERE id % 10 = 7")
@@ -123,10 +130,12 @@ def _make_row_level(spark: SparkSession, name: str, version: int) -> None:
     spark.sql(f"DELETE FROM {name} WHERE country = 'US' AND id < 20")
 
 
-def _make_evolved(spark: SparkSession, name: str, version: int) -> None:
+def _evolved(spark: SparkSession, name: str, version: int) -> None:
     _create(spark, name, version, "days(ts)", write_delete_granularity="partition")
-    _insert(spark, name, 0, 60, size=60)
-    spark.sql(f"DELETE FROM {name} WHERE n = 13 OR id = 44")
+    # Two files in each partition, for delete files that reach both.
+    for odd in (0, 1):
+        spark.sql(f"INSERT INTO {name} SELECT * FROM rows WHERE id < 80 AND id % 2 = {odd}")
+    spark.sql(f"DELETE FROM {name} WHERE id % 7 IN (1, 2)")
     spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(6, place.city)")
     spark.sql(f"ALTER TABLE {name} ADD COLUMN extra string")
     spark.sql(f"ALTER TABLE {name} ALTER COLUMN n TYPE bigint")
@@ -137,43 +146,149 @@ def _make_evolved(spark: SparkSession, name: str, version: int) -> None:
     spark.sql(f"DELETE FROM {name} WHERE id % 9 = 5")
 
 
-TABLES = {
-    "db.v1": _make_v1,
-    "db.v2": lambda spark, _: _make_row_level(spark, "db.v2", 2),
-    "db.v2_evolved": lambda spark, _: _make_evolved(spark, "db.v2_evolved", 2),
-    "db.v3": lambda spark, _: _make_row_level(spark, "db.v3", 3),
-    "db.v3_evolved": lambda spark, _: _make_evolved(spark, "db.v3_evolved", 3),
+def _equality(spark: SparkSession, name: str, *, upgraded: bool) -> None:
+    """Delete by equality, everywhere and in a partition; perhaps go on as v3, with vectors."""
+    _create(spark, name, 2, "", write_delete_granularity="partition")
+    _insert(spark, name, 0, 50, size=50)
+    spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD country")
+    _insert(spark, name, 100, 150, size=50)
+    _delete_equal(spark, name, "everywhere", 0, {}, [{"n": 5}, {"n": 21}])
+    _delete_equal(spark, name, "fr", 1, {"country": "FR"}, [{"n": 8, "country": "FR"}])
+    _delete_equal(spark, name, "far", 1, {"country": "DE"}, [{"n": 5000, "country": "DE"}])
+    _insert(spark, name, 200, size=50)
+    spark.sql(f"DELETE FROM {name} WHERE id % 10 = 4")
+    _delete_equal(spark, name, "late", 1, {"country": "US"}, [{"n": 2}, {"n": 9}, {"n": 14}])
+    if upgraded:
+        spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version' = '3')")
+        _insert(spark, name, 250, size=50)
+        spark.sql(f"DELETE FROM {name} WHERE id % 30 IN (3, 8)")
+
+
+def _delete_equal(
+    spark: SparkSession,
+    name: str,
+    label: str,
+    spec_id: int,
+    partition: dict[str, Any],
+    rows: list[dict[str, Any]],
+) -> None:
+    """Commit an equality delete file, which Spark's SQL never writes."""
+    jvm: Any = spark._jvm
+    iceberg = jvm.org.apache.iceberg
+    table = _table(spark, name)
+    columns = jvm.java.util.ArrayList()
+    for column in rows[0]:
+        columns.add(column)
+    schema, spec = table.schema().select(columns), table.specs()[spec_id]
+    ids = spark.sparkContext._gateway.new_array(jvm.int, len(rows[0]))
+    for at, column in enumerate(rows[0]):
+        ids[at] = schema.findField(column).fieldId()
+    where = iceberg.data.GenericRecord.create(spec.partitionType())
+    _fill(where, partition)
+    output = table.io().newOutputFile(f"{table.location()}/data/{label}-equality.parquet")
+    writer = iceberg.data.GenericAppenderFactory(schema, spec, ids, schema, None).newEqDeleteWriter(
+        iceberg.encryption.EncryptedFiles.plainAsEncryptedOutput(output),
+        iceberg.FileFormat.PARQUET,
+        where,
+    )
+    for row in rows:
+        record = iceberg.data.GenericRecord.create(schema)
+        _fill(record, row)
+        writer.write(record)
+    writer.close()
+    table.newRowDelta().addDeletes(writer.toDeleteFile()).commit()
+
+
+def _fill(record: Any, values: dict[str, Any]) -> None:
+    for column, value in values.items():
+        record.setField(column, value)
+
+
+_TABLES = {
+    "db.v1": _copy_on_write,
+    "db.v2": partial(_row_level, version=2),
+    "db.v2_evolved": partial(_evolved, version=2),
+    "db.v2_equality": partial(_equality, upgraded=False),
+    "db.v3": partial(_row_level, version=3),
+    "db.v3_evolved": partial(_evolved, version=3),
+    "db.v3_upgraded": partial(_equality, upgraded=True),
 }
 
 
-def _answers(spark: SparkSession, name: str, filters: list[str]) -> dict[str, Any]:
-    jvm: Any = spark._jvm
-    iceberg = jvm.org.apache.iceberg
-    table = iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
-    schema = table.schema()
-    parse = iceberg.expressions.ExpressionParser.fromJson
+def _answers(spark: SparkSession, name: str, plan: Any, filters: list[str]) -> dict[str, Any]:
+    table = _table(spark, name)
+    everything = '{"type": "literal", "value": true}'
     return {
         "metadata": table.operations().current().metadataFileLocation(),
-        "all": _planned(iceberg, table.newScan()),
-        "plans": [_planned(iceberg, table.newScan().filter(parse(each, schema))) for each in filters],
+        "all": _planned(plan, table, everything),
+        "plans": [_planned(plan, table, each) for each in filters],
     }
 
 
-def _planned(iceberg: Any, scan: Any) -> list[Any]:
-    """Return each planned file as its location, first row id and deletes."""
-    tasks = scan.planFiles()
+def _planned(plan: Any, table: Any, filter: str) -> list[Any] | None:
+    """Return each planned file as its location, first row id and deletes; None if Java fails.
+
+    It does where a partition is null and a set of strings is asked whether it holds the null.
+    """
     found = []
-    each = tasks.iterator()
-    while each.hasNext():
-        task = each.next()
-        file = task.file()
-        deletes = [
-            [one.location(), one.contentOffset(), one.contentSizeInBytes()]
-            for one in task.deletes()
-        ]
-        found.append([file.location(), file.firstRowId(), deletes])
-    tasks.close()
+    try:
+        lines = plan.apply(table, filter).splitlines()
+    except Py4JJavaError as error:
+        if "NullPointerException: Invalid object: null" not in str(error):
+            raise
+        return None
+    for line in lines:
+        location, first_row_id, *deletes = line.split("\t")
+        parts = zip(*[iter(deletes)] * 3, strict=True)
+        found.append([location, _number(first_row_id), [_delete(*one) for one in parts]])
     return found
+
+
+def _delete(location: str, offset: str, size: str) -> list[Any]:
+    return [location, _number(offset), _number(size)]
+
+
+def _number(text: str) -> int | None:
+    return None if text == "null" else int(text)
+
+
+def _compiled(spark: SparkSession) -> Any:
+    """Return `_PLAN` as an object: asking Java for each file one by one would take minutes."""
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook(_PLAN)
+    return compiler.getClassLoader().loadClass("Plan").newInstance()
+
+
+#: For the compiler that Spark brings along, which knows no generics.
+_PLAN = """
+import org.apache.iceberg.*;
+import org.apache.iceberg.expressions.*;
+
+public class Plan implements java.util.function.BiFunction {
+  public Object apply(Object given, Object filter) {
+    Table table = (Table) given;
+    Expression parsed = ExpressionParser.fromJson((String) filter, table.schema());
+    StringBuilder text = new StringBuilder();
+    java.util.Iterator tasks = ((TableScan) table.newScan().filter(parsed)).planFiles().iterator();
+    while (tasks.hasNext()) {
+      FileScanTask task = (FileScanTask) tasks.next();
+      DataFile file = (DataFile) task.file();
+      text.append(file.location()).append('\\t').append((Object) file.firstRowId());
+      java.util.Iterator deletes = task.deletes().iterator();
+      while (deletes.hasNext()) {
+        DeleteFile one = (DeleteFile) deletes.next();
+        text.append('\\t').append(one.location());
+        text.append('\\t').append((Object) one.contentOffset());
+        text.append('\\t').append((Object) one.contentSizeInBytes());
+      }
+      text.append('\\n');
+    }
+    return text.toString();
+  }
+}
+"""
 
 
 if __name__ == "__main__":

@@ -56,10 +56,15 @@ def require_same(filter: Filter, ours: Planned, theirs: Planned, rows: ReadRows)
     asked = to_json(filter)
     extra = ours.keys() - theirs.keys()
     assert not extra, f"{asked}: only ours reads {sorted(extra)}"
-    left_out = theirs.keys() - ours.keys()
-    for location in left_out:
+    require_all_matches(filter, ours, theirs, rows)
+    return len(theirs) - len(ours)
+
+
+def require_all_matches(filter: Filter, ours: Planned, known: Planned, rows: ReadRows) -> None:
+    """Require of the files that are known that ours reads every one in which a row matches."""
+    asked = to_json(filter)
+    for location in known.keys() - ours.keys():
         found = [row for row in rows(location) if matches(filter, row)]
         assert not found, f"{asked}: ours leaves out {location}, which has {found[0]}"
     for location, deletes in ours.items():
-        assert deletes == theirs[location], f"{asked}: other deletes for {location}"
-    return len(left_out)
+        assert deletes == known[location], f"{asked}: other deletes for {location}"

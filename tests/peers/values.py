@@ -1,0 +1,49 @@
+"""What filters compare columns with: values that the tables have, and some beside them."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+
+from tests.peers.filters import Pools
+
+#: The tables that `java_tables` writes.
+JAVA_TABLES = (
+    "db.v1",
+    "db.v2",
+    "db.v2_evolved",
+    "db.v2_equality",
+    "db.v3",
+    "db.v3_evolved",
+    "db.v3_upgraded",
+)
+
+_EPOCH = datetime(1969, 12, 28)
+_YEAR = datetime(2024, 1, 1)
+
+COLUMNS: Pools = {
+    "id": [-1, 0, 7, 44, 59, 60, 100, 150, 161, 200, 250, 1_000_000_000_000],
+    "n": [-5, 0, 1, 5, 8, 13, 21, 33, 49, 50, 120, 5000],
+    "country": ["DE", "FR", "US", "A", "FRA", "Z"],
+    "price": [-1000.5, -20.0, 0.0, 2.25, 5.0, 17.5, 30.25, 42.0, 1e9],
+    "amount": [Decimal("-100.00"), Decimal("0.50"), Decimal("25.00"), Decimal("99.99"),
+               Decimal("150.00"), Decimal("400.00")],
+    "d": [date(2023, 6, 1), *(date(2024, 1, 1) + timedelta(days) for days in (0, 2, 4, 7, 9, 13))],
+    "ts": [
+        (_YEAR + timedelta(hours=hours)).replace(tzinfo=timezone.utc)
+        for hours in (-1, 0, 24, 25, 180, 300, 480, 481, 600, 9000)
+    ],
+    "tsn": [_EPOCH + timedelta(hours=hours) for hours in (-1, 0, 24, 95, 96, 97, 160, 200, 9000)],
+    "flag": [True, False],
+    "place.city": ["town-000", "town-003", "town-007", "town-010", "town-015", "town-02", "x"],
+    "place.zip": [-1, 0, 33, 120, 300, 450, 600, 9999],
+}
+
+
+def pools(table: str) -> Pools:
+    """Return the values to filter a table by."""
+    found = dict(COLUMNS)
+    if table.endswith("_evolved"):
+        found["cost"] = found.pop("price")
+        found["extra"] = ["e1", "e20", "e33", "f"]
+    return found
