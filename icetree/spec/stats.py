@@ -7,6 +7,7 @@ example `3:lower`. On disk it is a member of the field's struct inside `content_
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -46,6 +47,7 @@ def column(field_id: int, stat: str) -> str:
     return f"{field_id}:{stat}"
 
 
+@lru_cache(maxsize=4096)
 def parse_column(name: str) -> tuple[int, str] | None:
     """Return (field id, stat) of a stats column's name, None for any other column."""
     field_id, colon, stat = name.partition(":")

@@ -19,7 +19,8 @@ class Cache:
         self._limit_bytes = limit_bytes
         self._size_bytes = 0
         self._held: OrderedDict[str, bytes] = OrderedDict()
-        self._derived: dict[str, OrderedDict[tuple[str, ...], Any]] = {}
+        self._derived: dict[str, OrderedDict[tuple[Any, ...], tuple[Any, int]]] = {}
+        self._weights: dict[str, int] = {}
         self._lock = Lock()
 
     def get(self, location: str, read: Callable[[], bytes]) -> bytes:
@@ -48,30 +49,40 @@ class Cache:
                 _, dropped = self._held.popitem(last=False)
                 self._size_bytes -= len(dropped)
 
+    def knows(self, key: tuple[Any, ...]) -> bool:
+        """Tell whether `derive` would have to make nothing."""
+        with self._lock:
+            return key in self._derived.get(key[0], {})
+
     def derive(
         self,
         key: tuple[Any, ...],
         make: Callable[[], T],
         *,
         most: int,
-        worth: Callable[[T], bool] = lambda _: True,
+        weigh: Callable[[T], int] = lambda _: 1,
     ) -> T:
         """Return what was made of immutable files before, making it first where it was not.
 
-        The first part of the key says what it is; of each kind, the `most` last used are kept,
-        as far as they are worth it.
+        The first part of the key says what it is; of each kind those last used are kept, as many
+        as weigh `most` together. One that weighs over a sixteenth of it is not worth its place.
         """
         with self._lock:
             held = self._derived.setdefault(key[0], OrderedDict())
             if key in held:
                 held.move_to_end(key)
-                found: T = held[key]
+                found: T = held[key][0]
                 return found
         made = make()
-        if not worth(made):
+        weight = weigh(made)
+        if weight > max(1, most // 16):
             return made
         with self._lock:
-            held[key] = made
-            while len(held) > most:
-                held.popitem(last=False)
+            self._weights[key[0]] = (
+                self._weights.get(key[0], 0) + weight - held.pop(key, (None, 0))[1]
+            )
+            held[key] = (made, weight)
+            while self._weights[key[0]] > most:
+                _, (_, dropped) = held.popitem(last=False)
+                self._weights[key[0]] -= dropped
         return made

@@ -10,7 +10,8 @@ import pyarrow as pa
 from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable
-from icetree.spec.entry import ROOT, Entries, empty
+from icetree.spec import entry_rules
+from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
@@ -71,22 +72,31 @@ class TableFiles:
         )
 
     def root(
-        self, snapshot: Snapshot | None, shape: Shape, *, schema_id: int | None = None
+        self,
+        snapshot: Snapshot | None,
+        shape: Shape,
+        *,
+        schema_id: int | None = None,
+        stats_columns: frozenset[str] | None = None,
     ) -> Entries:
         """Return the root of a snapshot; that of a v1-v3 snapshot is made from its manifest list.
 
         With a `schema_id`, which must be that of the shape, the decoded root is kept for later.
+        With `stats_columns` other stats may be left out: most of a root is stats.
         """
         if snapshot is None:
             return empty()
         if schema_id is None:
             return self._decode_root(snapshot, shape)
         file = snapshot.root_manifest or snapshot.manifest_list or ""
-        return self.cache.derive(
-            ("root", self.location, file, schema_id),
-            lambda: self._decode_root(snapshot, shape),
-            most=_ROOTS,
-        )
+        key = ("root", self.location, file, schema_id)
+        if stats_columns is not None and snapshot.root_manifest and not self.cache.knows(key):
+            return self.cache.derive(
+                ("narrow root", *key[1:], stats_columns),
+                lambda: self._decode_narrow(file, shape, stats_columns),
+                most=_ROOTS,
+            )
+        return self.cache.derive(key, lambda: self._decode_root(snapshot, shape), most=_ROOTS)
 
     def remember_root(self, file: str, schema_id: int, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
@@ -101,6 +111,12 @@ class TableFiles:
         raise CorruptTable(
             self.location, f"snapshot {snapshot.snapshot_id} has neither root nor manifest list"
         )
+
+    def _decode_narrow(self, file: str, shape: Shape, stats_columns: frozenset[str]) -> Entries:
+        columns = {*BASE_COLUMNS, *stats_columns}
+        found = manifest.decode(self.fetch(file), ROOT, shape, file=file, columns=columns)
+        entry_rules.require_unique(found, file=file)
+        return found
 
     def page(self, ref: SnapshotPage) -> Page:
         """Return a page of history."""

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any
 
+import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyroaring import BitMap
 
+from icetree.spec.entry import Content, Entries, is_content, is_vector
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.files import TableFiles
 from icetree.table.parallel import in_order
+from icetree.tree.bind import bind
 from icetree.tree.plan import LeafRead, Planner, read_leaf
 from icetree.tree.predicates import Predicate
 from icetree.tree.reading import Leaf, Reader
 
-#: Answers of more bytes than this are not kept: a filter that matches most files is read anew.
-_KEEP_BYTES = 256 * 1024
-_KEEP = 1_000
+#: Bytes of answers that are kept; one of more than a sixteenth of them is read anew each time.
+_KEEP_BYTES = 64 * 1024 * 1024
+#: What an answer takes beside its entries: even one without any has columns.
+_ANSWER_BYTES = 16 * 1024
+_MATCHED = (Content.POSITION_DELETES, Content.EQUALITY_DELETES, Content.DELETE_MANIFEST)
 
 
 def planner(
@@ -29,27 +34,48 @@ def planner(
     where: BooleanExpression = AlwaysTrue(),  # noqa: B008 (a singleton without state)
     *,
     schema_id: int | None = None,
-    **how: Any,
+    case_sensitive: bool = True,
+    stats_columns: bool = False,
 ) -> Planner:
-    """Return a planner over a snapshot of a table, `how` as for `tree.plan.Planner`.
+    """Return a planner over a snapshot of a table; arguments are as for `tree.plan.Planner`.
 
     A leaf never changes, so what a filter finds in it is worked out once: planning again after a
     small commit reads the new root and whatever that commit changed.
     """
     schema_id = metadata.current_schema_id if schema_id is None else schema_id
     shape = metadata.shape(schema_id)
-    known = partial(_read_once, files, f"{schema_id} {where!r}")
+    known = partial(_read_once, files, f"{schema_id} {case_sensitive} {where!r}")
+    bound = bind(where, shape, case_sensitive=case_sensitive)
+    root = None if stats_columns else _narrow_root(files, snapshot, shape, schema_id, bound)
     return Planner(
-        files.root(snapshot, shape, schema_id=schema_id),
+        files.root(snapshot, shape, schema_id=schema_id) if root is None else root,
         files.reader(shape),
         shape,
-        where,
+        bound,
         root_file=(snapshot.root_manifest if snapshot else None) or "root",
         table_location=metadata.location,
         run=in_order,
         read=known,
-        **how,
+        stats_columns=stats_columns,
     )
+
+
+def _narrow_root(
+    files: TableFiles,
+    snapshot: Snapshot | None,
+    shape: Shape,
+    schema_id: int,
+    predicate: Predicate,
+) -> Entries | None:
+    """Return a root without stats that the predicate does not look at; None where all may count.
+
+    They count where delete files are matched to data files by them.
+    """
+    if snapshot is None or snapshot.root_manifest is None:
+        return None
+    root = files.root(snapshot, shape, schema_id=schema_id, stats_columns=predicate.columns)
+    by_stats = pc.and_not(is_content(root, *_MATCHED), is_vector(root))
+    return None if pc.any(by_stats).as_py() else root
 
 
 def _read_once(
@@ -75,6 +101,6 @@ def _read_once(
     return files.cache.derive(
         key,
         partial(read_leaf, leaf, reader, predicate, columns=columns, removed=removed),
-        most=_KEEP,
-        worth=lambda read: read.entries.nbytes <= _KEEP_BYTES,
+        most=_KEEP_BYTES,
+        weigh=lambda read: _ANSWER_BYTES + read.entries.nbytes,
     )

@@ -102,7 +102,7 @@ class Planner:
         root: Entries,
         reader: Reader,
         shape: Shape,
-        predicate: BooleanExpression = AlwaysTrue(),  # noqa: B008 (a singleton without state)
+        predicate: BooleanExpression | Predicate = AlwaysTrue(),  # noqa: B008 (no state)
         *,
         root_file: str = "root",
         case_sensitive: bool = True,
@@ -115,7 +115,11 @@ class Planner:
         self._read = read or read_leaf
         self._root_file, self._table_location = root_file, table_location
         self._stats_columns = stats_columns
-        self._bound = bind(predicate, shape, case_sensitive=case_sensitive)
+        self._bound = (
+            predicate
+            if isinstance(predicate, Predicate)
+            else bind(predicate, shape, case_sensitive=case_sensitive)
+        )
         self._top = _survey(root, self._bound)
         leaves = (*self._top.data_leaves, *self._top.delete_leaves)
         self._removed = _removed(root, reader, leaves, root_file)

@@ -301,6 +301,9 @@ def _promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
     """Return the column in the type it should have, widened where the format allows it."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.storage
+    if pa.types.is_string(column.type):
+        # Parquet's reader takes any bytes for text.
+        column.validate(full=True)
     expected = _expected_type(name, shape)
     if expected is None or column.type == expected:
         return column
