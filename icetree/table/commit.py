@@ -240,8 +240,11 @@ def _snapshot(
         attempt=report.attempts - 1,
     )
     with report.phase("grow"):
+        root_before = files.root(parent, shape, schema_id=metadata.current_schema_id)
+        if parent is not None and parent.root_manifest is None:
+            root_before = with_counts(root_before, files.reader(shape))
         start = Head(
-            root=files.root(parent, shape, schema_id=metadata.current_schema_id),
+            root=root_before,
             next_row_id=metadata.next_row_id or 0,
             summary=None if parent is None else parent.summary,
             root_file="root" if parent is None else parent.root_manifest or "root",

@@ -5,13 +5,13 @@ Only EXISTING entries move, to leaves that are EXISTING too: the table does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
 from icetree.spec.entry import (
-    POSITION,
     Content,
     Entries,
     Status,
@@ -24,6 +24,7 @@ from icetree.spec.shape import Shape
 from icetree.tree.cluster import clustered
 from icetree.tree.draft import Stamp
 from icetree.tree.leaf import NewLeaf, Reshaped, make_leaf, split
+from icetree.tree.live import live_in_leaf
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
 
@@ -35,6 +36,7 @@ _WORTH_MOVING = 0.1
 
 def flush(
     tree: Reshaped,
+    removed: Mapping[str, BitMap],
     stamp: Stamp,
     shape: Shape,
     policy: Policy,
@@ -44,6 +46,7 @@ def flush(
 ) -> Reshaped:
     """Return the tree with a lighter root, or the same tree when nothing should move.
 
+    `removed` are the positions that manifest DVs, those of this commit too, remove from leaves.
     Data files and deletes have thresholds of their own; `by_size` moves both, whatever their
     number, because the encoded root was found too large.
     """
@@ -76,7 +79,7 @@ def flush(
     make(root.filter(data), Content.DATA_MANIFEST)
     remaining = root.filter(deletes)
     known = {leaf.file.location: leaf.entries for leaf in (*tree.leaves, *made)}
-    for owner, owned in _by_owner(remaining, root, known, policy, reader):
+    for owner, owned in _by_owner(remaining, root, known, removed, policy, reader):
         make(owned, Content.DELETE_MANIFEST, owner)
     entries = [existing_entry(leaf, stamp) for leaf in made]
     return tree.then(concat([root.filter(pc.invert(moving)), *entries]), *made)
@@ -102,6 +105,7 @@ def _by_owner(
     deletes: Entries,
     root: Entries,
     unstored: dict[str, Entries],
+    removed: Mapping[str, BitMap],
     policy: Policy,
     reader: Reader,
 ) -> list[tuple[str | None, Entries]]:
@@ -112,7 +116,7 @@ def _by_owner(
     """
     groups: list[tuple[str | None, Entries]] = []
     rest = deletes
-    for owner, locations in _data_leaves(root, unstored, policy, reader):
+    for owner, locations in _data_leaves(root, unstored, removed, policy, reader):
         if rest.num_rows < max(1, policy.affinity_min_entries):
             break
         owned = pc.and_(
@@ -128,9 +132,17 @@ def _by_owner(
 
 
 def _data_leaves(
-    root: Entries, unstored: dict[str, Entries], policy: Policy, reader: Reader
+    root: Entries,
+    unstored: dict[str, Entries],
+    removed: Mapping[str, BitMap],
+    policy: Policy,
+    reader: Reader,
 ) -> Iterator[tuple[str, pa.Array]]:
-    """Yield each data manifest with the locations of its entries, new ones first."""
+    """Yield each data manifest with the locations of its live entries, new ones first.
+
+    A file may have gone from one manifest and come again in another: only there are its DVs at
+    home.
+    """
     for location, entries in unstored.items():
         if entries["content_type"][0].as_py() == Content.DATA:
             yield location, entries["location"].combine_chunks()
@@ -141,5 +153,5 @@ def _data_leaves(
     ]
     if len(stored) <= policy.affinity_max_leaves:
         for leaf in stored:
-            entries = reader.leaf(leaf, columns={"location", POSITION})
+            entries = live_in_leaf(leaf, removed.get(leaf.location), reader, {"location"})
             yield leaf.location, entries["location"].combine_chunks()

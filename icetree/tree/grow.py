@@ -103,10 +103,14 @@ def grow(
     tidied = compact(kept, vectors, located.in_leaves.keys(), stamp, shape, policy, reader)
     # One chunk a column: a head that grew from heads would else get slower with every commit.
     grown = tidied.then(concat([tidied.root, *new]).combine_chunks())
-    flushed = flush(grown, stamp, shape, policy, reader)
+    removed = {
+        **vectors,
+        **{at: gone | vectors.get(at, BitMap()) for at, gone in located.in_leaves.items()},
+    }
+    flushed = flush(grown, removed, stamp, shape, policy, reader)
     encoded = encode(flushed.root, ROOT, shape)
     if len(encoded) > policy.root_target_bytes:
-        smaller = flush(flushed, stamp, shape, policy, reader, by_size=True)
+        smaller = flush(flushed, removed, stamp, shape, policy, reader, by_size=True)
         if smaller is not flushed:
             flushed, encoded = smaller, encode(smaller.root, ROOT, shape)
     return Draft(

@@ -76,7 +76,9 @@ class Model:
         )
         for first, rows, name in ranges:
             # A file without rows takes no ids, so it may start where its neighbour does.
-            assert first == self.next_row_id, f"{name} starts at row {first}, not {self.next_row_id}"
+            assert first == self.next_row_id, (
+                f"{name} starts at row {first}, not {self.next_row_id}"
+            )
             self.files[DATA, name] = replace(self.files[DATA, name], first_row_id=first)
             self.next_row_id += rows
 

@@ -168,7 +168,11 @@ class Op:
 
     def __repr__(self) -> str:
         """Tell only what differs from an operation that does nothing."""
-        told = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:] if f.default != getattr(self, f.name))
+        told = (
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)[1:]
+            if f.default != getattr(self, f.name)
+        )
         return f"Op({', '.join((f'intent=Intent.{self.intent.name}', *told))})"
 
 

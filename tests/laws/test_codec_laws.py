@@ -55,7 +55,11 @@ def field_stats(draw: st.DrawFn, kind: Kind) -> FieldStats:
     """Draw stats of one field, any of them unknown."""
     lower, upper = draw(kind.values), draw(kind.values)
     if isinstance(lower, dict):
-        swaps = [a for a in lower if lower[a] is not None and upper[a] is not None and lower[a] > upper[a]]
+        swaps = [
+            a
+            for a in lower
+            if lower[a] is not None and upper[a] is not None and lower[a] > upper[a]
+        ]
         lower, upper = lower | {a: upper[a] for a in swaps}, upper | {a: lower[a] for a in swaps}
     elif kind.order(lower) > kind.order(upper):
         lower, upper = upper, lower
@@ -116,7 +120,11 @@ def entries_of(draw: st.DrawFn, content: Content, fields: Collection[str]) -> En
                 **draw(
                     st.sampled_from(
                         [
-                            {"location": None, "file_size_in_bytes": None, "dv_inline_content": b"b"},
+                            {
+                                "location": None,
+                                "file_size_in_bytes": None,
+                                "dv_inline_content": b"b",
+                            },
                             {"dv_offset": 4, "dv_size_in_bytes": 9},
                         ]
                     )
@@ -152,8 +160,10 @@ def manifests(draw: st.DrawFn, kind: str, size: int) -> Entries:
         pool = [replace(e, sequence_number=5, file_sequence_number=5) for e in pool]
     rows = to_table(pool, EVERY_TYPE)
     ordinals = pa.array(np.arange(size))
-    rows = rows.take(pc.bit_wise_and(ordinals, 7).filter(pc.less(ordinals, 0))) if size == 0 else rows.take(
-        pa.array(np.arange(size) % len(pool))
+    rows = (
+        rows.take(pc.bit_wise_and(ordinals, 7).filter(pc.less(ordinals, 0)))
+        if size == 0
+        else rows.take(pa.array(np.arange(size) % len(pool)))
     )
     for name in ("location", "referenced_file"):
         unique = pc.binary_join_element_wise(rows[name], ordinals.cast(pa.string()), "-")
@@ -178,7 +188,9 @@ def _bits(column: pa.ChunkedArray) -> pa.Array:
     one = pa.concat_arrays(one.chunks) if isinstance(one, pa.ChunkedArray) else one
     if pa.types.is_floating(one.type):
         width = {32: pa.int32(), 64: pa.int64()}[one.type.bit_width]
-        return pa.array(one.to_numpy(zero_copy_only=False).view(width.to_pandas_dtype()), mask=_nulls(one))
+        return pa.array(
+            one.to_numpy(zero_copy_only=False).view(width.to_pandas_dtype()), mask=_nulls(one)
+        )
     return one
 
 
@@ -217,7 +229,9 @@ def test_reading_fewer_columns_reads_the_same_values(data: st.DataObject, size: 
 
 
 def test_a_column_of_nulls_is_not_stored_and_reads_as_nulls() -> None:
-    plain = Entry(location="a", file_size_in_bytes=1, snapshot_id=1, stats={3: FieldStats(values=1)})
+    plain = Entry(
+        location="a", file_size_in_bytes=1, snapshot_id=1, stats={3: FieldStats(values=1)}
+    )
     stored = manifest.encode(to_table([plain], EVERY_TYPE), DATA, EVERY_TYPE)
     names = set(pq.ParquetFile(pa.BufferReader(stored)).schema_arrow.names)
     assert names == {
@@ -305,7 +319,10 @@ def test_row_ids_count_live_files_without_one_in_order() -> None:
 def test_columns_are_found_by_id_whatever_they_are_called_by_now() -> None:
     renamed = Shape(
         schema=Schema(
-            *(NestedField(id, f"{name}, née {id}.", ALL[name].type) for name, id in FIELD_OF.items())
+            *(
+                NestedField(id, f"{name}, née {id}.", ALL[name].type)
+                for name, id in FIELD_OF.items()
+            )
         )
     )
 
@@ -402,7 +419,9 @@ def test_row_groups_tell_bounds_of_every_type() -> None:
                     told = seen[0][column].combine_chunks()
                     right = pc.equal(told, expected[column].combine_chunks())
                     assert False not in right.to_pylist(), name
-        assert {stats.column(FIELD_OF[name], "lower") for name in KINDS} <= set(seen[0].column_names)
+        assert {stats.column(FIELD_OF[name], "lower") for name in KINDS} <= set(
+            seen[0].column_names
+        )
 
     holds()
 
@@ -416,9 +435,7 @@ PROMOTIONS = [
 
 
 def promoted(old: Kind, new: Kind, entries: list[FieldStats]) -> Entries:
-    before, after = (
-        Shape(schema=Schema(NestedField(1, "f", kind.type))) for kind in (old, new)
-    )
+    before, after = (Shape(schema=Schema(NestedField(1, "f", kind.type))) for kind in (old, new))
     files = [
         Entry(location=str(i), file_size_in_bytes=1, stats={1: each})
         for i, each in enumerate(entries)

@@ -59,7 +59,9 @@ def children(draw: st.DrawFn, kind: Kind) -> Child:
         nulls=nulls,
         nans=nans if kind.is_float else None,
     )
-    for untold in draw(st.sampled_from([(), (), (), ("lower",), ("upper",), ("values",), ("nulls",), ("nans",)])):
+    for untold in draw(
+        st.sampled_from([(), (), (), ("lower",), ("upper",), ("values",), ("nulls",), ("nans",)])
+    ):
         told = replace(told, **{untold: None})
     return Child(present, told)
 

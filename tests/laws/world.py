@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typing_extensions import Self
 
 from icetree.codec import manifest
 from icetree.errors import CommitConflict
@@ -25,7 +26,7 @@ from icetree.spec.entry import (
 )
 from icetree.tree.changes import REMOVED, Changes, Intent
 from icetree.tree.diff import diff
-from icetree.tree.draft import Head
+from icetree.tree.draft import Draft, Head
 from icetree.tree.files import FileReader
 from icetree.tree.live import LEAF, live_files
 from icetree.tree.reading import Keep, Leaf
@@ -79,7 +80,7 @@ class CachingReader:
 class WriteOnce(dict[str, bytes]):
     """Files by name; none is ever written twice."""
 
-    def __ior__(self, more: Any) -> WriteOnce:  # type: ignore[override,misc]
+    def __ior__(self, more: Any) -> Self:  # type: ignore[override,misc]
         for name, content in more.items():
             self[name] = content
         return self
@@ -94,6 +95,7 @@ class Table(MemoryTable):
 
     def __init__(self, **given: Any) -> None:
         super().__init__(files=WriteOnce(), **given)
+        self.drafted: Draft | None = None
         self._reader = CachingReader(
             FileReader(fetch=lambda name: self.files[name], shape=self.shape)
         )
@@ -101,6 +103,19 @@ class Table(MemoryTable):
     @property
     def reader(self) -> CachingReader:  # type: ignore[override]
         return self._reader
+
+    def draft(self, changes: Changes) -> Draft:
+        """Store what a commit needs, and remember what it will become."""
+        self.drafted = super().draft(changes)
+        return self.drafted
+
+    def adopt(self, draft: Draft) -> None:
+        """Make a draft, whose files are stored, the head."""
+        name = f"metadata/root-{len(self.heads)}.parquet"
+        self.files[name], self.drafted = draft.root_bytes, draft
+        root = manifest.decode(draft.root_bytes, ROOT, self.shape, file=name)
+        next_row_id, summary = draft.next_row_id, draft.summary
+        self.heads.append(Head(root=root, next_row_id=next_row_id, summary=summary, root_file=name))
 
 
 def rows(files: Entries, columns: Iterable[str] = COMPARED) -> set[tuple[Any, ...]]:
@@ -153,20 +168,27 @@ class World:
         puffin = self._name("dv")
         added += [vector(of, puffin, i, shape) for i, of in enumerate(owners)]
         added += [equality_delete(self._name("eq"), op.salt + i) for i in range(op.equality)]
-        hinted = self._removal(removed, op)
-        changes = Changes(intent=op.intent, added=to_table(added, shape), removed=hinted)
+        changes = Changes(
+            intent=op.intent,
+            added=to_table(added, shape),
+            removed=self._placed(removed, op),
+            seen=self._placed(stays, op),
+        )
         return changes, added, removed
 
     def _name(self, kind: str) -> str:
         self.made += 1
         return f"data/{kind}-{self.made:05}"
 
-    def _removal(self, keys: list[Key], op: Op) -> pa.Table:
+    def _placed(self, keys: list[Key], op: Op) -> pa.Table:
+        """Name files, with hints where they are or were."""
         nowhere = (None, None, None, None)
         found = []
         for i, key in enumerate(keys):
             hint = ("none", "right", "stale")[i % 3] if op.hint == "mixed" else op.hint
-            at = self.places[-1 if hint in ("right", "bare") else max(0, len(self.places) - op.back)]
+            at = self.places[
+                -1 if hint in ("right", "bare") else max(0, len(self.places) - op.back)
+            ]
             place = nowhere if hint == "none" else at.get(key, nowhere)
             if hint == "bare":
                 place = (*place[:2], None, None)
@@ -182,8 +204,15 @@ class World:
     def commit(self, op: Op) -> None:
         """Commit to both, and compare all that a reader can see."""
         changes, added, removed = self.change(op)
-        before = self.table.head
         self.table.commit(changes)
+        self.settle(added, removed)
+
+    def settle(self, added: list[Entry], removed: list[Key]) -> None:
+        """Let the model follow a commit to the table, and compare the two."""
+        before = self.table.heads[-2]
+        drafted = self.table.drafted
+        assert drafted is not None
+        require_same_root(drafted.root, self.table.head.root)
         came, went = self.model.commit(added, removed)
         self.gone += [key for content, key in went if content == DATA]
         self._count(before, came, went)
@@ -200,7 +229,7 @@ class World:
             return
         keys = [*_picked(self.model.names(DATA), op.remove, DATA), dead[op.salt % len(dead)]]
         head, files = self.table.head, dict(self.table.files)
-        changes = Changes(intent=Intent.DELETE_FILES, removed=self._removal(keys, op))
+        changes = Changes(intent=Intent.DELETE_FILES, removed=self._placed(keys, op))
         with pytest.raises(CommitConflict, match=keys[-1][1]):
             self.table.commit(changes)
         with pytest.raises(NotLive):
@@ -320,6 +349,17 @@ def whole_files(live: Entries) -> dict[Key, Entry]:
     return {key_of(each): _plain(each) for each in from_table(live)}
 
 
+def require_same_root(drafted: Entries, stored: Entries) -> None:
+    """Require that a root reads from its bytes as it was: the next commit may grow from either."""
+    for name in drafted.column_names:
+        mine = drafted[name]
+        if name in stored.column_names:
+            assert mine.equals(stored[name]), name
+        else:
+            assert mine.null_count == len(mine), name
+    assert set(stored.column_names) <= set(drafted.column_names)
+
+
 def require_legal(before: Entries, after: Entries) -> None:
     """Require that no entry of a root took a step that the format does not know."""
     old, new = _statuses(before), _statuses(after)
@@ -347,4 +387,3 @@ def _statuses(root: Entries) -> dict[tuple[Any, ...], Status]:
         if name not in found or status != Status.DELETED:
             found[name] = Status(status)
     return found
-

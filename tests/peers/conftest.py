@@ -24,7 +24,7 @@ REPOSITORY = Path(__file__).parents[2]
 #: As many filters must have been compared on each table.
 FILTERS = 200
 #: As many are asked: on a few Java fails.
-_ASKED = 250
+_ASKED = 215
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

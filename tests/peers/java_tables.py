@@ -107,17 +107,8 @@ def _table(spark: SparkSession, name: str) -> Any:
     return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
 
 
-def _copy_on_write(spark: SparkSession, name: str) -> None:
-    _create(spark, name, 1, "truncate(5, country), month(d)")
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('write.delete.mode' = 'copy-on-write')")
-    _insert(spark, name, 0, 40, 80, 120, 160, 200)
-    spark.sql(f"DELETE FROM {name} WHERE id % 50 = 3")
-    spark.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD month(d) WITH bucket(3, id)")
-    _insert(spark, name, 240, 280)
-
-
 def _row_level(spark: SparkSession, name: str, version: int) -> None:
-    _create(spark, name, version, "country, bucket(4, id)")
+    _create(spark, name, version, "country, bucket(2, id)")
     _insert(spark, name, 0, 50, 100, size=50)
     spark.sql(f"DELETE FROM {name} WHERE id % 10 = 7")
     _insert(spark, name, 150, size=50)
@@ -130,11 +121,9 @@ def _row_level(spark: SparkSession, name: str, version: int) -> None:
     spark.sql(f"DELETE FROM {name} WHERE country = 'US' AND id < 20")
 
 
-def _evolved(spark: SparkSession, name: str, version: int) -> None:
-    _create(spark, name, version, "days(ts)", write_delete_granularity="partition")
-    # Two files in each partition, for delete files that reach both.
-    for odd in (0, 1):
-        spark.sql(f"INSERT INTO {name} SELECT * FROM rows WHERE id < 80 AND id % 2 = {odd}")
+def _evolved(spark: SparkSession, name: str) -> None:
+    _create(spark, name, 3, "days(ts)")
+    _insert(spark, name, 0, 40)
     spark.sql(f"DELETE FROM {name} WHERE id % 7 IN (1, 2)")
     spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD truncate(6, place.city)")
     spark.sql(f"ALTER TABLE {name} ADD COLUMN extra string")
@@ -205,12 +194,10 @@ def _fill(record: Any, values: dict[str, Any]) -> None:
 
 
 _TABLES = {
-    "db.v1": _copy_on_write,
     "db.v2": partial(_row_level, version=2),
-    "db.v2_evolved": partial(_evolved, version=2),
     "db.v2_equality": partial(_equality, upgraded=False),
     "db.v3": partial(_row_level, version=3),
-    "db.v3_evolved": partial(_evolved, version=3),
+    "db.v3_evolved": _evolved,
     "db.v3_upgraded": partial(_equality, upgraded=True),
 }
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 from tests.peers.filters import Pools
 
 #: The tables that `java_tables` writes.
 JAVA_TABLES = (
-    "db.v1",
     "db.v2",
-    "db.v2_evolved",
     "db.v2_equality",
     "db.v3",
     "db.v3_evolved",
@@ -47,3 +47,21 @@ def pools(table: str) -> Pools:
         found["cost"] = found.pop("price")
         found["extra"] = ["e1", "e20", "e33", "f"]
     return found
+
+
+def row(id: int) -> dict[str, Any]:
+    """Return a row with nulls and NaNs here and there, each column in an order of its own."""
+    return {
+        "id": id,
+        "n": None if id % 17 == 0 else id % 50,
+        "country": None if id % 23 == 0 else ("DE", "FR", "US")[id % 3],
+        "price": math.nan if id % 40 < 4 else None if id % 11 == 0 else id / 4 - 20,
+        "amount": None if id % 13 == 0 else Decimal(id * 125 - 10_000).scaleb(-2),
+        "d": date(2024, 1, 1) + timedelta(id // 20),
+        "ts": (_YEAR + timedelta(hours=3 * id)).replace(tzinfo=timezone.utc),
+        "tsn": _EPOCH + timedelta(hours=id),
+        "flag": None if id % 19 == 0 else id < 100,
+        "place": None
+        if id % 29 == 0
+        else {"city": f"town-{id // 8:03}", "zip": None if id % 7 == 0 else id * 3},
+    }

@@ -1,0 +1,109 @@
+"""Planning tables that PyIceberg wrote, beside its own planner, on one SQL catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import DataScan, Table
+from pyiceberg.transforms import BucketTransform, DayTransform, Transform, TruncateTransform
+from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
+
+import icetree
+from icetree.table.connection import Connection
+from tests.peers.filters import Filter, random_filters, to_pyiceberg
+from tests.peers.plans import Planned, planned, require_all_matches, require_same
+from tests.peers.pyiceberg_tables import PYICEBERG_TABLES
+from tests.peers.rows import RowsOf
+from tests.peers.values import pools
+
+#: As many filters must have been compared on each table.
+FILTERS = 200
+#: As many are at hand: on some PyIceberg fails.
+_ASKED = 320
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
+    for transform in (BucketTransform, DayTransform, TruncateTransform):
+        monkeypatch.setattr(transform, "pyarrow_transform", _one_by_one)
+    catalog = SqlCatalog(
+        "main", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"
+    )
+    catalog.create_namespace("db")
+    yield catalog
+    catalog.engine.dispose()
+
+
+def _one_by_one(
+    transform: Transform[Any, Any], source: IcebergType
+) -> Callable[[pa.ChunkedArray], pa.Array]:
+    """Apply PyIceberg's own transform to each value: for columns it wants a package more."""
+    of_value = transform.transform(source)
+    kept = isinstance(transform, TruncateTransform)
+
+    def apply(values: pa.ChunkedArray) -> pa.Array:
+        plain = values
+        if isinstance(source, DateType):
+            plain = values.cast(pa.int32())
+        elif isinstance(source, TimestampType | TimestamptzType):
+            plain = values.cast(pa.int64())
+        found = [of_value(value) for value in plain.to_pylist()]
+        return pa.array(found, values.type if kept else pa.int32())
+
+    return apply
+
+
+@pytest.fixture
+def ours(theirs: SqlCatalog, tmp_path: Path) -> Iterator[Connection]:
+    with icetree.connect(f"sqlite:///{tmp_path}/catalog.db", name="main") as lake:
+        yield lake
+
+
+@pytest.mark.parametrize("name", PYICEBERG_TABLES)
+def test_a_plan_has_the_files_and_deletes_that_pyiceberg_plans(
+    name: str, ours: Connection, theirs: SqlCatalog
+) -> None:
+    PYICEBERG_TABLES[name](theirs, name)
+    peer, table = theirs.load_table(name), ours.table(name)
+    everything = planned(table)
+    assert everything == _theirs(peer.scan())
+    rows = RowsOf(table)
+    left_out = total = answered = 0
+    for filter in random_filters(7, _ASKED, pools(name)):
+        plan = _answer(peer, filter)
+        if plan is None:
+            require_all_matches(filter, planned(table, filter), everything, rows)
+            continue
+        left_out += require_same(filter, planned(table, filter), plan, rows)
+        total += len(plan)
+        answered += 1
+        if answered == FILTERS:
+            break
+    assert answered == FILTERS
+    # The filters must ask something: neither all files, nor none, nor mostly what only we skip.
+    assert 0.1 < total / (FILTERS * len(everything)) < 0.9
+    assert left_out < 0.1 * total
+
+
+def _answer(peer: Table, filter: Filter) -> Planned | None:
+    """Return what PyIceberg plans; None if it fails, which it does comparing a null partition."""
+    try:
+        return _theirs(peer.scan(row_filter=to_pyiceberg(filter)))
+    except TypeError as error:
+        if "'NoneType'" not in str(error):
+            raise
+        return None
+
+
+def _theirs(scan: DataScan) -> Planned:
+    found = {}
+    for task in scan.plan_files():
+        deletes = frozenset((one.file_path, None, None) for one in task.delete_files)
+        assert task.file.file_path not in found
+        found[task.file.file_path] = deletes
+    return found
