@@ -12,6 +12,8 @@ must be sound, and memory must not have grown.
 from __future__ import annotations
 
 import argparse
+import ctypes
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -268,6 +270,7 @@ def open_lake(folder: Path) -> Connection:
 
 def write(folder: str, process: int, until: int, share: float, count: Any, rss: Any) -> None:
     """Be one process of writers; tells its memory in KiB through `rss`."""
+    faulthandler.enable()
     stop = threading.Event()
     failures: list[BaseException] = []
 
@@ -282,8 +285,11 @@ def write(folder: str, process: int, until: int, share: float, count: Any, rss: 
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
+        # What the allocator keeps of what was freed is not held by the program.
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
         rss.value = resident_kib(os.getpid())
-        time.sleep(0.2)
+        time.sleep(1)
     if failures:
         raise failures[0]
 

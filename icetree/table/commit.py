@@ -37,6 +37,7 @@ from icetree.tree.draft import Head, Prepared, Stamp
 from icetree.tree.grow import grow, prepare
 from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
+from icetree.tree.recount import with_counts
 
 log = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from icetree.errors import InvalidInput
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
-from icetree.spec.location import relative
+from icetree.spec.location import absolute, relative
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
-from icetree.table.arrow_deletes import read_vector
+from icetree.table.arrow_deletes import Deletes
 from icetree.table.arrow_files import field_path
 from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition
@@ -44,12 +44,14 @@ def write_data_vectors(
     tasks: pa.Table,
     metadata: TableMetadata,
     store: Store,
+    deletes: pa.Table | None = None,
 ) -> Entries:
     """Write the rows to be deleted from each data file as one Puffin file; return its entries.
 
     Files are named by stored location. `tasks` are those of a plan made with `stats_columns`
     and must have every file named. The DV a file has already is kept within the new one, which
-    replaces it. Files of which nothing more goes have no new DV.
+    replaces it; so are its position deletes of v2, for which the plan's `deletes` are needed:
+    no reader looks at them once there is a DV. Files of which nothing more goes have no new DV.
     """
     at = {name: number for number, name in enumerate(tasks["location"].to_pylist())}
     missing = [name for name in positions if name not in at]
@@ -64,8 +66,16 @@ def write_data_vectors(
             "dv_offset",
             "dv_size_in_bytes",
             "dv_cardinality",
+            "position_deletes",
         ]
     ).to_pylist()
+    known = Deletes(
+        files=[] if deletes is None else deletes.to_pylist(),
+        store=store,
+        metadata=metadata,
+        schema=metadata.schema(),
+        mapping=None,
+    )
     vectors: dict[int, BitMap64] = {}
     for number, (fact, rows) in enumerate(zip(facts, positions.values(), strict=True)):
         vector = _bitmap(rows)
@@ -74,12 +84,15 @@ def write_data_vectors(
                 f"{fact['location']} has {fact['record_count']} rows: there is no row "
                 f"{vector.max()} to delete"
             )
-        if fact["dv_location"] is not None:
-            old = BitMap64(read_vector(store, fact, metadata.location).tolist())
-            vector = vector | old
-            if vector == old:
-                continue
-        if vector:
+        if fact["position_deletes"] and deletes is None:
+            raise InvalidInput(
+                f"{fact['location']} has position deletes, which its DV must hold: "
+                "give the plan's deletes too"
+            )
+        location = absolute(fact["location"], metadata.location)
+        old = BitMap64(known.removed_rows(fact, location).tolist())
+        vector = vector | old
+        if vector != old:
             vectors[number] = vector
     if not vectors:
         return to_table([], metadata.shape())

@@ -31,6 +31,7 @@ from icetree.tree.check import check
 from icetree.tree.files import FileReader
 from icetree.tree.live import live_parts
 from icetree.tree.reading import Keep, Leaf, leaves_in
+from icetree.tree.recount import with_counts
 from icetree.tree.vectors import added_positions
 
 #: The rule that a file which is not there breaks.
@@ -125,6 +126,8 @@ class Trees:
         self.referenced.add(only(here, is_content(here, *tops)), id)
         if self._has_bad_leaf(here, id):
             return None
+        if snapshot.root_manifest is None:
+            root = with_counts(root, self.reader)
         self._check_tree(root, snapshot, file)
         try:
             live = concat(live_parts(root, self.reader, root_file=file))

@@ -197,6 +197,8 @@ def _op(intent: Intent, **more: st.SearchStrategy[object]) -> st.SearchStrategy[
 
 _HINTED = {"hint": st.sampled_from(HINTS), "back": st.integers(1, 9)}
 
+_FEW_VECTORS = _op(Intent.ROW_DELTA, vectors=_picks(3, 1), remove_vectors=_picks(1), **_HINTED)
+
 OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND),
     _op(Intent.APPEND, add=st.integers(1, 3)),
@@ -205,7 +207,8 @@ OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.DELETE_FILES, remove=_picks(5, 1), **_HINTED),
     _op(Intent.DELETE_FILES, sweep=st.integers(1, 3), **_HINTED),
     _op(Intent.OVERWRITE_FILES, add=st.integers(1, 5), remove=_picks(6, 1), **_HINTED),
-    _op(Intent.ROW_DELTA, vectors=_picks(3, 1), remove_vectors=_picks(1), **_HINTED),
+    # What takes several commits to come about needs its parts to be frequent.
+    *(_FEW_VECTORS for _ in range(3)),
     _op(Intent.ROW_DELTA, vectors=_picks(8, 1)),
     _op(
         Intent.ROW_DELTA,
@@ -242,7 +245,7 @@ POLICIES: st.SearchStrategy[Policy] = st.builds(
     compact_min_leaves=st.integers(0, 4),
     compact_removed_percent=st.sampled_from([10, 0, 60, 100]),
     affinity_min_entries=st.integers(1, 3),
-    affinity_max_leaves=st.sampled_from([100, 0, 2]),
+    affinity_max_leaves=st.sampled_from([100, 100, 100, 2, 0]),
 )
 
 #: Everything stays in the root, nothing is tidied up.
@@ -268,8 +271,9 @@ EAGER = Policy(
 
 
 def histories(least: int, most: int) -> st.SearchStrategy[list[Op]]:
-    """Return sequences of operations."""
-    return st.lists(OPS, min_size=least, max_size=most)
+    """Return sequences of operations, the first of which gives the others something to do."""
+    many = Op(intent=Intent.APPEND, add=8)
+    return st.lists(OPS, min_size=least - 1, max_size=most - 1).map(lambda ops: [many, *ops])
 
 
 def policies() -> st.SearchStrategy[list[Policy]]:

@@ -100,6 +100,14 @@ def _partitioned(catalog: SqlCatalog, name: str, version: int) -> None:
     table.delete("extra like 'e15%'")
 
 
+def plain_v1(catalog: SqlCatalog, name: str) -> None:
+    """A few files without partitions."""
+    table = _create(catalog, name, 1)
+    for start in (0, 30, 60):
+        _append(table, start)
+    table.delete("n = 3")
+
+
 #: What PyIceberg writes, by table name.
 PYICEBERG_TABLES: Mapping[str, Callable[[SqlCatalog, str], None]] = {
     "db.v1": lambda catalog, name: _plain(catalog, name, 1),

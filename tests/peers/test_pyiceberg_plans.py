@@ -59,8 +59,8 @@ def _one_by_one(
 
 
 @pytest.fixture
-def ours(theirs: SqlCatalog, tmp_path: Path) -> Iterator[Connection]:
-    with icetree.connect(f"sqlite:///{tmp_path}/catalog.db", name="main") as lake:
+def ours(theirs: SqlCatalog) -> Iterator[Connection]:
+    with icetree.connect(theirs.properties["uri"], name=theirs.name) as lake:
         yield lake
 
 

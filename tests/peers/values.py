@@ -18,20 +18,25 @@ JAVA_TABLES = (
     "db.v3_upgraded",
 )
 
-_EPOCH = datetime(1969, 12, 28)
-_YEAR = datetime(2024, 1, 1)
+_EPOCH = datetime(1969, 12, 28)  # noqa: DTZ001 (of a column without a zone)
+_YEAR = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 COLUMNS: Pools = {
     "id": [-1, 0, 7, 44, 59, 60, 100, 150, 161, 200, 250, 1_000_000_000_000],
     "n": [-5, 0, 1, 5, 8, 13, 21, 33, 49, 50, 120, 5000],
     "country": ["DE", "FR", "US", "A", "FRA", "Z"],
     "price": [-1000.5, -20.0, 0.0, 2.25, 5.0, 17.5, 30.25, 42.0, 1e9],
-    "amount": [Decimal("-100.00"), Decimal("0.50"), Decimal("25.00"), Decimal("99.99"),
-               Decimal("150.00"), Decimal("400.00")],
+    "amount": [
+        Decimal("-100.00"),
+        Decimal("0.50"),
+        Decimal("25.00"),
+        Decimal("99.99"),
+        Decimal("150.00"),
+        Decimal("400.00"),
+    ],
     "d": [date(2023, 6, 1), *(date(2024, 1, 1) + timedelta(days) for days in (0, 2, 4, 7, 9, 13))],
     "ts": [
-        (_YEAR + timedelta(hours=hours)).replace(tzinfo=timezone.utc)
-        for hours in (-1, 0, 24, 25, 180, 300, 480, 481, 600, 9000)
+        _YEAR + timedelta(hours=hours) for hours in (-1, 0, 24, 25, 180, 300, 480, 481, 600, 9000)
     ],
     "tsn": [_EPOCH + timedelta(hours=hours) for hours in (-1, 0, 24, 95, 96, 97, 160, 200, 9000)],
     "flag": [True, False],
@@ -58,7 +63,7 @@ def row(id: int) -> dict[str, Any]:
         "price": math.nan if id % 40 < 4 else None if id % 11 == 0 else id / 4 - 20,
         "amount": None if id % 13 == 0 else Decimal(id * 125 - 10_000).scaleb(-2),
         "d": date(2024, 1, 1) + timedelta(id // 20),
-        "ts": (_YEAR + timedelta(hours=3 * id)).replace(tzinfo=timezone.utc),
+        "ts": _YEAR + timedelta(hours=3 * id),
         "tsn": _EPOCH + timedelta(hours=id),
         "flag": None if id % 19 == 0 else id < 100,
         "place": None
