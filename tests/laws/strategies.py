@@ -141,7 +141,7 @@ def equality_delete(name: str, salt: int) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """What one commit does, whatever is live then; numbers pick from the live files."""
+    """The operations of one commit, whatever is live then; numbers pick from the live files."""
 
     intent: Intent
     add: int = 0
@@ -195,21 +195,44 @@ def _op(intent: Intent, **more: st.SearchStrategy[object]) -> st.SearchStrategy[
     )
 
 
-_HINTED = {"hint": st.sampled_from(HINTS), "back": st.integers(1, 9)}
+_HINTED: dict[str, st.SearchStrategy[object]] = {
+    "hint": st.sampled_from(HINTS),
+    "back": st.integers(1, 9),
+}
 
-_FEW_VECTORS = _op(Intent.ROW_DELTA, vectors=_picks(3, 1), remove_vectors=_picks(1), **_HINTED)
+#: Little of everything that does not remove data.
+_DELETES = _op(
+    Intent.ROW_DELTA,
+    add=st.integers(0, 2),
+    vectors=_picks(3, 1),
+    remove_vectors=_picks(1),
+    equality=st.integers(0, 1),
+    remove_equality=_picks(1),
+    **_HINTED,
+)
 
 OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND),
-    _op(Intent.APPEND, add=st.integers(1, 3)),
-    _op(Intent.APPEND, add=st.integers(4, 7)),
-    _op(Intent.APPEND, add=st.integers(0, 2), add_again=st.integers(1, 3)),
-    _op(Intent.DELETE_FILES, remove=_picks(5, 1), **_HINTED),
-    _op(Intent.DELETE_FILES, sweep=st.integers(1, 3), **_HINTED),
-    _op(Intent.OVERWRITE_FILES, add=st.integers(1, 5), remove=_picks(6, 1), **_HINTED),
+    _op(Intent.APPEND, add=st.integers(1, 3), add_again=st.integers(0, 2)),
+    _op(Intent.APPEND, add=st.integers(4, 7), equality=st.integers(0, 2)),
+    _op(
+        Intent.DELETE_FILES,
+        remove=_picks(4, 1),
+        remove_vectors=_picks(2, 1),
+        remove_equality=_picks(3),
+        **_HINTED,
+    ),
+    _op(Intent.DELETE_FILES, sweep=st.sampled_from([3, 2, 4, 1]), remove_vectors=_picks(1), **_HINTED),
+    _op(
+        Intent.OVERWRITE_FILES,
+        add=st.integers(1, 5),
+        add_again=st.integers(0, 2),
+        remove=_picks(6, 1),
+        **_HINTED,
+    ),
     # What takes several commits to come about needs its parts to be frequent.
-    *(_FEW_VECTORS for _ in range(3)),
-    _op(Intent.ROW_DELTA, vectors=_picks(8, 1)),
+    *(_DELETES for _ in range(3)),
+    _op(Intent.ROW_DELTA, vectors=_picks(8, 1), equality=st.integers(0, 6)),
     _op(
         Intent.ROW_DELTA,
         add=st.integers(0, 4),
@@ -221,12 +244,12 @@ OPS: st.SearchStrategy[Op] = st.one_of(
         remove_equality=_picks(4),
         **_HINTED,
     ),
-    _op(Intent.ROW_DELTA, remove_vectors=_picks(4, 1), remove=_picks(1), **_HINTED),
     _op(
         Intent.REWRITE,
         add=st.integers(0, 3),
         remove=_picks(3),
-        sweep=st.integers(0, 3),
+        sweep=st.sampled_from([0, 3, 2]),
+        vectors=_picks(2),
         keeps_age=st.just(True),
         **_HINTED,
     ),

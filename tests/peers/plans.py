@@ -57,14 +57,22 @@ def require_same(filter: Filter, ours: Planned, theirs: Planned, rows: ReadRows)
     extra = ours.keys() - theirs.keys()
     assert not extra, f"{asked}: only ours reads {sorted(extra)}"
     require_all_matches(filter, ours, theirs, rows)
+    for location, deletes in ours.items():
+        assert deletes == theirs[location], f"{asked}: other deletes for {location}"
     return len(theirs) - len(ours)
 
 
 def require_all_matches(filter: Filter, ours: Planned, known: Planned, rows: ReadRows) -> None:
-    """Require of the files that are known that ours reads every one in which a row matches."""
+    """Require of the files that are known that ours reads every one in which a row matches.
+
+    Its deletes must be known ones; one that no matching row can equal may be left out, a
+    deletion vector may not.
+    """
     asked = to_json(filter)
     for location in known.keys() - ours.keys():
         found = [row for row in rows(location) if matches(filter, row)]
         assert not found, f"{asked}: ours leaves out {location}, which has {found[0]}"
     for location, deletes in ours.items():
-        assert deletes == known[location], f"{asked}: other deletes for {location}"
+        left_out = known[location] - deletes
+        assert deletes <= known[location], f"{asked}: other deletes for {location}"
+        assert all(offset is None for _, offset, _ in left_out), f"{asked}: no DV for {location}"
