@@ -101,11 +101,6 @@ class Deletes:
     mapping: NameMapping | None
     cache: Cache = field(default_factory=Cache)
 
-    def keys_for(self, numbers: Sequence[int]) -> list[KeyColumn]:
-        """Return the fields that these equality deletes compare."""
-        ids = {id for number in numbers for id in self._ids(number)}
-        return [key_column(id, self.metadata, self.schema) for id in sorted(ids)]
-
     def _ids(self, number: int) -> tuple[int, ...]:
         entry = self.files[number]
         if not entry["equality_ids"]:

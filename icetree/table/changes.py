@@ -20,7 +20,6 @@ from icetree.spec.snapshot import Snapshot
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
-from icetree.tree.legacy_diff import legacy_diff
 from icetree.tree.row_changes import CHANGE_TASK, RowTasks, Tree, row_tasks
 from icetree.tree.tasks import DELETES
 
@@ -235,10 +234,7 @@ class ChangeRange:
             raise _gap(self._table, child, what="the rows that it removed cannot be told") from None
 
     def _diff(self, snapshot: Snapshot) -> Diff:
-        tree = self._tree(snapshot)
-        if snapshot.root_manifest is None:
-            return legacy_diff(tree.root, tree.reader, snapshot_id=snapshot.snapshot_id)
-        return differ.diff(tree.root, tree.reader, root_file=tree.root_file)
+        return self._files.changed(snapshot, self._shape)
 
 
 def snapshots_between(

@@ -19,8 +19,10 @@ from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.base import Store
 from icetree.store.places import LOCAL, scheme_of
 from icetree.table.cache import Cache
+from icetree.tree.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
+from icetree.tree.legacy_diff import legacy_diff
 from icetree.tree.reading import Leaf
 
 #: How many decoded roots are kept: the head that a writer starts from, and a few more.
@@ -117,6 +119,13 @@ class TableFiles:
         found = manifest.decode(self.fetch(file), ROOT, shape, file=file, columns=columns)
         entry_rules.require_unique(found, file=file)
         return found
+
+    def changed(self, snapshot: Snapshot, shape: Shape) -> Diff:
+        """Return the files that a snapshot added and removed, whatever its format version."""
+        root, reader = self.root(snapshot, shape), self.reader(shape)
+        if snapshot.root_manifest is None:
+            return legacy_diff(root, reader, snapshot_id=snapshot.snapshot_id)
+        return diff(root, reader, root_file=snapshot.root_manifest)
 
     def page(self, ref: SnapshotPage) -> Page:
         """Return a page of history."""

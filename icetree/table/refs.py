@@ -13,7 +13,6 @@ from icetree.spec.update import Update
 from icetree.table.commit import Committed
 from icetree.table.files import TableFiles
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
-from icetree.tree.diff import diff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,8 +100,7 @@ class References:
             self._require_unpublished(wap)
         if head is not None and picked.parent_snapshot_id == head.snapshot_id:
             return self.fast_forward(branch, snapshot_id)
-        shape = self.metadata.shape()
-        changed = diff(self.files.root(picked, shape), self.files.reader(shape))
+        changed = self.files.changed(picked, self.metadata.shape())
         summary = {SOURCE_SNAPSHOT: str(snapshot_id)}
         if wap is not None:
             summary[PUBLISHED_WAP_ID] = wap

@@ -17,7 +17,6 @@ from icetree.table.files import TableFiles
 from icetree.table.state import State, Work
 from icetree.tree.changes import Intent, Operation
 from icetree.tree.conflict import OtherCommit, find_conflicts
-from icetree.tree.diff import diff
 from icetree.tree.live import live_files
 
 #: Where a commit's key stands in the summary of its snapshot.
@@ -101,9 +100,7 @@ def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommi
 
 
 def _other(snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> OtherCommit:
-    shape = metadata.shape()
-    root = files.root(snapshot, shape)
-    changed = diff(root, files.reader(shape), root_file=snapshot.root_manifest or "root")
+    changed = files.changed(snapshot, metadata.shape())
     operation = Operation(snapshot.operation or Operation.OVERWRITE)
     return OtherCommit(snapshot_id=snapshot.snapshot_id, operation=operation, diff=changed)
 

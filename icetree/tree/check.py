@@ -1,6 +1,6 @@
 """Every invariant of a snapshot's tree, in one place.
 
-Used by tests after each commit, by commits in debug, and by `icetree verify`. What a manifest
+Used by tests after each commit, and by `icetree verify`. What a manifest
 must keep by itself is in `spec.entry_rules`; here is what only the whole tree can tell.
 """
 
@@ -92,12 +92,6 @@ def check(
         *_loose_equality_stats(files, shape),
     )
     return [*findings, *(Finding(file=root_file, rule=rule) for rule in across)]
-
-
-def require_sound(root: Entries, reader: Reader, shape: Shape, **facts: object) -> None:
-    """Raise `CorruptTable` for the first finding of `check`."""
-    for finding in check(root, reader, shape, **facts):  # type: ignore[arg-type]
-        raise CorruptTable(finding.file, finding.rule)
 
 
 def _newer_than_snapshot(entries: Entries, sequence_number: int | None) -> Iterator[str]:

@@ -17,7 +17,7 @@ from icetree.tree import prune
 from icetree.tree.changes import Changes, Operation
 from icetree.tree.deletes import equality_pairs
 from icetree.tree.diff import Diff
-from icetree.tree.partitions import partition_codes
+from icetree.tree.partitions import partition_codes, unpartitioned
 
 #: Returns the entries of live data files, given their locations.
 Lookup: TypeAlias = Callable[[pa.Array], Entries]
@@ -102,17 +102,15 @@ class Case:
         own = self.added_data
         if own.num_rows == 0 or entries.num_rows == 0:
             return entries.slice(0, 0)
-        if pc.any(self._unpartitioned(own)).as_py():
+        if unpartitioned(own, self.shape).any():
             return entries
         every = [np.ones(table.num_rows, np.bool_) for table in (own, entries)]
         own_codes, codes = partition_codes([own, entries], every, self.shape)
-        wide = pc.and_(self._unpartitioned(entries), is_content(entries, Content.EQUALITY_DELETES))
+        wide = pc.and_(
+            pa.array(unpartitioned(entries, self.shape)),
+            is_content(entries, Content.EQUALITY_DELETES),
+        )
         return entries.filter(pc.or_(wide, pa.array(np.isin(codes, own_codes))))
-
-    def _unpartitioned(self, entries: Entries) -> pa.ChunkedArray:
-        specs = entries["partition_spec_id"]
-        plain = [id for id in pc.unique(specs).to_pylist() if self.shape.is_unpartitioned(id)]
-        return pc.is_in(specs, value_set=pa.array(plain, pa.int32()))
 
 
 # --- against one other commit ------------------------------------------------------------------

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable
 from icetree.spec.entry import Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
+from icetree.spec.location import absolute_array
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.spec.types import has_nans
@@ -302,15 +303,9 @@ class _Paths:
         self._upper = _known(deletes, column(DELETE_FILE_PATH_FIELD, "upper"))
         self._paths: pa.Array | None = None
         if table_location is not None:
-            self._paths = _absolute(files["location"].combine_chunks(), table_location)
+            self._paths = absolute_array(files["location"].combine_chunks(), table_location)
 
     def thin(self, files: Rows, deletes: Rows) -> _Block:
         fits = ~_is_below(self._paths, files, self._lower, deletes)
         fits &= ~_is_below(self._upper, deletes, self._paths, files)
         return files[fits], deletes[fits]
-
-
-def _absolute(locations: pa.Array, table_location: str) -> pa.Array:
-    has_scheme = pc.match_substring_regex(locations, "^[A-Za-z][A-Za-z0-9+.-]*:")
-    joined = pc.binary_join_element_wise(table_location.rstrip("/"), locations, "/")
-    return pc.if_else(has_scheme, locations, joined)

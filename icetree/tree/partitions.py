@@ -99,10 +99,7 @@ def _keys(table: Entries, rows: Rows, field_id: int, shape: Shape) -> tuple[pa.A
     values, nulls, nans = (
         _stat(table, field_id, stat, at, pa.int64()) for stat in ("values", "nulls", "nans")
     )
-    unbounded = pc.and_(pc.and_(pc.is_null(lower), pc.is_null(upper)), _true(pc.greater(values, 0)))
-    is_nan = pc.and_(unbounded, _true(pc.equal(nans, values)))
-    is_null = pc.and_(unbounded, _true(pc.equal(nulls, values)))
-    told = pc.or_(pc.or_(_true(pc.equal(lower, upper)), is_null), is_nan)
+    told, is_nan = _told(lower, upper, values, nulls, nans)
     if told.true_count < len(told):
         bad = table["location"][int(rows[pc.index(told, False).as_py()])].as_py()
         name = shape.names.get(field_id, field_id)
@@ -123,9 +120,21 @@ def spans(table: Entries, field_id: int) -> pa.BooleanArray:
     values, nulls, nans = (
         _stat(table, field_id, stat, rows, pa.int64()) for stat in ("values", "nulls", "nans")
     )
-    unbounded = pc.and_(pc.is_null(lower), pc.is_null(upper))
-    one_kind = pc.or_(_true(pc.equal(nulls, values)), _true(pc.equal(nans, values)))
-    return pc.invert(pc.or_(_true(pc.equal(lower, upper)), pc.and_(unbounded, one_kind)))
+    return pc.invert(_told(lower, upper, values, nulls, nans)[0])
+
+
+def _told(
+    lower: pa.Array, upper: pa.Array, values: pa.Array, nulls: pa.Array, nans: pa.Array
+) -> tuple[pa.BooleanArray, pa.BooleanArray]:
+    """Tell which files' stats say one value, null and NaN among them, and which say NaN.
+
+    A file without rows says nothing.
+    """
+    has_rows = _true(pc.greater(values, 0))
+    unbounded = pc.and_(pc.and_(pc.is_null(lower), pc.is_null(upper)), has_rows)
+    is_nan = pc.and_(unbounded, _true(pc.equal(nans, values)))
+    is_null = pc.and_(unbounded, _true(pc.equal(nulls, values)))
+    return pc.or_(pc.or_(_true(pc.equal(lower, upper)), is_null), is_nan), is_nan
 
 
 def _true(known: pa.BooleanArray) -> pa.BooleanArray:

@@ -222,7 +222,12 @@ OPS: st.SearchStrategy[Op] = st.one_of(
         remove_equality=_picks(3),
         **_HINTED,
     ),
-    _op(Intent.DELETE_FILES, sweep=st.sampled_from([3, 2, 4, 1]), remove_vectors=_picks(1), **_HINTED),
+    _op(
+        Intent.DELETE_FILES,
+        sweep=st.sampled_from([3, 2, 4, 1]),
+        remove_vectors=_picks(1),
+        **_HINTED,
+    ),
     _op(
         Intent.OVERWRITE_FILES,
         add=st.integers(1, 5),

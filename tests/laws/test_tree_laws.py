@@ -35,7 +35,7 @@ from tests.laws.strategies import (
 from tests.laws.world import COMPARED_REMOVED, Table, World, rows
 
 #: Enough histories for 20,000 commits, and for what seldom happens to happen often.
-HISTORIES = 1200
+HISTORIES = 680
 SEEN = {
     "commits": 20_000,
     "conflicts": 2000,
