@@ -388,3 +388,14 @@ def _expression_object(expression: Expression) -> Json:
     if expression.partition_field_id is not None:
         found["partition-field-id"] = expression.partition_field_id
     return found | extra
+
+
+def _prime(noun: type[Noun]) -> None:
+    for each in noun.__subclasses__():
+        msgspec.json.Decoder(each)
+        _prime(each)
+
+
+# msgspec works a class out at its first use, and takes the process down when two threads do so at
+# the same time. An import happens in one thread only.
+_prime(Noun)

@@ -61,6 +61,10 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     properties: dict[str, str] = {}
 
 
+#: Made at import, in one thread: msgspec does not survive two that meet a class for the first time.
+_FOOTER = msgspec.json.Decoder(Footer)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBlob:
     """A blob to be written; `payload` is not yet compressed."""
@@ -215,7 +219,7 @@ def _read(read_range: ReadRange, offset: int, length: int, file: str) -> bytes:
 
 def _parse(payload: bytes, *, end: int, file: str) -> Footer:
     try:
-        footer = msgspec.json.decode(payload, type=Footer)
+        footer = _FOOTER.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
         raise CorruptTable(file, f"Puffin footer is not what it must be: {err}") from err
     for blob in footer.blobs:
