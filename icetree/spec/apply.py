@@ -235,6 +235,9 @@ def _set_order(m: TableMetadata, update: SetDefaultSortOrder, progress: _Progres
 
 
 def _set_properties(m: TableMetadata, update: SetProperties, _: _Progress) -> TableMetadata:
+    for name, value in update.updates.items():
+        if not isinstance(value, str):
+            raise InvalidInput(f"property {name!r} is a string, not {value!r}")
     return replace(m, properties={**m.properties, **update.updates})
 
 

@@ -18,6 +18,7 @@ from icetree.spec.layout import (
     SortOrder,
 )
 from icetree.spec.metadata import TableMetadata, new_table
+from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.new_columns import Ids, SchemaLike, as_struct, struct_json
 from icetree.spec.schema_tree import walk
 from icetree.spec.sort_edit import read_keys
@@ -44,7 +45,7 @@ def table_metadata(
     """
     made = schema_json(schema)
     keys = read_keys(_texts(order_by, "order_by"), made)
-    return new_table(
+    metadata = new_table(
         table_uuid=uuid,
         location=location,
         schema=made,
@@ -53,6 +54,9 @@ def table_metadata(
         sort_order=SortOrder(order_id=1, fields=keys) if keys else UNSORTED,
         properties=_checked(properties or {}),
     )
+    if (broken := broken_rule(metadata)) is not None:
+        raise InvalidInput(f"such a table could not be read again: {broken}")
+    return metadata
 
 
 def schema_json(schema: SchemaLike) -> dict[str, Any]:

@@ -68,6 +68,10 @@ def write_files(
     shape, schema = metadata.shape(), metadata.schema()
     # A column without a type yet has nothing to store.
     fields = tuple(f for f in schema.fields if not isinstance(f.field_type, UnknownType))
+    if not fields:
+        raise InvalidInput(
+            f"{metadata.location} has no column that can be stored, so no row could be: add one"
+        )
     rows = fitted(
         _without(data, schema.fields),
         (*fields, *(LINEAGE if keep_lineage else ())),

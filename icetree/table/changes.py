@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 #: A snapshot id, the name of a branch or tag, or a time: a datetime or milliseconds.
 Point: TypeAlias = "int | str | datetime"
 
-#: Snapshot ids are random and wide; milliseconds stay below this until the year 5138.
+#: Snapshot ids are random and wide; milliseconds are in between from 1973 to the year 5138.
+_FIRST_MS: Final = 10**11
 _LAST_MS: Final = 10**14
 
 CHANGE_ORDINAL: Final = "_change_ordinal"
@@ -299,7 +300,7 @@ def resolve(table: Table, point: Point) -> ResolvedPoint:
             try:
                 found = find_snapshot(table.metadata, point, table.files.page)
             except NotFound:
-                if 0 <= point < _LAST_MS:
+                if point == 0 or _FIRST_MS <= point < _LAST_MS:
                     return ResolvedPoint(at_ms=point)
                 return ResolvedPoint(snapshot_id=point)
             return ResolvedPoint(snapshot_id=found.snapshot_id)

@@ -121,7 +121,7 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
     prepared: Prepared | None = None
     schema_id: int | None = None
     name = work.base.name
-    for pause in Backoff(head.metadata.properties):
+    for pause in Backoff(_properties_after(work, head.metadata)):
         report.attempts += 1
         try:
             with report.phase("validate"):
@@ -172,6 +172,17 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
         f"{name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"
     )
+
+
+def _properties_after(work: Work, metadata: TableMetadata) -> Mapping[str, str]:
+    """Return the properties the commit leaves; ones that no later commit could work with are refused.
+
+    Not those before it: else a bad value could never be mended.
+    """
+    if work.updates:
+        metadata = apply(metadata, work.updates, at_ms=metadata.last_updated_ms)
+        policy_of(metadata.properties)
+    return metadata.properties
 
 
 def _prepare(work: Work, metadata: TableMetadata) -> Prepared:

@@ -28,6 +28,8 @@ from pyiceberg.types import (
     DoubleType,
     FloatType,
     IcebergType,
+    IntegerType,
+    LongType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -61,6 +63,15 @@ class Fit(Enum):
 
 def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]:
     """Return the literal as a value of the type; `name` is told where it cannot be one."""
+    if (
+        isinstance(literal, DecimalLiteral)
+        and isinstance(type_, IntegerType | LongType)
+        and literal.value != literal.value.to_integral_value()
+    ):
+        # PyIceberg would round it, so that `n < 2.5` lost the twos.
+        raise InvalidInput(
+            f"{name!r} is {type_}: compare it with a whole number, not {literal.value}"
+        )
     try:
         literal = _respelt(literal, type_)
         if isinstance(type_, FloatType):

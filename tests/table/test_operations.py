@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from icetree.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
@@ -302,3 +303,43 @@ def test_tables_are_created_listed_renamed_and_dropped() -> None:
     lake.drop_table("db.u")
     with pytest.raises(NotFound, match=r"db\.u"):
         lake.table("db.u")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"a": 1},
+        {"a": None},
+        {"commit.retry.num-retries": "abc"},
+        {"write.root.max-data-entries": "-1"},
+    ],
+)
+def test_a_property_that_no_commit_could_work_with_is_refused(
+    table: Table, bad: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(bad))):
+        table.set_properties(bad)
+    table.refresh().append_files([data_file("c")])
+
+
+def test_a_fraction_is_not_rounded_to_compare_it_with_a_whole_number(table: Table) -> None:
+    with pytest.raises(InvalidInput, match="'n' is long: compare it with a whole number"):
+        table.scan("n < 2.5").plan()
+    assert table.scan("n < 10.0").plan().tasks.num_rows == 1
+
+
+def test_a_schema_that_could_not_be_read_again_is_refused() -> None:
+    nested = pa.schema([("a.b", pa.int64()), ("a", pa.struct([("b", pa.int64())]))])
+    with pytest.raises(InvalidInput, match="could not be read again"):
+        connection().create_table("db.w", nested)
+
+
+def test_rows_without_a_column_to_store_are_refused() -> None:
+    nothing = connection().create_table("db.z", pa.schema([("a", pa.null())]))
+    with pytest.raises(InvalidInput, match="no column that can be stored"):
+        nothing.append(pa.table({"a": pa.nulls(2)}))
+
+
+def test_a_number_that_is_no_snapshot_is_not_taken_for_a_time(table: Table) -> None:
+    with pytest.raises((InvalidInput, NotFound), match="3"):
+        table.changes(since=3).files()
