@@ -74,8 +74,9 @@ _PARTITION_VALUES: dict[int, Sequence[object]] = {
 
 def data_file(name: str, shape: Shape, salt: int, *, age: int | None = None) -> Entry:
     """Return a new data file; `salt` decides on its partition, its size and its stats."""
-    rows = salt % 5
     spec_id = salt % len(shape.specs)
+    # Without rows a file does not tell that it is in the null partition.
+    rows = salt % 5 or len(shape.specs[spec_id])
     return Entry(
         location=name,
         record_count=rows,
