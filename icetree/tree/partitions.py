@@ -128,12 +128,11 @@ def _told(
 ) -> tuple[pa.BooleanArray, pa.BooleanArray]:
     """Tell which files' stats say one value, null and NaN among them, and which say NaN.
 
-    A file without rows says nothing.
+    A file without rows counts as null: it is in every partition and in none.
     """
-    has_rows = _true(pc.greater(values, 0))
-    unbounded = pc.and_(pc.and_(pc.is_null(lower), pc.is_null(upper)), has_rows)
-    is_nan = pc.and_(unbounded, _true(pc.equal(nans, values)))
+    unbounded = pc.and_(pc.is_null(lower), pc.is_null(upper))
     is_null = pc.and_(unbounded, _true(pc.equal(nulls, values)))
+    is_nan = pc.and_not(pc.and_(unbounded, _true(pc.equal(nans, values))), is_null)
     return pc.or_(pc.or_(_true(pc.equal(lower, upper)), is_null), is_nan), is_nan
 
 
