@@ -201,21 +201,22 @@ _HINTED: dict[str, st.SearchStrategy[object]] = {
     "back": st.integers(1, 9),
 }
 
-#: Little of everything that does not remove data.
-_DELETES = _op(
+#: A little of everything.
+_DELTA = _op(
     Intent.ROW_DELTA,
     add=st.integers(0, 2),
+    remove=_picks(2),
     vectors=_picks(3, 1),
-    remove_vectors=_picks(1),
-    equality=st.integers(0, 1),
-    remove_equality=_picks(1),
+    remove_vectors=_picks(2, 1),
+    equality=st.integers(0, 2),
+    remove_equality=_picks(2),
     **_HINTED,
 )
 
 OPS: st.SearchStrategy[Op] = st.one_of(
     _op(Intent.APPEND),
     _op(Intent.APPEND, add=st.integers(1, 3), add_again=st.integers(0, 2)),
-    _op(Intent.APPEND, add=st.integers(4, 7), equality=st.integers(0, 2)),
+    _op(Intent.APPEND, add=st.integers(4, 7), equality=st.integers(0, 2), vectors=_picks(2)),
     _op(
         Intent.DELETE_FILES,
         remove=_picks(4, 1),
@@ -237,7 +238,7 @@ OPS: st.SearchStrategy[Op] = st.one_of(
         **_HINTED,
     ),
     # What takes several commits to come about needs its parts to be frequent.
-    *(_DELETES for _ in range(3)),
+    *(_DELTA for _ in range(3)),
     _op(Intent.ROW_DELTA, vectors=_picks(8, 1), equality=st.integers(0, 6)),
     _op(
         Intent.ROW_DELTA,
@@ -268,9 +269,9 @@ POLICIES: st.SearchStrategy[Policy] = st.builds(
     # Deletes are affiliated when they are flushed, not when so many come that they never were
     # in the root: few thresholds let that happen often.
     root_max_delete_entries=st.sampled_from([2, 3, 1, 0, 5]),
-    leaf_max_entries=st.integers(2, 8),
+    leaf_max_entries=st.sampled_from([8, 6, 5, 4, 3, 2]),
     inline_max_bytes=st.sampled_from([1 << 16, 0, 19]),
-    compact_max_entries=st.sampled_from([1000, 0, 6]),
+    compact_max_entries=st.sampled_from([1000, 1000, 6, 0]),
     compact_min_leaves=st.integers(0, 4),
     compact_removed_percent=st.sampled_from([10, 0, 60, 100]),
     affinity_min_entries=st.integers(1, 3),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from typing_extensions import Self
 
 from icetree.codec import manifest
 from icetree.errors import CommitConflict
@@ -26,13 +25,12 @@ from icetree.spec.entry import (
 )
 from icetree.tree.changes import REMOVED, Changes, Intent
 from icetree.tree.diff import diff
-from icetree.tree.draft import Draft, Head
+from icetree.tree.draft import Head
 from icetree.tree.files import FileReader
 from icetree.tree.live import LEAF, live_files
-from icetree.tree.reading import Keep, Leaf
 from tests.laws.model import DATA, EQUALITY, VECTOR, Key, Model, NotLive, key_of
 from tests.laws.strategies import Op, data_file, equality_delete, vector
-from tests.memory import MemoryTable
+from tests.laws.table import CachingReader, Table
 
 #: What of a live file is compared after every commit; all of it is compared at the end.
 COMPARED = (
@@ -49,73 +47,6 @@ COMPARED = (
 _LISTED = {*COMPARED, "dv_size_in_bytes", "file_size_in_bytes"}
 #: A removal stamps a root entry with the removing snapshot, a leaf's entry it does not touch.
 COMPARED_REMOVED = tuple(name for name in COMPARED if name != "snapshot_id")
-
-
-@dataclass(slots=True)
-class CachingReader:
-    """Leaves never change, so each is decoded once for each way that a root tells of it."""
-
-    files: FileReader
-    seen: dict[tuple[Leaf, frozenset[str] | None], Entries] = field(default_factory=dict)
-
-    def leaf(
-        self,
-        leaf: Leaf,
-        *,
-        columns: Collection[str] | None = None,
-        keep: Keep | None = None,
-    ) -> Entries:
-        """Return the leaf's entries with their position."""
-        assert keep is None, "no tree code under test skips row groups"
-        key = (leaf, None if columns is None else frozenset(columns))
-        if key not in self.seen:
-            self.seen[key] = self.files.leaf(leaf, columns=columns)
-        return self.seen[key]
-
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
-        """Return a range of a file."""
-        return self.files.blob(location, offset=offset, size_bytes=size_bytes)
-
-
-class WriteOnce(dict[str, bytes]):
-    """Files by name; none is ever written twice."""
-
-    def __ior__(self, more: Any) -> Self:  # type: ignore[override,misc]
-        for name, content in more.items():
-            self[name] = content
-        return self
-
-    def __setitem__(self, name: str, content: bytes) -> None:
-        assert name not in self, f"{name} is written a second time"
-        super().__setitem__(name, content)
-
-
-class Table(MemoryTable):
-    """A table in memory that reads quickly and never writes a name twice."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(files=WriteOnce(), **given)
-        self.drafted: Draft | None = None
-        self._reader = CachingReader(
-            FileReader(fetch=lambda name: self.files[name], shape=self.shape)
-        )
-
-    @property
-    def reader(self) -> CachingReader:  # type: ignore[override]
-        return self._reader
-
-    def draft(self, changes: Changes) -> Draft:
-        """Store what a commit needs, and remember what it will become."""
-        self.drafted = super().draft(changes)
-        return self.drafted
-
-    def adopt(self, draft: Draft) -> None:
-        """Make a draft, whose files are stored, the head."""
-        name = f"metadata/root-{len(self.heads)}.parquet"
-        self.files[name], self.drafted = draft.root_bytes, draft
-        root = manifest.decode(draft.root_bytes, ROOT, self.shape, file=name)
-        next_row_id, summary = draft.next_row_id, draft.summary
-        self.heads.append(Head(root=root, next_row_id=next_row_id, summary=summary, root_file=name))
 
 
 def rows(files: Entries, columns: Iterable[str] = COMPARED) -> set[tuple[Any, ...]]:
@@ -269,7 +200,9 @@ class World:
         assert rows(found.added) == expected(came)
         assert rows(found.removed, COMPARED_REMOVED) == expected(went, COMPARED_REMOVED)
 
-        assert [str(each) for each in table.findings()] == []
+        # What is broken seldom mends itself, so that some snapshots speak for all.
+        if len(table.heads) % 3 == 0:
+            self.check()
         summary = table.head.summary
         assert summary is not None
         told = {name: int(summary[name]) for name in model.totals()}
@@ -277,8 +210,13 @@ class World:
         self.places.append(_places(live))
         self.states.append(dict(model.files))
 
+    def check(self) -> None:
+        """Require that the newest snapshot keeps every rule of the format."""
+        assert [str(each) for each in self.table.findings()] == []
+
     def reread(self) -> None:
         """Require that snapshots still read as they did when they were new, from their bytes."""
+        self.check()
         table = self.table
         reader = CachingReader(FileReader(fetch=table.files.__getitem__, shape=table.shape))
         # Files are written once, so that some snapshots speak for all.
