@@ -27,7 +27,7 @@ demo: $(READY) ## Build a small table, print its tree, prove a few laws
 	@$(PY) -m icetree demo
 
 test: $(READY) $(ICEBERG_JAR) ## Run every test
-	@$(PY) -m pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
+	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder
 
 check: lint types test ## What CI runs: lint, types and tests
 

@@ -6,27 +6,35 @@ machine share one session, so one process has them all.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = ("tests/spark", "tests/peers", "tests/laws/test_tree_laws.py", "tests/table")
 _JAVA = ("tests/spark", "tests/peers")
 
 
-@pytest.hookimpl(tryfirst=True)
+class Together(LoadScopeScheduling):
+    """Hand out tests by the group they belong to."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if file.startswith(_JAVA):
+            return "java"
+        # The parts of this law are made to run side by side.
+        return nodeid if "test_any_history" in nodeid else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    """Share out tests by groups."""
+    return Together(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every test its group, and put the long ones first."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+    """Put the long tests first."""
     items.sort(key=_turn)
-
-
-def _group(item: pytest.Item) -> str:
-    file = item.nodeid.partition("::")[0]
-    if file.startswith(_JAVA):
-        return "java"
-    # The parts of this law are made to run side by side.
-    return item.nodeid if "test_any_history" in item.nodeid else file
 
 
 def _turn(item: pytest.Item) -> int:

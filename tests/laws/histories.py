@@ -14,6 +14,7 @@ from tests.laws.strategies import EFFORT, SHAPES, Op, histories, law, policies
 from tests.laws.table import Table
 from tests.laws.world import World
 
+
 def replay(part: int, examples: int) -> Counter[str]:
     """Replay random histories against the model; return how often each thing happened."""
     tally: Counter[str] = Counter()
