@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import count
 
 from hypothesis import given, seed
 from hypothesis import strategies as st
@@ -15,13 +16,27 @@ from tests.laws.table import Table
 from tests.laws.world import World
 
 
-def replay(part: int, examples: int) -> Counter[str]:
-    """Replay random histories against the model; return how often each thing happened."""
+#: Histories that Hypothesis makes at a time: it repeats itself the more it has made.
+_ROUND = 30
+
+
+def replay(part: int, operations: int) -> Counter[str]:
+    """Replay random histories of at least so many operations against the model.
+
+    Return how often each thing happened.
+    """
     tally: Counter[str] = Counter()
     fresh = 0 if EFFORT == 1 else random.SystemRandom().getrandbits(32)
+    for turn in count(fresh + part, 100):
+        _replay(turn, tally)
+        if tally["operations"] >= operations * EFFORT:
+            return tally
+    raise AssertionError
 
-    @seed(fresh + part)
-    @law(examples, derandomize=False)
+
+def _replay(start: int, tally: Counter[str]) -> None:
+    @seed(start)
+    @law(_ROUND, derandomize=False)
     @given(st.sampled_from(SHAPES), policies(), histories(16, 24))
     def hold(shape: Shape, turns: list[Policy], ops: list[Op]) -> None:
         world = World(table=Table(shape=shape), tally=tally)
@@ -33,4 +48,3 @@ def replay(part: int, examples: int) -> Counter[str]:
         world.reread()
 
     hold()
-    return tally
