@@ -35,7 +35,7 @@ import pyarrow as pa
 import icetree
 from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import CommitConflict, CommitUnknown, Unavailable
-from icetree.spec.entry import Content, Entry, is_vector
+from icetree.spec.entry import Content, Entry, is_data_dv
 from icetree.store.wrapped import Request, WrappedStore
 from icetree.table.cache import Cache
 from icetree.table.connection import Connection
@@ -343,7 +343,7 @@ def verify(folder: Path, sample: int) -> tuple[int, list[str]]:
             if not Path(f"{table.location}/{snapshot.root_manifest}").is_file():
                 wrong.append(f"the root of snapshot {snapshot.sequence_number} is gone")
         head = live_files(files.root(table.metadata.current_snapshot(), shape), files.reader(shape))
-        data = head.filter(pa.compute.invert(is_vector(head)))["location"].to_pylist()
+        data = head.filter(pa.compute.invert(is_data_dv(head)))["location"].to_pylist()
         if sorted(data) != sorted(f"data/{name}.parquet" for name in expected):
             wrong.append(f"{len(data)} files are live, {len(expected)} should be, or others")
         wrong += _bounded(table, len(history))

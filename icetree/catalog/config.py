@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -100,11 +101,10 @@ def _open_sqlite(config: Config) -> Catalog:
     from icetree.catalog.sql import SqlCatalog
     from icetree.catalog.sqlite import SqliteDatabase
 
-    path, _, query = _SQLITE.sub("", config.uri, count=1).partition("?")
-    if path in ("", "/", "/:memory:"):
+    path = database_file(config)
+    if path is None:
         return MemoryCatalog(config.name)
-    if not path.startswith("/"):
-        raise InvalidInput("write sqlite:///relative.db or sqlite:////absolute.db: three slashes")
+    _, _, query = config.uri.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     try:
         timeout_s = float(options.pop("timeout", "30"))
@@ -112,7 +112,19 @@ def _open_sqlite(config: Config) -> Catalog:
         raise InvalidInput(f"the timeout in a SQLite address is in seconds: {error}") from None
     if options:
         raise InvalidInput(f"{sorted(options)}: the one option of a SQLite address is timeout")
-    return _opened(SqlCatalog, config, SqliteDatabase(path[1:], timeout_s=timeout_s))
+    return _opened(SqlCatalog, config, SqliteDatabase(path, timeout_s=timeout_s))
+
+
+def database_file(config: Config) -> Path | None:
+    """Return the file of a SQLite catalog, which may not be there yet; None for any other."""
+    if not _SQLITE.match(config.uri):
+        return None
+    path = _SQLITE.sub("", config.uri, count=1).partition("?")[0]
+    if path in ("", "/", "/:memory:"):
+        return None
+    if not path.startswith("/"):
+        raise InvalidInput("write sqlite:///relative.db or sqlite:////absolute.db: three slashes")
+    return Path(path[1:])
 
 
 def _opened(catalog: Any, config: Config, database: Any) -> Catalog:

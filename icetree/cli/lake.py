@@ -29,8 +29,13 @@ class Lake:
     debug: bool = False
 
     @contextmanager
-    def open(self) -> Iterator[Connection]:
-        """Open the catalog, and close it at the end."""
+    def open(self, *, create: bool = False) -> Iterator[Connection]:
+        """Open the catalog, and close it at the end.
+
+        A database file that is not there is made only with `create`: whoever looks for tables
+        in it has mistyped its name.
+        """
+        from icetree.catalog.config import database_file, resolve
         from icetree.table.connection import open_connection
 
         given = {} if self.warehouse is None else {"warehouse": self.warehouse}
@@ -39,6 +44,11 @@ class Lake:
             if not key or not equals:
                 raise InvalidInput(f"--property {each}: write it as KEY=VALUE")
             given[key] = value
+        file = None if create else database_file(resolve(self.catalog, given))
+        if file is not None and not file.exists():
+            raise NotFound(
+                f"there is no catalog {file}: check --catalog, or make one with icetree create"
+            )
         with open_connection(self.catalog, given) as connection:
             yield connection
 

@@ -39,7 +39,7 @@ def files(
 
     with lake.table(name) as table:
         shape = table.metadata.shape()
-        root = table.files.root(snapshot_of(table, snapshot), shape)
+        root = table.files.counted_root(snapshot_of(table, snapshot), shape)
         live = live_files(root, table.files.reader(shape))
         if where is not None:
             live = live.filter(may_match(live, bind(parse_filter(where), shape)))
@@ -100,11 +100,11 @@ def tree(
         if found is not None:
             caption += f" · snapshot {found.snapshot_id} · {found.operation or 'unknown'}"
         drawn = picture(
-            table.files.root(found, shape),
+            table.files.counted_root(found, shape),
             table.files.reader(shape),
             shape,
             caption=caption,
-            root_file=(found.root_manifest if found else None) or "root",
+            root_file=found.root_file if found else "root",
         )
     if as_json:
         print_json(asdict(drawn))

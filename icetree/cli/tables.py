@@ -76,7 +76,7 @@ def create(
             raise InvalidInput(f"--set {each}: write it as KEY=VALUE")
         given[key] = value
     schema = read_columns(columns)
-    with lake.open() as connection:
+    with lake.open(create=True) as connection:
         namespace = name.rpartition(".")[0]
         if namespace:
             connection.create_namespace(namespace, exist_ok=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Status
+from icetree.spec.entry import Content, Entries, Status, has_status, is_content, is_live
 
 TRACKING: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
 
@@ -46,7 +46,7 @@ def inherit(table: Entries, tracking: Inherited) -> Entries:
         if name in table.schema.names and tracking.sequence_number is not None:
             takes = None
             if tracking.sequence_number != 0:
-                takes = pc.equal(table["status"], pa.scalar(Status.ADDED, pa.int32()))
+                takes = has_status(table, Status.ADDED)
             table = _fill(table, name, tracking.sequence_number, where=takes)
     if "first_row_id" in table.schema.names and tracking.first_row_id is not None:
         table = _assign_row_ids(table, tracking.first_row_id)
@@ -76,11 +76,9 @@ def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
     own = table["first_row_id"]
     if own.null_count == 0:
         return table
-    is_live = pc.not_equal(table["status"], pa.scalar(Status.DELETED, pa.int32()))
-    takes = pc.and_(pc.is_null(own), is_live)
+    takes = pc.and_(pc.is_null(own), is_live(table))
     if "content_type" in table.schema.names:
-        is_data = pc.equal(table["content_type"], pa.scalar(Content.DATA, pa.int32()))
-        takes = pc.and_(takes, is_data)
+        takes = pc.and_(takes, is_content(table, Content.DATA))
     rows = pc.if_else(takes, pc.fill_null(table["record_count"], 0), pa.scalar(0, pa.int64()))
     counts = rows.to_numpy()
     # Arrow's running sum is several times slower than numpy's.

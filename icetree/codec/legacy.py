@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from icetree.codec.legacy_inline import decode_inline_list
 from icetree.codec.legacy_list import decode_manifest_list
-from icetree.codec.legacy_manifest import decode_manifest
+from icetree.codec.legacy_manifest import decode_manifest, narrow
 
-__all__ = ["decode_manifest", "decode_manifest_list"]
+__all__ = ["decode_inline_list", "decode_manifest", "decode_manifest_list", "narrow"]

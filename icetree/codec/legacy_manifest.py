@@ -81,10 +81,9 @@ def decode_manifest(
     decoder = _Decoder(avro, shape, inherit)
     wanted = None if columns is None else _stats_fields(columns)
     entries = decoder.entries(table_location, wanted)
-    if columns is not None:
-        entries = _narrow(entries, columns, shape)
     position = pa.array(np.arange(entries.num_rows, dtype=np.int64))
-    return entries.append_column(POSITION, position)
+    entries = entries.append_column(POSITION, position)
+    return entries if columns is None else narrow(entries, columns, shape)
 
 
 class _Decoder:
@@ -240,7 +239,8 @@ def _without_metrics(schema: Json) -> Json:
             return schema
 
 
-def _narrow(entries: Entries, columns: Collection[str], shape: Shape) -> Entries:
+def narrow(entries: Entries, columns: Collection[str], shape: Shape) -> Entries:
+    """Return these columns of a decoded manifest, and `position`; one that it lacks is null."""
     found = {}
     for name in dict.fromkeys(columns):
         if name == POSITION:
@@ -252,4 +252,4 @@ def _narrow(entries: Entries, columns: Collection[str], shape: Shape) -> Entries
             found[name] = pa.nulls(entries.num_rows, stats.stat_type(parsed[1], bounds))
         else:
             found[name] = pa.nulls(entries.num_rows, BY_NAME[name].type)
-    return pa.table(found) if found else entries.select([])
+    return pa.table(found | {POSITION: entries[POSITION]})

@@ -29,7 +29,6 @@ CARDINALITY: Final = "cardinality"
 ReadRange: TypeAlias = Callable[[int, int], bytes]
 
 _DV_MAGIC = bytes.fromhex("d1d33964")
-_CODECS = ("lz4", "zstd")
 # The reserved id of the `_pos` column, which is what a deletion vector is about.
 _POS_FIELD_ID = 2147483645
 # A deletion vector is written before the commit that would give it these.
@@ -67,14 +66,13 @@ _FOOTER = msgspec.json.Decoder(Footer)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBlob:
-    """A blob to be written; `payload` is not yet compressed."""
+    """A blob to be written, as it is."""
 
     type: str
     payload: bytes
     fields: tuple[int, ...] = ()
     snapshot_id: int = _NO_ID
     sequence_number: int = _NO_ID
-    compression_codec: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -84,6 +82,10 @@ class PuffinFile:
 
     data: bytes
     blobs: tuple[Blob, ...]
+
+
+class WrongChecksum(CorruptTable):
+    """Stored bytes are not those that were written."""
 
 
 def encode_dv(positions: BitMap64 | BitMap) -> bytes:
@@ -109,7 +111,7 @@ def decode_dv(blob: bytes, *, file: str) -> BitMap64:
         raise CorruptTable(file, f"deletion vector has magic {body[:4].hex()}, not d1d33964")
     (checksum,) = struct.unpack_from(">I", blob, len(blob) - 4)
     if checksum != zlib.crc32(body):
-        raise CorruptTable(file, "deletion vector does not match its checksum")
+        raise WrongChecksum(file, "deletion vector does not match its checksum")
     return bitmap.decode64(body[len(_DV_MAGIC) :], file=file)
 
 
@@ -126,46 +128,30 @@ def dv_blob(positions: BitMap64 | BitMap, *, referenced_data_file: str) -> NewBl
     )
 
 
-def write(
-    blobs: Sequence[NewBlob],
-    *,
-    properties: Mapping[str, str] | None = None,
-    compress_footer: bool = False,
-) -> PuffinFile:
-    """Return a file of these blobs, in this order.
-
-    Few other readers understand a compressed footer, so it is off unless asked for.
-    """
+def write(blobs: Sequence[NewBlob], *, properties: Mapping[str, str] | None = None) -> PuffinFile:
+    """Return a file of these blobs, in this order, with a plain footer that every reader knows."""
     parts = [MAGIC]
     at = len(MAGIC)
     placed = []
     for new in blobs:
-        stored = new.payload
-        if new.compression_codec is not None:
-            stored = _compress(stored, new.compression_codec)
         blob = Blob(
             type=new.type,
             fields=new.fields,
             snapshot_id=new.snapshot_id,
             sequence_number=new.sequence_number,
             offset=at,
-            length=len(stored),
-            compression_codec=new.compression_codec,
+            length=len(new.payload),
             properties=dict(new.properties),
         )
-        if broken := _broken_rule(blob, end=at + len(stored)):
+        if broken := _broken_rule(blob, end=at + len(new.payload)):
             raise InvalidInput(broken)
-        parts.append(stored)
+        parts.append(new.payload)
         placed.append(blob)
-        at += len(stored)
+        at += len(new.payload)
 
     footer = Footer(blobs=tuple(placed), properties=dict(properties or {}))
     payload = msgspec.json.encode(footer)
-    flags = 0
-    if compress_footer:
-        payload = _compress(payload, "lz4")
-        flags = _FLAG_COMPRESSED
-    parts += [MAGIC, payload, _TAIL.pack(len(payload), flags.to_bytes(4, "little"), MAGIC)]
+    parts += [MAGIC, payload, _TAIL.pack(len(payload), bytes(4), MAGIC)]
     return PuffinFile(data=b"".join(parts), blobs=footer.blobs)
 
 
@@ -197,16 +183,8 @@ def read_footer(read_range: ReadRange, size: int, *, file: str) -> Footer:
         raise CorruptTable(file, f"a Puffin footer must start with {MAGIC!r}, not {footer[:4]!r}")
     payload = footer[len(MAGIC) :]
     if compressed:
-        payload = _decompress(payload, "lz4", file)
+        payload = _decompress(payload, file)
     return _parse(payload, end=footer_at, file=file)
-
-
-def read_blob(read_range: ReadRange, blob: Blob, *, file: str) -> bytes:
-    """Return the payload of a blob, decompressed."""
-    stored = _read(read_range, blob.offset, blob.length, file) if blob.length else b""
-    if blob.compression_codec is None:
-        return stored
-    return _decompress(stored, blob.compression_codec, file)
 
 
 def _read(read_range: ReadRange, offset: int, length: int, file: str) -> bytes:
@@ -246,57 +224,16 @@ def _broken_rule(blob: Blob, *, end: int) -> str | None:
     return None
 
 
-def _compress(payload: bytes, codec: str) -> bytes:
-    if codec not in _CODECS:
-        raise InvalidInput(f"blob compression codec {codec!r} is not one of {', '.join(_CODECS)}")
-    frame: bytes = pa.Codec(codec).compress(payload, asbytes=True)
-    return _with_content_size(frame, len(payload)) if codec == "lz4" else frame
-
-
-def _decompress(stored: bytes, codec: str, file: str) -> bytes:
+def _decompress(stored: bytes, file: str) -> bytes:
     def corrupt(why: object) -> NoReturn:
-        raise CorruptTable(file, f"bytes do not decompress with {codec!r}: {why}")
+        raise CorruptTable(file, f"bytes do not decompress with 'lz4': {why}")
 
-    if codec not in _CODECS:
-        corrupt(f"it is not one of {', '.join(_CODECS)}")
     # The stream takes no bytes at all for no frame at all.
     if not stored:
         corrupt("there are none")
     try:
-        with pa.CompressedInputStream(pa.BufferReader(stored), codec) as stream:
+        with pa.CompressedInputStream(pa.BufferReader(stored), "lz4") as stream:
             payload: bytes = stream.read()
     except (OSError, pa.ArrowException) as err:
         corrupt(err)
     return payload
-
-
-def _with_content_size(frame: bytes, size: int) -> bytes:
-    """Return an LZ4 frame that states its content size, which Puffin asks for and Arrow leaves out."""
-    magic, flags, block_size = frame[:4], frame[4], frame[5]
-    has_size = 0x08
-    if flags & has_size:
-        return frame
-    described = struct.pack("<BBQ", flags | has_size, block_size, size)
-    checksum = _xxh32_short(described) >> 8 & 0xFF
-    return magic + described + bytes([checksum]) + frame[7:]
-
-
-def _xxh32_short(data: bytes) -> int:
-    """Return the 32-bit xxHash, seed 0, of fewer than 16 bytes: an LZ4 frame's header checksum."""
-    word = 0xFFFFFFFF
-    primes = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
-
-    def rotate(value: int, by: int) -> int:
-        value &= word
-        return (value << by | value >> 32 - by) & word
-
-    total = primes[4] + len(data)
-    whole = len(data) // 4 * 4
-    for (lane,) in struct.iter_unpack("<I", data[:whole]):
-        total = rotate(total + lane * primes[2], 17) * primes[3]
-    for byte in data[whole:]:
-        total = rotate(total + byte * primes[4], 11) * primes[0]
-    total &= word
-    total = (total ^ total >> 15) * primes[1] & word
-    total = (total ^ total >> 13) * primes[2] & word
-    return total ^ total >> 16

@@ -17,8 +17,8 @@ from icetree.picture.rows import CONTENT_WORDS, Names, row_of, stats_columns
 from icetree.picture.words import counted, number, size
 from icetree.spec.entry import MANIFESTS, POSITION, Content, Entries, Status
 from icetree.spec.shape import Shape
+from icetree.tree.manifest_dvs import LIVE, added_positions, read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
-from icetree.tree.vectors import LIVE, added_positions, manifest_vectors
 
 _Numbers = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -66,7 +66,7 @@ def picture(
     vectors = top.vectors_on(root, boxed)
     names = Names(root, vectors)
     near = root.take(np.concatenate([boxed, vectors]))
-    removed = manifest_vectors(near, reader, root_file=root_file)
+    removed = read_manifest_dvs(near, reader, root_file=root_file)
     added = added_positions(near, reader, root_file=root_file)
 
     boxes = [

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from functools import cache
+from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -52,6 +53,12 @@ ROOT: Final = "root"
 DATA: Final = "data"
 DELETE: Final = "delete"
 
+
+def kind_of(content_type: int) -> str:
+    """Return the kind of a leaf from the content of its entry in the root."""
+    return DATA if content_type == Content.DATA_MANIFEST else DELETE
+
+
 #: Which content may stand in which kind of manifest.
 ALLOWED: Final[Mapping[str, frozenset[Content]]] = MappingProxyType(
     {
@@ -72,8 +79,11 @@ TRANSITIONS: Final[Mapping[Status | None, frozenset[Status | None]]] = MappingPr
     }
 )
 
+#: What readers of rows want: data files, and what deletes rows of them.
+FILES: Final = (Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES)
+DELETE_FILES: Final = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 MANIFESTS: Final = (Content.DATA_MANIFEST, Content.DELETE_MANIFEST)
-VECTORS: Final = (Content.POSITION_DELETES, Content.MANIFEST_DV)
+DVS: Final = (Content.POSITION_DELETES, Content.MANIFEST_DV)
 
 BASE_SCHEMA: Final = pa.schema([pa.field(column.name, column.type) for column in ENTRY])
 BASE_COLUMNS: Final = tuple(BASE_SCHEMA.names)
@@ -186,10 +196,10 @@ def concat(tables: Iterable[Entries]) -> Entries:
     parts = list(tables)
     if len(parts) < 2:
         return parts[0] if parts else empty()
-    # Finding one schema for many columns costs more than stacking them.
-    if all(part.schema.equals(parts[0].schema) for part in parts[1:]):
-        return pa.concat_tables(parts)
-    return pa.concat_tables(parts, promote_options="default")
+    # Finding one schema for many columns costs more than stacking them, so like goes to like first.
+    runs = [list(run) for _, run in groupby(parts, key=lambda part: part.schema)]
+    alike = [run[0] if len(run) == 1 else pa.concat_tables(run) for run in runs]
+    return alike[0] if len(alike) == 1 else pa.concat_tables(alike, promote_options="default")
 
 
 def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:
@@ -202,7 +212,7 @@ def _set_of(contents: tuple[Content, ...]) -> pa.Array:
     return pa.array(contents, pa.int32())
 
 
-def is_vector(entries: Entries) -> pa.ChunkedArray:
+def is_data_dv(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
     return pc.and_(
         is_content(entries, Content.POSITION_DELETES), pc.equal(entries["file_format"], "puffin")
@@ -210,12 +220,22 @@ def is_vector(entries: Entries) -> pa.ChunkedArray:
 
 
 #: Typed, so that no kernel widens the column to compare it.
-_DELETED: Final = pa.scalar(Status.DELETED, pa.int32())
+_STATUSES: Final = {status: pa.scalar(status, pa.int32()) for status in Status}
+
+
+def has_status(entries: Entries, status: Status) -> pa.ChunkedArray:
+    """Tell which entries have the status."""
+    return pc.equal(entries["status"], _STATUSES[status])
 
 
 def is_live(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are not DELETED."""
-    return pc.not_equal(entries["status"], _DELETED)
+    return pc.not_equal(entries["status"], _STATUSES[Status.DELETED])
+
+
+def keys_of(entries: Entries) -> pa.ChunkedArray:
+    """Return the name by which a file is removed: its location, for a data DV its data file."""
+    return pc.if_else(is_data_dv(entries), entries["referenced_file"], entries["location"])
 
 
 def only(entries: Entries, mask: pa.Array | pa.ChunkedArray) -> Entries:

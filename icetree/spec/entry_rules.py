@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
 from icetree.spec import stats
+from icetree.spec.arrays import first_repeated, one_chunk
 from icetree.spec.entry import ALLOWED, ROOT, Content, Entries, Status, is_live, only
 from icetree.spec.fields import GEO_AXES
 
@@ -25,9 +26,9 @@ FORMATS: Final = ("parquet", "avro", "orc", "puffin")
 _INT = pa.int32()
 _ZERO = pa.scalar(0, pa.int64())
 _STATUSES = pa.array(list(Status), _INT)
-_DATA, _VECTOR, _EQUALITY = Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES
+_DATA, _DATA_DV, _EQUALITY = Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES
 _DATA_LEAF, _DELETE_LEAF = Content.DATA_MANIFEST, Content.DELETE_MANIFEST
-_LEAF_VECTOR = Content.MANIFEST_DV
+_MANIFEST_DV = Content.MANIFEST_DV
 
 
 class _View:
@@ -43,9 +44,7 @@ class _View:
     def __getitem__(self, column: str) -> pa.Array:
         found = self._columns.get(column)
         if found is None:
-            chunked = self._entries[column]
-            found = chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
-            self._columns[column] = found
+            found = self._columns[column] = one_chunk(self._entries[column])
         return found
 
     def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
@@ -135,7 +134,7 @@ def _placeless(view: _View) -> _Broken:
     where = view["location"]
     if where.null_count == 0:
         return None
-    inline = pc.and_(view.content_in((_LEAF_VECTOR,)), pc.is_valid(view["dv_inline_content"]))
+    inline = pc.and_(view.content_in((_MANIFEST_DV,)), pc.is_valid(view["dv_inline_content"]))
     return pc.and_not(pc.is_null(where), inline)
 
 
@@ -147,19 +146,19 @@ def _sizeless(view: _View) -> _Broken:
 
 
 def _both_or_neither_inline(view: _View) -> _Broken:
-    if not view.has_content((_LEAF_VECTOR,)):
+    if not view.has_content((_MANIFEST_DV,)):
         return None
-    vectors = view.content_in((_LEAF_VECTOR,))
+    manifest_dvs = view.content_in((_MANIFEST_DV,))
     range_known = pc.and_(pc.is_valid(view["dv_offset"]), pc.is_valid(view["dv_size_in_bytes"]))
     in_puffin = pc.and_(pc.is_valid(view["location"]), range_known)
-    return pc.and_(vectors, pc.equal(pc.is_valid(view["dv_inline_content"]), in_puffin))
+    return pc.and_(manifest_dvs, pc.equal(pc.is_valid(view["dv_inline_content"]), in_puffin))
 
 
-def _vector_not_puffin(view: _View) -> _Broken:
-    if not view.has_content((_VECTOR, _LEAF_VECTOR)):
+def _dv_not_puffin(view: _View) -> _Broken:
+    if not view.has_content((_DATA_DV, _MANIFEST_DV)):
         return None
-    vectors = view.content_in((_VECTOR, _LEAF_VECTOR))
-    return pc.and_(vectors, pc.not_equal(view["file_format"], "puffin"))
+    dvs = view.content_in((_DATA_DV, _MANIFEST_DV))
+    return pc.and_(dvs, pc.not_equal(view["file_format"], "puffin"))
 
 
 def _stale_added_positions(view: _View) -> _Broken:
@@ -238,16 +237,16 @@ RULES: Final[tuple[Rule, ...]] = (
     _only_for("equality_ids", _EQUALITY),
     _needed_for("equality_ids", _EQUALITY),
     _only_for("first_row_id", _DATA, _DATA_LEAF),
-    _only_for("referenced_file", _VECTOR, _LEAF_VECTOR, _DELETE_LEAF),
-    _needed_for("referenced_file", _VECTOR, _LEAF_VECTOR),
+    _only_for("referenced_file", _DATA_DV, _MANIFEST_DV, _DELETE_LEAF),
+    _needed_for("referenced_file", _DATA_DV, _MANIFEST_DV),
     *(_only_for(column, _DATA_LEAF, _DELETE_LEAF) for column in _MANIFEST_STATS),
     *(_needed_for(column, _DATA_LEAF, _DELETE_LEAF) for column in _MANIFEST_STATS[:3]),
-    _only_for("dv_offset", _VECTOR, _LEAF_VECTOR),
-    _only_for("dv_size_in_bytes", _VECTOR, _LEAF_VECTOR),
-    _needed_for("dv_offset", _VECTOR),
-    _needed_for("dv_size_in_bytes", _VECTOR),
-    _only_for("dv_inline_content", _LEAF_VECTOR),
-    _only_for("dv_added_positions", _LEAF_VECTOR),
+    _only_for("dv_offset", _DATA_DV, _MANIFEST_DV),
+    _only_for("dv_size_in_bytes", _DATA_DV, _MANIFEST_DV),
+    _needed_for("dv_offset", _DATA_DV),
+    _needed_for("dv_size_in_bytes", _DATA_DV),
+    _only_for("dv_inline_content", _MANIFEST_DV),
+    _only_for("dv_added_positions", _MANIFEST_DV),
     Rule(
         says="a manifest DV is either inline or a range of a Puffin file",
         about=("content_type", "dv_inline_content", "dv_offset", "dv_size_in_bytes", "location"),
@@ -256,7 +255,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule(
         says="a deletion vector's file_format must be puffin",
         about=("content_type", "file_format"),
-        broken=_vector_not_puffin,
+        broken=_dv_not_puffin,
     ),
     Rule(
         says="added_positions belongs to an ADDED manifest DV only",
@@ -303,19 +302,12 @@ def broken_uniqueness(entries: Entries) -> Iterator[str]:
     view = _View(only(named, is_live(entries)))
     for says, column, contents in (
         ("is live more than once", "location", (_DATA, _EQUALITY, _DATA_LEAF, _DELETE_LEAF)),
-        ("has more than one data DV", "referenced_file", (_VECTOR,)),
-        ("has more than one manifest DV", "referenced_file", (_LEAF_VECTOR,)),
+        ("has more than one data DV", "referenced_file", (_DATA_DV,)),
+        ("has more than one manifest DV", "referenced_file", (_MANIFEST_DV,)),
     ):
-        names = view[column].filter(view.content_in(contents)).drop_null()
-        if pc.count_distinct(names).as_py() < len(names):
-            yield f"{first_repeated(names)} {says}"
-
-
-def first_repeated(names: pa.Array) -> str:
-    """Return a value that stands more than once."""
-    counts = names.value_counts()
-    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-    return str(repeated[0].as_py())
+        names = view[column].filter(view.content_in(contents))
+        if (name := first_repeated(names)) is not None:
+            yield f"{name} {says}"
 
 
 def require(entries: Entries, kind: str, *, file: str) -> None:

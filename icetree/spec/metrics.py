@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
@@ -136,61 +134,3 @@ def _after(one: str | bytes) -> str | bytes | None:
     if code == _BEFORE_SURROGATES:
         return chr(_AFTER_SURROGATES)
     return chr(code + 1) if code < _LAST_CODE_POINT else None
-
-
-def truncate_lower_array(values: pa.Array, length: int) -> pa.Array:
-    """Do `truncate_lower` for a string or binary column; null stays null."""
-    return _head(values, length)
-
-
-def truncate_upper_array(values: pa.Array, length: int) -> pa.Array:
-    """Do `truncate_upper` for a string or binary column; null where there is no bound."""
-    long = pc.greater(_size(values), length)
-    if not pc.any(long).as_py():
-        return values
-    return pc.if_else(long, _raised(_head(values, length)), values)
-
-
-def _raised(values: pa.Array) -> pa.Array:
-    """Return the least values above everything that starts with these and no longer than they."""
-    last = _tail(values).dictionary_encode()
-    if isinstance(last, pa.ChunkedArray):
-        last = last.combine_chunks()
-    # Few distinct last characters, however many values: the loop is over those.
-    after = pa.array(
-        [_after(one) if one else None for one in last.dictionary.to_pylist()], values.type
-    )
-    init = (
-        pc.utf8_slice_codeunits(values, 0, -1)
-        if _is_text(values)
-        else pc.binary_slice(values, 0, -1)
-    )
-    raised = pc.binary_join_element_wise(init, after.take(last.indices), _empty(values))
-    stuck = pc.and_(pc.is_null(raised), pc.greater(_size(values), 1))
-    if not pc.any(stuck).as_py():
-        return raised
-    return pc.if_else(stuck, _raised(init), raised)
-
-
-def _is_text(values: pa.Array) -> bool:
-    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
-
-
-def _size(values: pa.Array) -> pa.Array:
-    return pc.utf8_length(values) if _is_text(values) else pc.binary_length(values)
-
-
-def _head(values: pa.Array, length: int) -> pa.Array:
-    if _is_text(values):
-        return pc.utf8_slice_codeunits(values, 0, length)
-    return pc.binary_slice(values, 0, length)
-
-
-def _tail(values: pa.Array) -> pa.Array:
-    if _is_text(values):
-        return pc.utf8_slice_codeunits(values, -1)
-    return pc.binary_slice(values, -1)
-
-
-def _empty(values: pa.Array) -> pa.Scalar:
-    return pa.scalar("" if _is_text(values) else b"", values.type)

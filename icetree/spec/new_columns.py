@@ -155,6 +155,11 @@ def type_json(type: IcebergType, ids: Ids, *, where: str) -> Any:
     """Return a type as JSON, with fresh ids for all that is inside."""
     match type:
         case StructType():
+            if not type.fields:
+                raise InvalidInput(
+                    f"column {where!r} is a struct without fields, which data files cannot hold: "
+                    "give it a field"
+                )
             return struct_json(type, ids, where=where)
         case ListType():
             return {

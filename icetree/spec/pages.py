@@ -241,14 +241,6 @@ def _logged(log: tuple[LogEntry, ...], at_ms: int) -> LogEntry | None:
     return next((each for each in reversed(log) if each.timestamp_ms <= at_ms), None)
 
 
-def recall(metadata: TableMetadata, id: int, read_page: ReadPage) -> TableMetadata:
-    """Return the metadata with a paged snapshot inline again, so that a ref can point to it."""
-    found = find_snapshot(metadata, id, read_page)
-    if id in metadata.by_id:
-        return metadata
-    return replace(metadata, snapshots=(found, *metadata.snapshots))
-
-
 def remove_snapshots(
     metadata: TableMetadata,
     ids: Collection[int],

@@ -35,6 +35,12 @@ class Snapshot(Noun, frozen=True, kw_only=True):
         """What the commit did, as its summary says it."""
         return (self.summary or {}).get("operation")
 
+    @property
+    def root_file(self) -> str:
+        """The file at the top of the tree, as stored: the root, or before v4 the manifest list."""
+        # An inline list of v1 is no file; what is said of it names the snapshot.
+        return self.root_manifest or self.manifest_list or f"snapshot {self.snapshot_id}"
+
 
 class Ref(Noun, frozen=True, kw_only=True):
     """A branch or a tag: a name for a snapshot, with how long to keep what it reaches."""

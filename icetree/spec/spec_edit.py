@@ -68,7 +68,11 @@ class SpecEdit:
         return (*named, *new, AddPartitionSpec(spec=spec), SetDefaultSpec())
 
     def add(self, term: str, name: str | None = None) -> SpecEdit:
-        """Partition by a transform as well: "days(ts)", "bucket(16, id)", "region"."""
+        """Partition by a transform as well: "days(ts)", "bucket(16, id)", "region".
+
+        Two time transforms of one column are refused where both are new, as for a new table; a
+        table that has one may get another, since the files it has keep theirs. So Iceberg Java.
+        """
         meant = read_term(term, self._schema)
         for each in self.fields:
             if _is(each, meant):

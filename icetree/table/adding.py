@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +28,8 @@ from icetree.tree.partitions import spans
 
 #: With this property set, only files under the table's own location may be added.
 CONFINED = "write.files.confined"
+#: What is told of every file.
+_TOLD = {"content_type", "location", "file_format", "record_count", "file_size_in_bytes"}
 
 
 def stored_entries(
@@ -38,7 +41,7 @@ def stored_entries(
     sequence_number: int | None = None,
 ) -> Entries:
     """Return new files as columns with stored locations; InvalidInput for what cannot be added."""
-    entries = complete(files if isinstance(files, pa.Table) else to_table(files, shape))
+    entries = complete(_columns(files, shape, name))
     entries = with_columns(
         entries,
         location=stored_form_array(entries["location"].combine_chunks(), metadata.location),
@@ -59,6 +62,31 @@ def stored_entries(
     if metadata.properties.get(CONFINED, "false").lower() == "true":
         _require_confined(entries, name, metadata)
     return entries
+
+
+def is_arrow_data(new: object) -> bool:
+    """Tell rows from files, either of which may be an Arrow table: files have columns of entries."""
+    if isinstance(new, pa.Table):
+        return not _TOLD.issubset(new.column_names)
+    if isinstance(new, list | tuple):
+        return bool(new) and all(isinstance(each, pa.RecordBatch) for each in new)
+    return isinstance(new, pa.RecordBatch) or hasattr(new, "__arrow_c_stream__")
+
+
+def _columns(files: Any, shape: Shape, name: TableName) -> Entries:
+    if is_arrow_data(files):
+        raise InvalidInput(f"{name}: these are rows, here go files: add rows with append")
+    if isinstance(files, pa.Table):
+        return files
+    one = isinstance(files, str) or not isinstance(files, Iterable)
+    given: list[Any] = [files] if one else list(files)
+    for each in given:
+        if not isinstance(each, Entry):
+            raise InvalidInput(
+                f"{name}: {each!r} does not tell enough of a file: give an Entry with its "
+                "location, format, size, rows and stats, or add rows with append"
+            )
+    return to_table(given, shape)
 
 
 def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> None:

@@ -23,6 +23,7 @@ from icetree.spec.types import bounds_type, has_nans
 from icetree.table.arrow_schema import plain
 from icetree.table.arrow_transform import transformed
 from icetree.tree import literals
+from icetree.tree.bind import no_column
 from icetree.tree.literals import Fit
 
 #: Gives the values of a field, by its id.
@@ -117,9 +118,7 @@ def _leaf(predicate: Any, schema: Schema, case_sensitive: bool, seen: set[int]) 
         try:
             term = term.bind(schema, case_sensitive)
         except ValueError:
-            known = ", ".join(schema.column_names)
-            name = getattr(term, "name", repr(term))
-            raise InvalidInput(f"no column {name!r} to filter on; there are: {known}") from None
+            raise no_column(term, schema) from None
     source = term.ref().field
     seen.add(source.field_id)
     type_, name, read = source.field_type, source.name, _reader(source.field_id)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema, prune_columns
-from pyiceberg.types import NestedField
+from pyiceberg.types import ListType, MapType, NestedField
 
 from icetree.errors import CorruptTable
 from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
@@ -217,7 +217,9 @@ class _Wanted:
             path = field_path(field, field_id)
             if path is not None:
                 return name, path
-        [field] = prune_columns(self._schema, {field_id}, select_full_types=False).fields
+        # Whether a list or map is null shows only when all of it is read.
+        whole = isinstance(self._schema.find_type(field_id), ListType | MapType)
+        [field] = prune_columns(self._schema, {field_id}, select_full_types=whole).fields
         path = field_path(field, field_id)
         assert path is not None  # a filter is bound to fields within structs alone
         return self._add(f"filter {field_id}", field), path

@@ -17,6 +17,7 @@ from icetree.spec.pages import find_snapshot
 from icetree.spec.refs import ancestors, existing
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.table.arguments import milliseconds
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
@@ -221,7 +222,7 @@ class ChangeRange:
         return Tree(
             root=self._files.root(snapshot, self._shape),
             reader=self._files.reader(self._shape),
-            root_file=snapshot.root_manifest or snapshot.manifest_list or "root",
+            root_file=snapshot.root_file,
         )
 
     def _parent_tree(self, child: Snapshot) -> Tree:
@@ -289,9 +290,7 @@ def resolve(table: Table, point: Point) -> ResolvedPoint:
     """Return what a point stands for; a number that is no snapshot's id may be a time."""
     match point:
         case datetime():
-            if point.tzinfo is None:
-                raise InvalidInput(f"{point} has no time zone: give one, such as UTC")
-            return ResolvedPoint(at_ms=int(point.timestamp() * 1000))
+            return ResolvedPoint(at_ms=milliseconds(point, what="the time"))
         case str():
             return ResolvedPoint(snapshot_id=existing(table.metadata, point).snapshot_id)
         case bool():

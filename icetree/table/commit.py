@@ -98,6 +98,15 @@ class Committed:
     #: The commit's key was known already: nothing was done.
     repeated: bool = False
 
+    def __repr__(self) -> str:
+        made = "no snapshot" if self.snapshot is None else _short(self.snapshot)
+        done = ", made before" if self.repeated else f", attempts={self.report.attempts}"
+        return f"Committed({str(self.state.name)!r}, {made}{done})"
+
+
+def _short(snapshot: Snapshot) -> str:
+    return f"snapshot={snapshot.snapshot_id}, operation={snapshot.operation!r}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Attempt:
@@ -259,7 +268,7 @@ def _snapshot(
             root=root_before,
             next_row_id=metadata.next_row_id or 0,
             summary=None if parent is None else parent.summary,
-            root_file="root" if parent is None else parent.root_manifest or "root",
+            root_file="root" if parent is None else parent.root_file,
         )
         draft = grow(
             start,

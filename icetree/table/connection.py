@@ -20,6 +20,7 @@ from icetree.spec.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.store.base import Store
 from icetree.store.open import store_for
+from icetree.table.arguments import texts
 from icetree.table.cache import Cache
 from icetree.table.commit import COMPRESSION, next_metadata_location
 from icetree.table.files import TableFiles, read_metadata
@@ -96,22 +97,22 @@ class Connection:
         name: str,
         schema: Schema | Any,
         *,
-        partition_by: Iterable[str] = (),
-        order_by: Iterable[str] = (),
+        partition_by: Iterable[str] | str = (),
+        order_by: Iterable[str] | str = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
     ) -> Table:
         """Make an empty table.
 
         `schema` is a PyIceberg or Arrow schema; `partition_by` and `order_by` take transforms
-        as text: `day(ts)`, `bucket(16, id)`, `country`.
+        as text: `day(ts)`, `bucket(16, id)`, `country`, one or a list of them.
         """
         table = parse_name(name)
         metadata = table_metadata(
             schema,
             location=self._place(table, location),
-            partition_by=tuple(partition_by),
-            order_by=tuple(order_by),
+            partition_by=texts(partition_by, what="partition_by"),
+            order_by=texts(order_by, what="order_by"),
             properties=dict(properties or {}),
             at_ms=int(time.time() * 1000),
             uuid=str(uuid.uuid4()),

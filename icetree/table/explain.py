@@ -12,17 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_vector
+from icetree.spec.entry import POSITION, Content, Entries, is_content, is_data_dv, is_live
 from icetree.spec.location import absolute
 from icetree.table.arrow_files import name_mapping, open_file
 from icetree.table.arrow_groups import groups_that_may_match
 from icetree.table.filters import parse_filter
 from icetree.table.predicate_text import predicate_text
 from icetree.tree.bind import bind
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, conjunct_masks
 from icetree.tree.reading import Leaf, leaves_in
-from icetree.tree.vectors import manifest_vectors
 
 if TYPE_CHECKING:
     from icetree.spec.shape import Shape
@@ -130,10 +130,10 @@ def explain(
         conjuncts=tuple(predicate_text(part.expression) for part in bound.conjuncts),
         wanted=objects,
     )
-    root = table.files.root(snapshot, shape)
+    root = table.files.counted_root(snapshot, shape)
     reader = table.files.reader(shape)
     kept, left = _root_level(root, bound, account)
-    vectors = manifest_vectors(root, reader)
+    vectors = read_manifest_dvs(root, reader)
     columns = {*_FACTS, POSITION, "file_format", *columns_needed(bound)}
     for leaf in kept:
         entries = reader.leaf(leaf, columns=columns)
@@ -193,7 +193,7 @@ class _Account:
         """Take in the entries of a level, with their fates."""
         content = entries["content_type"].to_numpy()
         # A data DV and a position delete file of v2 have one content type, but are two things.
-        vectors = is_vector(entries).to_numpy()
+        vectors = is_data_dv(entries).to_numpy()
         content = np.where(vectors, _DATA_VECTOR, content)
         rows = entries["record_count"].to_numpy()
         for kind in np.unique(content).tolist():

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 
@@ -19,16 +20,20 @@ from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.base import Store
 from icetree.store.places import LOCAL, scheme_of
 from icetree.table.cache import Cache
+from icetree.table.parallel import in_order
 from icetree.tree.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
 from icetree.tree.legacy_diff import legacy_diff
 from icetree.tree.reading import Leaf
+from icetree.tree.recount import with_counts
 
 #: How many decoded roots are kept: the head that a writer starts from, and a few more.
 _ROOTS = 8
 #: Up to this size a leaf is read, and cached, as a whole.
 _WHOLE_BYTES = 4 * 1024 * 1024
+#: Bytes of decoded Avro leaves that are kept.
+_KEPT_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +74,24 @@ class TableFiles:
 
     def reader(self, shape: Shape) -> FileReader:
         """Return a reader of what lies below this table's roots."""
+        # What entries mean depends on it, and a schema that no one committed has no id of its own.
+        meaning = cache(lambda: repr((shape.types, shape.specs, shape.expressions)))
+
+        def keep(leaf: Leaf, decode: Callable[[], Entries]) -> Entries:
+            tracking = (leaf.snapshot_id, leaf.sequence_number, leaf.first_row_id)
+            return self.cache.derive(
+                ("avro leaves", self.location, leaf.location, *tracking, meaning()),
+                decode,
+                most=_KEPT_BYTES,
+                weigh=lambda entries: entries.nbytes,
+            )
+
         return FileReader(
-            fetch=self.fetch, open=self.open_leaf, shape=shape, table_location=self.location
+            fetch=self.fetch,
+            open=self.open_leaf,
+            keep=keep,
+            shape=shape,
+            table_location=self.location,
         )
 
     def root(
@@ -90,7 +111,7 @@ class TableFiles:
             return empty()
         if schema_id is None:
             return self._decode_root(snapshot, shape)
-        file = snapshot.root_manifest or snapshot.manifest_list or ""
+        file = snapshot.root_file
         key = ("root", self.location, file, schema_id)
         if stats_columns is not None and snapshot.root_manifest and not self.cache.knows(key):
             return self.cache.derive(
@@ -99,6 +120,19 @@ class TableFiles:
                 most=_ROOTS,
             )
         return self.cache.derive(key, lambda: self._decode_root(snapshot, shape), most=_ROOTS)
+
+    def counted_root(self, snapshot: Snapshot | None, shape: Shape) -> Entries:
+        """Return the root with what is in each leaf counted, for whoever tells of it.
+
+        Only manifests of v1 that nothing counts are read for it.
+        """
+        return with_counts(self.root(snapshot, shape), self.reader(shape))
+
+    def root_size_bytes(self, snapshot: Snapshot) -> int:
+        """Return how large the file at the top of a tree is; 0 for the inline list of v1."""
+        if snapshot.root_manifest is not None:
+            return len(self.fetch(snapshot.root_manifest))
+        return len(self._fetch_old(snapshot.manifest_list)) if snapshot.manifest_list else 0
 
     def remember_root(self, file: str, schema_id: int, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
@@ -110,6 +144,8 @@ class TableFiles:
             return manifest.decode(self.fetch(file), ROOT, shape, file=file)
         if snapshot.manifest_list is not None:
             return self._legacy_root(snapshot.manifest_list, shape)
+        if snapshot.manifests is not None:
+            return self._inline_root(snapshot, snapshot.manifests, shape)
         raise CorruptTable(
             self.location, f"snapshot {snapshot.snapshot_id} has neither root nor manifest list"
         )
@@ -132,11 +168,24 @@ class TableFiles:
         return metadata_codec.decode_page(self.fetch(ref.location), file=ref.location)
 
     def _legacy_root(self, file: str, shape: Shape) -> Entries:
-        # Before v4 names are in full, and may be plain paths, which look relative.
-        content = self.cache.get(file, lambda: self.store.read(file))
         return legacy.decode_manifest_list(
-            content, file=file, shape=shape, table_location=self.location
+            self._fetch_old(file), file=file, shape=shape, table_location=self.location
         )
+
+    def _inline_root(self, snapshot: Snapshot, manifests: tuple[str, ...], shape: Shape) -> Entries:
+        # Their headers tell what a list would; planning reads them whole in any case.
+        contents = in_order(self._fetch_old, manifests)
+        return legacy.decode_inline_list(
+            list(zip(manifests, contents, strict=True)),
+            file=snapshot.root_file,
+            shape=shape,
+            table_location=self.location,
+        )
+
+    def _fetch_old(self, file: str) -> bytes:
+        """Return the bytes of a file that v1-v3 metadata names."""
+        # Before v4 names are in full, and may be plain paths, which look relative.
+        return self.cache.get(file, lambda: self.store.read(file))
 
 
 def read_metadata(store: Store, location: str) -> TableMetadata:

@@ -11,6 +11,12 @@
     column    = name {"." name}
 
 Names are quoted with " or `, strings with ', and bytes are X'00ff'. Keywords come in any case.
+
+Meaning is Iceberg's: `not` is moved to the predicates first, so that `not x > 1` is `x <= 1`. A
+null then satisfies `is null` alone, and `is not nan`. A NaN is different from every number and
+neither less nor greater than any: it satisfies `!=`, `not in` and `is nan`. So a row with a NaN or
+a null is neither in `x > 1` nor in `not x > 1`: add `or x is nan`, or `or x is null`, to have it.
+List and map columns can be asked whether they are null, nothing else.
 """
 
 from __future__ import annotations

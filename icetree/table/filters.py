@@ -9,7 +9,10 @@ from icetree.table.filter_parser import parse
 
 
 def parse_filter(where: BooleanExpression | str) -> BooleanExpression:
-    """Return a filter given as an expression or as text such as `country = 'DE' and n > 3`."""
+    """Return a filter given as an expression or as text such as `country = 'DE' and n > 3`.
+
+    `table.filter_parser` has the grammar, and what a filter means for nulls and NaNs.
+    """
     if isinstance(where, BooleanExpression):
         return where
     if not isinstance(where, str):

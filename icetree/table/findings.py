@@ -28,7 +28,7 @@ class Kind(Enum):
     WRONG_SIZE = "wrong size"
     UNREADABLE = "unreadable"
     TREE = "tree"
-    DANGLING_VECTOR = "dangling data DV"
+    DANGLING_DATA_DV = "dangling data DV"
     ROW_LINEAGE = "row lineage"
     SUMMARY = "summary"
     STATS = "stats"

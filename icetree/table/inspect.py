@@ -25,8 +25,8 @@ from icetree.table.inspect_history import (
 from icetree.table.inspect_tree import TREE, manifests_table, tree_table
 from icetree.table.same_rows import ranks, row_codes
 from icetree.tree.live import LEAF, live_files
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, leaves_in
-from icetree.tree.vectors import manifest_vectors
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -99,16 +99,18 @@ class Inspect:
         return manifests_table(root, self._shape, self._table.location)
 
     def tree(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
-        """Return one row a node of the tree, the root first; reads the root alone."""
+        """Return one row a node of the tree, the root first; reads the root alone.
+
+        Only manifests of v1 that nothing counts are read too.
+        """
         snapshot = self._at(snapshot_id, ref)
         if snapshot is None:
             return TREE.empty_table()
-        file = snapshot.root_manifest or snapshot.manifest_list or ""
         return tree_table(
             self._root(snapshot),
             snapshot,
             table_location=self._table.location,
-            size_bytes=len(self._table.files.fetch(file)),
+            size_bytes=self._table.files.root_size_bytes(snapshot),
         )
 
     # --- all snapshots ---------------------------------------------------------------------
@@ -155,13 +157,13 @@ class Inspect:
         return sorted(self._table.history(), key=lambda each: each.sequence_number)
 
     def _root(self, snapshot: Snapshot | None) -> Entries:
-        return self._table.files.root(snapshot, self._shape)
+        return self._table.files.counted_root(snapshot, self._shape)
 
     def _live(self, snapshot: Snapshot | None) -> Entries:
         return live_files(
             self._root(snapshot),
             self._table.files.reader(self._shape),
-            root_file=(snapshot.root_manifest if snapshot else None) or "root",
+            root_file=snapshot.root_file if snapshot else "root",
         )
 
     def _files(
@@ -185,8 +187,8 @@ class Inspect:
         """Yield the entries of a root, and of each of its leaves that was not seen before."""
         reader = self._table.files.reader(self._shape)
         root = self._root(snapshot)
-        file = (snapshot.root_manifest if snapshot else None) or "root"
-        vectors = manifest_vectors(root, reader, root_file=file)
+        file = snapshot.root_file if snapshot else "root"
+        vectors = read_manifest_dvs(root, reader, root_file=file)
         own = root.filter(is_content(root, *_FILES))
         nowhere = pa.nulls(own.num_rows, pa.int64())
         yield _placed(own.append_column(POSITION, nowhere), None, pa.repeat(False, own.num_rows))

@@ -90,7 +90,7 @@ def tree_table(
     top = {
         "level": 0,
         "content": "root",
-        "path": absolute(snapshot.root_manifest or snapshot.manifest_list or "", table_location),
+        "path": absolute(snapshot.root_file, table_location),
         "status": None,
         "entries": root.num_rows,
         "live_entries": here.num_rows,

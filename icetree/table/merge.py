@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries, concat
+from icetree.spec.entry import Entries, concat, keys_of
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.locate import keys_of
 
 
 def merge(changes: Sequence[Changes]) -> Changes:

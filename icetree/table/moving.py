@@ -33,10 +33,8 @@ def settle(state: State, store: Store) -> State:
             f"{state.metadata_location} is of a v{metadata.format_version} table at "
             f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
         )
-    absolute_names = [
-        snapshot.root_manifest or snapshot.manifest_list or "" for snapshot in metadata.snapshots
-    ]
-    stuck = [name for name in absolute_names if "://" in name or name.startswith("/")]
+    tops = [each.manifests or (each.root_file,) for each in metadata.snapshots]
+    stuck = [name for names in tops for name in names if "://" in name or name.startswith("/")]
     if stuck:
         raise InvalidInput(
             f"{stuck[0]} is named in full by a snapshot from before the upgrade: "

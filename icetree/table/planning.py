@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyroaring import BitMap
 
-from icetree.spec.entry import Content, Entries, is_content, is_vector
+from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.files import TableFiles
 from icetree.table.parallel import in_order
 from icetree.tree.bind import bind
-from icetree.tree.plan import LeafRead, Planner, read_leaf
+from icetree.tree.plan import LeafRead, Planner, Run, read_leaf
 from icetree.tree.predicates import Predicate
 from icetree.tree.reading import Leaf, Reader
 
@@ -36,6 +36,7 @@ def planner(
     schema_id: int | None = None,
     case_sensitive: bool = True,
     stats_columns: bool = False,
+    run: Run = in_order,
 ) -> Planner:
     """Return a planner over a snapshot of a table; arguments are as for `tree.plan.Planner`.
 
@@ -52,9 +53,9 @@ def planner(
         files.reader(shape),
         shape,
         bound,
-        root_file=(snapshot.root_manifest if snapshot else None) or "root",
+        root_file=snapshot.root_file if snapshot else "root",
         table_location=metadata.location,
-        run=in_order,
+        run=run,
         read=known,
         stats_columns=stats_columns,
     )
@@ -74,7 +75,7 @@ def _narrow_root(
     if snapshot is None or snapshot.root_manifest is None:
         return None
     root = files.root(snapshot, shape, schema_id=schema_id, stats_columns=predicate.columns)
-    by_stats = pc.and_not(is_content(root, *_MATCHED), is_vector(root))
+    by_stats = pc.and_not(is_content(root, *_MATCHED), is_data_dv(root))
     return None if pc.any(by_stats).as_py() else root
 
 

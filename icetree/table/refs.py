@@ -10,6 +10,7 @@ from icetree.spec.pages import find_snapshot, history
 from icetree.spec.refs import Retention
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.update import Update
+from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.commit import Committed
 from icetree.table.files import TableFiles
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
@@ -45,18 +46,21 @@ class References:
             isolation: Isolation | str = ...,
             key: str | None = ...,
             summary: Mapping[str, str] | None = ...,
+            create_branch: bool = ...,
         ) -> Transaction: ...
 
     def create_branch(
         self, name: str, *, at: int | None = None, retention: Retention | None = None
     ) -> Committed:
         """Make a branch, at a snapshot or at the current one."""
+        at = None if at is None else whole(at, what="at")
         return self._refs(refs.create_branch, name, at=at, retention=retention)
 
     def create_tag(
         self, name: str, *, at: int | None = None, max_ref_age_ms: int | None = None
     ) -> Committed:
         """Make a tag, at a snapshot or at the current one."""
+        at = None if at is None else whole(at, what="at")
         return self._refs(refs.create_tag, name, at=at, max_ref_age_ms=max_ref_age_ms)
 
     def remove_branch(self, name: str) -> Committed:
@@ -76,21 +80,28 @@ class References:
         return self._refs(refs.fast_forward, branch, to)
 
     def rollback(
-        self, to: int | None = None, *, at_ms: int | None = None, branch: str = MAIN
+        self, to: int | None = None, *, at_ms: Time | None = None, branch: str = MAIN
     ) -> Committed:
-        """Move a branch back, to a snapshot of its past or to what it was at a time."""
+        """Move a branch back, to a snapshot of its past or to what it was at a time.
+
+        A time is milliseconds since 1970, a datetime with a time zone, or the text of one.
+        """
         if (to is None) == (at_ms is None):
             raise InvalidInput("roll back to a snapshot id or to a time: give one of them")
-        if to is not None:
-            return self._refs(refs.rollback_to, to, branch=branch)
+        if at_ms is None:
+            assert to is not None
+            return self._refs(refs.rollback_to, whole(to, what="to"), branch=branch)
+        at_ms = milliseconds(at_ms, what="at_ms")
         return self._refs(refs.rollback_to_time, at_ms, branch=branch)
 
     def set_current(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
         """Point a branch at any snapshot the table has."""
+        snapshot_id = whole(snapshot_id, what="snapshot_id")
         return self._refs(refs.set_current, snapshot_id, branch=branch)
 
     def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
+        snapshot_id = whole(snapshot_id, what="snapshot_id")
         picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
         head = self.metadata.refs.get(branch)
         if head is not None:

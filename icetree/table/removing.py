@@ -10,13 +10,13 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.spec import stats
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_vector
+from icetree.spec.entry import POSITION, Content, Entries, is_content, is_data_dv, keys_of
 from icetree.spec.shape import Shape
+from icetree.table.predicate_text import predicate_text
 from icetree.tree import prune
 from icetree.tree.bind import bind
 from icetree.tree.changes import REMOVED
 from icetree.tree.live import LEAF, live_files
-from icetree.tree.locate import keys_of
 from icetree.tree.partitions import STATS, partition_codes
 from icetree.tree.plan import plan
 from icetree.tree.reading import Reader
@@ -78,8 +78,8 @@ def files_matching(
         more = f" and {len(partial) - 1} more files" if len(partial) > 1 else ""
         raise InvalidInput(
             f"{name}: cannot {verb} by metadata alone, since {partial[0]}{more} may hold rows "
-            f"that match {predicate} beside rows that do not: {verb} rows with an engine, "
-            "or choose a filter along partition boundaries"
+            f"that match {predicate_text(predicate)} beside rows that do not: {verb} rows with an "
+            "engine, or choose a filter along partition boundaries"
         )
     gone = fresh.filter(sure)
     gone = gone.append_column(LEAF, pa.nulls(gone.num_rows, pa.string()))
@@ -107,4 +107,4 @@ def whole_table(root: Entries, reader: Reader) -> pa.Table:
     """Return every live file; DVs go with their data files."""
     facts = {"record_count", "file_size_in_bytes", "dv_size_in_bytes"}
     live = live_files(root, reader, columns={*_NAMED, *facts})
-    return removal_of(live.filter(pc.invert(is_vector(live))))
+    return removal_of(live.filter(pc.invert(is_data_dv(live))))

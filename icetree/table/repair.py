@@ -26,8 +26,8 @@ from icetree.table.cache import Cache
 from icetree.table.files import read_metadata
 from icetree.table.findings import Finding, Kind, Report
 from icetree.table.verify import verify
-from icetree.table.verify_trees import dangling_vectors, top_of
 from icetree.tree.changes import Changes, Intent, removal
+from icetree.tree.check import dangling_data_dvs
 from icetree.tree.live import live_files
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def repair(table: Table, *, dry_run: bool = True, report: Report | None = None) 
     actions = [
         *_lost_pages(table, found.findings),
         *_lost_statistics(table, found.findings),
-        *_dangling_vectors(table, found.findings),
+        *_dangling_data_dvs(table, found.findings),
     ]
     planned = Repair(actions=tuple(actions), left=tuple(_left(found.findings, actions)))
     if dry_run or not actions:
@@ -95,14 +95,14 @@ def repair(table: Table, *, dry_run: bool = True, report: Report | None = None) 
     return replace(planned, is_done=True, snapshots=tuple(made))
 
 
-_ACTED_ON = (Kind.LOST_PAGE, Kind.LOST_STATISTICS, Kind.DANGLING_VECTOR)
+_ACTED_ON = (Kind.LOST_PAGE, Kind.LOST_STATISTICS, Kind.DANGLING_DATA_DV)
 
 
 def _left(findings: Iterable[Finding], actions: list[Action]) -> Iterator[Finding]:
     on_branch = any(action.branch for action in actions)
     for finding in findings:
         if finding.kind not in _ACTED_ON or (
-            finding.kind is Kind.DANGLING_VECTOR and not on_branch
+            finding.kind is Kind.DANGLING_DATA_DV and not on_branch
         ):
             yield finding
 
@@ -142,7 +142,7 @@ def _given_back(table: Table, page: SnapshotPage, known: dict[int, Snapshot]) ->
         for id, each in known.items()
         if id not in table.metadata.by_id
         and _was_on(each, page)
-        and table.files.store.exists(absolute(top_of(each), table.location))
+        and table.files.store.exists(absolute(each.root_file, table.location))
     ]
     # More than the page held: some have expired since, and nothing tells which.
     return found if len(found) <= page.count else []
@@ -208,8 +208,8 @@ def _lost_statistics(table: Table, findings: Iterable[Finding]) -> Iterator[Acti
 # --- data DVs ----------------------------------------------------------------------------------
 
 
-def _dangling_vectors(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
-    if not any(each.kind is Kind.DANGLING_VECTOR for each in findings):
+def _dangling_data_dvs(table: Table, findings: Iterable[Finding]) -> Iterator[Action]:
+    if not any(each.kind is Kind.DANGLING_DATA_DV for each in findings):
         return
     files = replace(table.files, cache=Cache())
     shape = table.metadata.shape()
@@ -221,7 +221,7 @@ def _dangling_vectors(table: Table, findings: Iterable[Finding]) -> Iterator[Act
             live = live_files(root, files.reader(shape))
         except (CorruptTable, NotFound):
             continue  # its findings stay
-        targets = tuple(dangling_vectors(live).to_pylist())
+        targets = tuple(dangling_data_dvs(live).to_pylist())
         if targets:
             count = len(targets)
             yield Action(

@@ -14,11 +14,14 @@ from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.snapshot import Snapshot
+from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
 from icetree.table.filters import parse_filter
+from icetree.table.parallel import in_order
 from icetree.table.planning import planner
-from icetree.tree.plan import Planner
+from icetree.tree.plan import Planner, Run
+from icetree.tree.splits import sizes_of
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
@@ -37,23 +40,21 @@ class Scan:
         columns: Iterable[str] | None = None,
         snapshot_id: int | None = None,
         ref: str | None = None,
-        as_of_ms: int | None = None,
+        as_of_ms: Time | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> None:
         given = [each for each in (snapshot_id, ref, as_of_ms) if each is not None]
         if len(given) > 1:
             raise InvalidInput("give one of snapshot_id, ref and as_of_ms: they all say which")
-        if limit is not None and limit < 0:
-            raise InvalidInput(f"limit={limit}: allowed are whole numbers of 0 or more")
-        self._files = table.files
-        self._metadata = table.metadata
+        self.files = table.files
+        self.metadata = table.metadata
         self._name = table.name
         self.where = AlwaysTrue() if where is None else parse_filter(where)
         self.case_sensitive = case_sensitive
-        self.limit = limit
+        self.limit = None if limit is None else whole(limit, what="limit", least=0)
         self.snapshot: Snapshot | None = (
-            table.snapshot_at(as_of_ms)
+            table.snapshot_at(milliseconds(as_of_ms, what="as_of_ms"))
             if as_of_ms is not None
             else table.snapshot(snapshot_id, ref=ref)
         )
@@ -61,7 +62,7 @@ class Scan:
         if ref is not None:
             goes_back = table.metadata.ref(ref).type == "tag"
         #: The schema that the filter and the columns are of: that of the time, when going back.
-        self.schema = self._metadata.schema(
+        self.schema = self.metadata.schema(
             self.snapshot.schema_id if goes_back and self.snapshot else None
         )
         #: What comes out.
@@ -74,20 +75,22 @@ class Scan:
 
     @cached_property
     def _plan(self) -> Plan:
-        return self._planner().whole()
+        return self.planner().whole()
 
-    def _planner(self) -> Planner:
+    def planner(self, *, run: Run = in_order) -> Planner:
+        """Return what plans the scan; `run` says where leaves are read."""
         # Files from Hive lack their partition columns, which the stats then tell.
-        expressions = self._metadata.partitioning[0]
+        expressions = self.metadata.partitioning[0]
         told_by_stats = any(expression.is_identity for expression in expressions)
         return planner(
-            self._files,
-            self._metadata,
+            self.files,
+            self.metadata,
             self.snapshot,
             self.where,
             schema_id=self.schema.schema_id,
             case_sensitive=self.case_sensitive,
             stats_columns=told_by_stats,
+            run=run,
         )
 
     def plan(self) -> Plan:
@@ -99,7 +102,26 @@ class Scan:
 
         Memory stays the same however large the table is.
         """
-        return self._planner().parts()
+        return self.planner().parts()
+
+    def splits(
+        self,
+        *,
+        target_bytes: int | None = None,
+        open_cost_bytes: int | None = None,
+        lookback: int | None = None,
+    ) -> pa.Table:
+        """Return the plan as shares of work of about one size; see `Plan.splits`.
+
+        What is not given is as the table's properties have it: `read.split.target-size`,
+        `read.split.open-file-cost` and `read.split.planning-lookback`.
+        """
+        usual = sizes_of(self.metadata.properties)
+        return self._plan.splits(
+            target_bytes=usual.target_bytes if target_bytes is None else target_bytes,
+            open_cost_bytes=usual.open_cost_bytes if open_cost_bytes is None else open_cost_bytes,
+            lookback=usual.lookback if lookback is None else lookback,
+        )
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, a batch at a time, in the order of the plan."""
@@ -111,8 +133,8 @@ class Scan:
             return
         batches = read_tasks(
             found,
-            store=self._files.store,
-            metadata=self._metadata,
+            store=self.files.store,
+            metadata=self.metadata,
             columns=columns,
             schema=self.schema,
             case_sensitive=self.case_sensitive,
@@ -185,7 +207,7 @@ def _selected(schema: Schema, columns: Iterable[str] | None, case_sensitive: boo
     """Return the columns asked for, in the order asked for; `_file` and the like among them."""
     if columns is None:
         return schema
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidInput(f"columns={columns!r}: give a list of names")
     names = list(columns)
     own = [name for name in names if name not in METADATA_COLUMNS or _has(schema, name)]

@@ -16,6 +16,7 @@ from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
 from icetree.table.appends import AppendScan
+from icetree.table.arguments import Time, milliseconds, require_known, whole
 from icetree.table.arrow_fit import ArrowData
 from icetree.table.changes import ChangeRange, Point
 from icetree.table.commit import Committed
@@ -25,7 +26,7 @@ from icetree.table.inspect import Inspect
 from icetree.table.refs import References
 from icetree.table.scan import Scan
 from icetree.table.state import State
-from icetree.table.transaction import Files, Filter, Removed, Transaction
+from icetree.table.transaction import Files, Filter, New, Removed, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
@@ -96,12 +97,14 @@ class Table(Evolution, References):
         columns: Iterable[str] | None = None,
         snapshot_id: int | None = None,
         ref: str | None = None,
-        as_of_ms: int | None = None,
+        as_of_ms: Time | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> Scan:
         """Say which rows to read, of the current snapshot or of another; nothing is read yet.
 
+        `where` is text such as `country = 'DE' and n > 3` (see `table.filter_parser`) or a
+        PyIceberg expression. `as_of_ms` is a time: milliseconds, a datetime or its text.
         Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
         `_last_updated_sequence_number`, where they are asked for.
         """
@@ -152,14 +155,14 @@ class Table(Evolution, References):
     def snapshot(self, id: int | None = None, *, ref: str | None = None) -> Snapshot | None:
         """Return a snapshot by id or ref; the current one, which may be none, without either."""
         if id is not None:
-            return find_snapshot(self.metadata, id, self.files.page)
+            return find_snapshot(self.metadata, whole(id, what="snapshot id"), self.files.page)
         if ref is not None:
             return self.metadata.snapshot(self.metadata.ref(ref).snapshot_id)
         return self.metadata.current_snapshot()
 
-    def snapshot_at(self, at_ms: int) -> Snapshot:
-        """Return the snapshot that was current at a time."""
-        return snapshot_as_of(self.metadata, at_ms, self.files.page)
+    def snapshot_at(self, at_ms: Time) -> Snapshot:
+        """Return the snapshot that was current at a time: milliseconds, a datetime or its text."""
+        return snapshot_as_of(self.metadata, milliseconds(at_ms, what="at_ms"), self.files.page)
 
     def history(self) -> Iterator[Snapshot]:
         """Yield every snapshot the table still has, newest first."""
@@ -171,12 +174,14 @@ class Table(Evolution, References):
         """Tell what a scan with this filter skips, and which part of the filter does it."""
         from icetree.table.explain import explain
 
+        require_known(how, explain, verb="explain")
         return explain(self, where, **how)
 
     def verify(self, *, deep: bool = False, **how: Any) -> Report:
         """Return every broken rule of the table; with `deep`, of its data files too."""
         from icetree.table.verify import verify
 
+        require_known(how, verify, verb="verify")
         return verify(self, deep=deep, **how)
 
     def repair(self, *, dry_run: bool = True) -> Repair:
@@ -194,12 +199,21 @@ class Table(Evolution, References):
         isolation: Isolation | str = Isolation.SERIALIZABLE,
         key: str | None = None,
         summary: Mapping[str, str] | None = None,
+        create_branch: bool = False,
     ) -> Transaction:
         """Start a transaction on the state this handle has seen.
 
-        With a `key`, a commit that was made before under the same key is not made again.
+        With a `key`, a commit that was made before under the same key is not made again. With
+        `create_branch`, a branch that is not there yet starts where the table is.
         """
-        return Transaction(self, branch=branch, isolation=isolation, key=key, summary=summary)
+        return Transaction(
+            self,
+            branch=branch,
+            isolation=isolation,
+            key=key,
+            summary=summary,
+            create_branch=create_branch,
+        )
 
     def update(self, *updates: Update) -> Committed:
         """Change table metadata, as one commit without a snapshot."""
@@ -209,6 +223,7 @@ class Table(Evolution, References):
 
     @contextmanager
     def _single(self, how: Mapping[str, object]) -> Iterator[tuple[Transaction, list[Committed]]]:
+        require_known(how, Transaction, verb="a commit")
         transaction = Transaction(self, **how)  # type: ignore[arg-type]
         done: list[Committed] = []
         yield transaction, done
@@ -239,21 +254,21 @@ class Table(Evolution, References):
         return done[0]
 
     def overwrite_files(
-        self, add: Files, remove: Removed, *, where: Filter | None = None, **how: object
+        self, add: New, remove: Removed, *, where: Filter | None = None, **how: object
     ) -> Committed:
-        """Replace data files by others, as one snapshot."""
+        """Replace data files by others, or by Arrow data, as one snapshot."""
         with self._single(how) as (tx, done):
             tx.overwrite_files(add, remove, where=where)
         return done[0]
 
-    def overwrite(self, where: Filter, add: Files, **how: object) -> Committed:
-        """Replace the rows that match by new files, as one snapshot."""
+    def overwrite(self, where: Filter, add: New, **how: object) -> Committed:
+        """Replace the rows that match by new files or Arrow data, as one snapshot."""
         with self._single(how) as (tx, done):
             tx.overwrite(where, add)
         return done[0]
 
-    def replace_partitions(self, add: Files, **how: object) -> Committed:
-        """Replace every partition that the new files are in, as one snapshot."""
+    def replace_partitions(self, add: New, **how: object) -> Committed:
+        """Replace every partition that the new files or Arrow data are in, as one snapshot."""
         with self._single(how) as (tx, done):
             tx.replace_partitions(add)
         return done[0]

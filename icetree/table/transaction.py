@@ -10,11 +10,12 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
-from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
+from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import stored_form
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN
 from icetree.spec.update import (
@@ -32,7 +33,8 @@ from icetree.spec.update import (
     Update,
     UpgradeFormatVersion,
 )
-from icetree.table.adding import stored_entries
+from icetree.table.adding import is_arrow_data, stored_entries
+from icetree.table.arguments import texts
 from icetree.table.arrow_fit import ArrowData
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 
 #: New files: columns, or a few values.
 Files: TypeAlias = "Entries | Iterable[Entry]"
+#: New files, or rows that are still to be written to files.
+New: TypeAlias = "Files | ArrowData"
 #: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
 Removed: TypeAlias = "pa.Table | Iterable[str]"
 Filter: TypeAlias = "BooleanExpression | str"
@@ -91,13 +95,14 @@ class Transaction(Evolution):
         isolation: Isolation | str = Isolation.SERIALIZABLE,
         key: str | None = None,
         summary: Mapping[str, str] | None = None,
+        create_branch: bool = False,
     ) -> None:
         self._table = table
         self._base: State = table.state
         self._branch = branch
         self._isolation = _isolation(isolation)
         self._key = key
-        self._summary = dict(summary or {})
+        self._summary = _summary(summary or {})
         self._changes: list[Changes] = []
         self._updates: list[Update] = []
         self._relied_on: set[str] = set()
@@ -105,9 +110,7 @@ class Transaction(Evolution):
         #: Data files that this transaction wrote itself.
         self._written: list[str] = []
         if branch is not None:
-            ref = self._base.metadata.refs.get(branch)
-            if ref is not None and ref.type != "branch":
-                raise InvalidInput(f"{branch!r} is a tag: commit to a branch, tags never move")
+            _require_branch(branch, self._base.metadata, create=create_branch)
 
     # --- data ------------------------------------------------------------------------------
 
@@ -116,10 +119,7 @@ class Transaction(Evolution):
 
         Files of a transaction that comes to nothing are deleted again.
         """
-        self._require_open()
-        written = write_files(data, metadata=self._metadata, store=self._table.files.store)
-        self._written += written["location"].to_pylist()
-        self.append_files(written)
+        self.append_files(self._write(data))
 
     def append_files(self, files: Files) -> None:
         """Add data files; conflicts with nothing."""
@@ -137,32 +137,33 @@ class Transaction(Evolution):
         removed = self._matching(predicate, verb="delete")
         self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=predicate))
 
-    def overwrite_files(self, add: Files, remove: Removed, *, where: Filter | None = None) -> None:
+    def overwrite_files(self, add: New, remove: Removed, *, where: Filter | None = None) -> None:
         """Replace data files by others; `where` tells which rows the replacement looked at."""
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_FILES,
-                added=self._new(add),
+                added=self._new(self._as_files(add)),
                 removed=_removed(remove, self._metadata),
                 filter=None if where is None else parse_filter(where),
             )
         )
 
-    def overwrite(self, where: Filter, add: Files) -> None:
-        """Replace the rows that match by new files, all of whose rows must match too."""
+    def overwrite(self, where: Filter, add: New) -> None:
+        """Replace the rows that match by new files or rows, all of which must match too."""
         predicate = parse_filter(where)
+        removed = self._matching(predicate, verb="overwrite")
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_BY_FILTER,
-                added=self._new(add),
-                removed=self._matching(predicate, verb="overwrite"),
+                added=self._new(self._as_files(add)),
+                removed=removed,
                 filter=predicate,
             )
         )
 
-    def replace_partitions(self, add: Files) -> None:
-        """Replace every partition that the new files are in."""
-        added = self._new(add)
+    def replace_partitions(self, add: New) -> None:
+        """Replace every partition that the new files or rows are in."""
+        added = self._new(self._as_files(add))
         root, reader = self._tree()
         removed = in_same_partitions(added, root, reader, self._shape)
         self._summary[REPLACE_PARTITIONS] = "true"
@@ -315,6 +316,15 @@ class Transaction(Evolution):
             predicate, root, reader, self._shape, staged=staged, name=self._base.name, verb=verb
         )
 
+    def _as_files(self, new: New) -> Files:
+        return self._write(new) if is_arrow_data(new) else new
+
+    def _write(self, data: ArrowData) -> Entries:
+        self._require_open()
+        written = write_files(data, metadata=self._metadata, store=self._table.files.store)
+        self._written += written["location"].to_pylist()
+        return written
+
     def _new(self, files: Files, *, sequence_number: int | None = None) -> Entries:
         return stored_entries(
             files, self._metadata, self._shape, self._base.name, sequence_number=sequence_number
@@ -349,6 +359,27 @@ class Transaction(Evolution):
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
 
 
+def _require_branch(branch: Any, metadata: TableMetadata, *, create: bool) -> None:
+    """Refuse a tag, and a branch that is not there unless it is to be made."""
+    if not isinstance(branch, str) or not branch.strip():
+        raise InvalidInput(f"branch={branch!r}: give the name of a branch")
+    ref = metadata.refs.get(branch)
+    if ref is not None and ref.type != "branch":
+        raise InvalidInput(f"{branch!r} is a tag: commit to a branch, tags never move")
+    if ref is None and not create and branch != MAIN:
+        raise NotFound(
+            f"there is no branch {branch!r}: make it with create_branch, or commit with "
+            f"create_branch=True{did_you_mean(branch, metadata.refs)}"
+        )
+
+
+def _summary(given: Mapping[Any, Any]) -> dict[str, str]:
+    for name, value in given.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise InvalidInput(f"summary has texts only, not {name!r}: {value!r}")
+    return dict(given)
+
+
 def _isolation(isolation: Isolation | str) -> Isolation:
     try:
         return Isolation(isolation)
@@ -360,5 +391,5 @@ def _isolation(isolation: Isolation | str) -> Isolation:
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
     if isinstance(files, pa.Table):
         return files
-    names = [files] if isinstance(files, str) else list(files)
+    names = texts(files, what="files to remove")
     return removal([stored_form(name, metadata.location) for name in names])

@@ -20,7 +20,7 @@ from pyiceberg.types import NestedField, UnknownType
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_vector
+from icetree.spec.entry import Content, Entries, is_data_dv
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
@@ -35,7 +35,7 @@ from icetree.table.findings import Gathering, Kind
 _AT_ONCE: Final = 4
 #: Added to entries: the rows of the data file that a data DV is for.
 TARGET_ROWS: Final = "target_rows"
-_VECTOR: Final = [
+_DATA_DV: Final = [
     "location",
     "dv_offset",
     "dv_size_in_bytes",
@@ -87,8 +87,8 @@ class DataCheck:
         progress: Callable[[str, int, int], None],
     ) -> dict[str, int]:
         """Check files and DVs, which have `TARGET_ROWS`; return how many rows and DVs were read."""
-        vectors = live.filter(is_vector(live))
-        files = live.filter(pc.invert(is_vector(live)))
+        data_dvs = live.filter(is_data_dv(live))
+        files = live.filter(pc.invert(is_data_dv(live)))
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icetree-verify") as pool:
             numbers = range(files.num_rows)
             jobs = pool.map(lambda at: list(self._file(files.slice(at, 1))), numbers)
@@ -97,9 +97,9 @@ class DataCheck:
                 for kind, file, rule in broken:
                     found.add(kind, file, rule, snapshot_id=snapshot_id)
         rows = pc.sum(files["record_count"]).as_py() or 0
-        for kind, file, rule in self._vectors(vectors):
+        for kind, file, rule in self._data_dvs(data_dvs):
             found.add(kind, file, rule, snapshot_id=snapshot_id)
-        return {"rows": rows, "deletion vectors": vectors.num_rows}
+        return {"rows": rows, "deletion vectors": data_dvs.num_rows}
 
     # --- files of rows ---------------------------------------------------------------------
 
@@ -203,17 +203,18 @@ class DataCheck:
 
     # --- deletion vectors ------------------------------------------------------------------
 
-    def _vectors(self, vectors: Entries) -> Iterator[_Broken]:
+    def _data_dvs(self, data_dvs: Entries) -> Iterator[_Broken]:
         footers: dict[str, set[tuple[int, int]]] = {}
-        for one in vectors.select(_VECTOR).to_pylist():
+        for one in data_dvs.select(_DATA_DV).to_pylist():
             name = one["location"]
             try:
                 if name not in footers:
                     footers[name] = self._blobs(name)
-                yield from self._vector(one, footers[name])
+                yield from self._data_dv(one, footers[name])
+            except puffin.WrongChecksum as error:
+                yield Kind.CHECKSUM, name, error.rule
             except CorruptTable as error:
-                kind = Kind.CHECKSUM if "checksum" in error.rule else Kind.UNREADABLE
-                yield kind, name, error.rule
+                yield Kind.UNREADABLE, name, error.rule
             except NotFound:
                 yield Kind.MISSING_FILE, name, "is missing"
 
@@ -226,7 +227,7 @@ class DataCheck:
         )
         return {(blob.offset, blob.length) for blob in footer.blobs}
 
-    def _vector(self, one: Mapping[str, Any], blobs: set[tuple[int, int]]) -> Iterator[_Broken]:
+    def _data_dv(self, one: Mapping[str, Any], blobs: set[tuple[int, int]]) -> Iterator[_Broken]:
         name, target, rows = one["location"], one["referenced_file"], one[TARGET_ROWS]
         offset, length = one["dv_offset"], one["dv_size_in_bytes"]
         if (offset, length) not in blobs:

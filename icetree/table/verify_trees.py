@@ -7,18 +7,18 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec.entry import (
+    MANIFESTS,
     Content,
     Entries,
     Status,
     concat,
+    has_status,
     is_content,
     is_live,
-    is_vector,
     only,
 )
 from icetree.spec.metadata import TableMetadata
@@ -27,15 +27,19 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.files import TableFiles
 from icetree.table.findings import Gathering, Kind, Severity
 from icetree.table.verify_files import Referenced
-from icetree.tree.check import check
+from icetree.tree import check
 from icetree.tree.files import FileReader
 from icetree.tree.live import live_parts
+from icetree.tree.manifest_dvs import added_positions
 from icetree.tree.reading import Keep, Leaf, leaves_in
 from icetree.tree.recount import with_counts
-from icetree.tree.vectors import added_positions
+from icetree.tree.summary import totals
 
-#: The rule that a file which is not there breaks.
-MISSING: Final = "is missing"
+_KINDS: Final = {
+    check.Kind.TREE: Kind.TREE,
+    check.Kind.DANGLING_DATA_DV: Kind.DANGLING_DATA_DV,
+    check.Kind.ROW_IDS: Kind.ROW_LINEAGE,
+}
 
 #: Decoded leaves that are kept for the next snapshot.
 _KEPT_BYTES: Final = 512 * 1024 * 1024
@@ -51,6 +55,8 @@ class SharedReader:
         self._size_bytes = 0
         #: Locations of the leaves that were read.
         self.read: set[str] = set()
+        #: Locations of leaves and Puffin files that are not there.
+        self.missing: set[str] = set()
 
     def leaf(
         self,
@@ -73,7 +79,7 @@ class SharedReader:
             self._failed[leaf] = error
             raise
         except NotFound:
-            self._failed[leaf] = CorruptTable(leaf.location, MISSING)
+            self._failed[leaf] = self._lost(leaf.location)
             raise self._failed[leaf] from None
         self._held[leaf] = entries
         self._size_bytes += entries.nbytes
@@ -95,7 +101,11 @@ class SharedReader:
         try:
             return self._inner.blob(location, offset=offset, size_bytes=size_bytes)
         except NotFound:
-            raise CorruptTable(location, MISSING) from None
+            raise self._lost(location) from None
+
+    def _lost(self, location: str) -> CorruptTable:
+        self.missing.add(location)
+        return CorruptTable(location, "is missing")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +122,7 @@ class Trees:
 
     def check(self, snapshot: Snapshot) -> Entries | None:
         """Check a snapshot's tree; return its live files, None where they cannot be told."""
-        file, id = top_of(snapshot), snapshot.snapshot_id
+        file, id = snapshot.root_file, snapshot.snapshot_id
         try:
             root = self.files.root(snapshot, self.shape)
         except NotFound:
@@ -122,8 +132,8 @@ class Trees:
             self.found.add(Kind.UNREADABLE, error.file, error.rule, snapshot_id=id)
             return None
         here = root.filter(is_live(root))
-        tops = (Content.DATA_MANIFEST, Content.DELETE_MANIFEST, Content.MANIFEST_DV)
-        self.referenced.add(only(here, is_content(here, *tops)), id)
+        tops = is_content(here, *MANIFESTS, Content.MANIFEST_DV)
+        self.referenced.add(only(here, tops), id)
         if self._has_bad_leaf(here, id):
             return None
         if snapshot.root_manifest is None:
@@ -143,7 +153,8 @@ class Trees:
         """Read every leaf, and report each that cannot be, not only the first."""
         bad = [error for error in map(self.reader.failure, leaves_in(root)) if error is not None]
         for error in bad:
-            kind = Kind.MISSING_FILE if error.rule == MISSING else Kind.UNREADABLE
+            is_missing = error.file in self.reader.missing
+            kind = Kind.MISSING_FILE if is_missing else Kind.UNREADABLE
             self.found.add(kind, error.file, error.rule, snapshot_id=id)
         return bool(bad)
 
@@ -152,7 +163,7 @@ class Trees:
         end = None
         if snapshot.first_row_id is not None and snapshot.added_rows is not None:
             end = snapshot.first_row_id + snapshot.added_rows
-        broken = check(
+        broken = check.check(
             root,
             self.reader,
             self.shape,
@@ -163,7 +174,9 @@ class Trees:
             next_row_id=end,
         )
         for each in broken:
-            self.found.add(_kind_of(each.rule), each.file, each.rule, snapshot_id=id)
+            is_missing = each.file in self.reader.missing
+            kind = Kind.MISSING_FILE if is_missing else _KINDS[each.kind]
+            self.found.add(kind, each.file, each.rule, snapshot_id=id)
         if snapshot.root_manifest is None or broken:
             return
         for rule in _not_its_own(root, id):
@@ -174,35 +187,10 @@ class Trees:
             self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
 
 
-def top_of(snapshot: Snapshot) -> str:
-    """Return the file at the top of a snapshot's tree, as stored."""
-    return snapshot.root_manifest or snapshot.manifest_list or f"snapshot {snapshot.snapshot_id}"
-
-
-def dangling_vectors(live: Entries) -> pa.Array:
-    """Return the data files that have a data DV, but are not live themselves."""
-    data = live["location"].filter(is_content(live, Content.DATA)).combine_chunks()
-    targets = live["referenced_file"].filter(is_vector(live)).combine_chunks()
-    return targets.filter(pc.invert(pc.is_in(targets, value_set=data)))
-
-
-def _kind_of(rule: str) -> Kind:
-    # `tree.check` speaks in sentences; these are the ones that are told apart.
-    if rule == MISSING:
-        return Kind.MISSING_FILE
-    if "has a data DV but is not a live data file" in rule:
-        return Kind.DANGLING_VECTOR
-    if "row id" in rule:
-        return Kind.ROW_LINEAGE
-    return Kind.TREE
-
-
 def _not_its_own(root: Entries, snapshot_id: int) -> Iterator[str]:
     """Yield entries that say they came or went in this snapshot, but name another."""
     for status in (Status.ADDED, Status.DELETED):
-        other = pc.and_(
-            pc.equal(root["status"], int(status)), pc.not_equal(root["snapshot_id"], snapshot_id)
-        )
+        other = pc.and_(has_status(root, status), pc.not_equal(root["snapshot_id"], snapshot_id))
         for name in root["location"].filter(pc.fill_null(other, True))[:1]:
             yield f"{name} is {status.name}, but not by this snapshot"
 
@@ -213,26 +201,3 @@ def _wrong_totals(live: Entries, snapshot: Snapshot) -> Iterator[str]:
         told = summary.get(key)
         if told is not None and told != str(real):
             yield f"{key} in the summary is {told}, but it is {real}"
-
-
-def totals(live: Entries) -> dict[str, int]:
-    """Count live files under the summary's keys."""
-
-    def total(of: pa.Table, column: str) -> int:
-        return pc.sum(of[column]).as_py() or 0
-
-    facts = ["content_type", "record_count", "file_size_in_bytes", "dv_size_in_bytes"]
-    files = live.select(facts)
-    data = files.filter(is_content(files, Content.DATA))
-    position = files.filter(is_content(files, Content.POSITION_DELETES))
-    equality = files.filter(is_content(files, Content.EQUALITY_DELETES))
-    # A Puffin file may hold many DVs: each counts for its own range of it.
-    size = pc.sum(pc.coalesce(files["dv_size_in_bytes"], files["file_size_in_bytes"]))
-    return {
-        "total-data-files": data.num_rows,
-        "total-delete-files": position.num_rows + equality.num_rows,
-        "total-records": total(data, "record_count"),
-        "total-files-size": size.as_py() or 0,
-        "total-position-deletes": total(position, "record_count"),
-        "total-equality-deletes": total(equality, "record_count"),
-    }

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
+from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.fields import GEO_AXES
 
@@ -37,8 +38,7 @@ def _columns(entries: Entries, field_id: int) -> dict[str, pa.Array]:
     for stat in stats.STATS:
         name = stats.column(field_id, stat)
         if name in names:
-            column = entries[name]
-            found[stat] = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            found[stat] = one_chunk(entries[name])
     return found
 
 

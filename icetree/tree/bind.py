@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
 from pyiceberg.expressions.literals import Literal
-from pyiceberg.schema import Accessor
+from pyiceberg.schema import Accessor, Schema
 from pyiceberg.transforms import BoundTransform, IdentityTransform, Transform, UnknownTransform
 from pyiceberg.types import BinaryType, FixedType, IcebergType, NestedField, StringType
 
@@ -29,6 +29,7 @@ from icetree.tree.predicates import (
     Predicate,
     Some,
     Test,
+    operands,
 )
 
 _Literals: TypeAlias = Sequence[Literal[Any]]
@@ -88,26 +89,13 @@ def bind(
     plain = visitors.rewrite_not(predicate)
     conjuncts = tuple(
         Conjunct(expression=part, node=_node(part, shape, case_sensitive))
-        for part in _parts(plain, ice.And)
+        for part in operands(plain, ice.And)
         if not isinstance(part, ice.AlwaysTrue)
     )
     return Predicate(
         conjuncts=conjuncts,
         columns=frozenset(name for part in conjuncts for name in _columns(part.node)),
     )
-
-
-def _parts(
-    expression: ice.BooleanExpression, kind: type[ice.And | ice.Or]
-) -> Iterator[ice.BooleanExpression]:
-    """Yield the operands of nested ands (or ors), left to right, however deep they nest."""
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, kind):
-            waiting += [part.right, part.left]
-        else:
-            yield part
 
 
 def _columns(node: Node) -> Iterator[str]:
@@ -127,10 +115,10 @@ def _node(expression: ice.BooleanExpression, shape: Shape, case_sensitive: bool)
         case ice.AlwaysFalse():
             return Fixed(value=False)
         case ice.And():
-            parts = _parts(expression, ice.And)
+            parts = operands(expression, ice.And)
             return Every(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
         case ice.Or():
-            parts = _parts(expression, ice.Or)
+            parts = operands(expression, ice.Or)
             return Some(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
     op = _OPS.get(type(expression))
     if op is None or not isinstance(expression, ice.UnboundPredicate | ice.BoundPredicate):
@@ -145,9 +133,7 @@ def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
     try:
         bound = term.bind(shape.schema, case_sensitive)
     except ValueError:
-        name = getattr(term, "name", repr(term))
-        known = ", ".join(shape.schema.column_names)
-        raise InvalidInput(f"no column {name!r} to filter on; there are: {known}") from None
+        raise no_column(term, shape.schema) from None
     if isinstance(bound, BoundTransform):
         source = bound.ref().field
         if not bound.transform.can_transform(source.field_type):
@@ -155,6 +141,15 @@ def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
                 f"column {source.name!r} is {source.field_type}: {bound.transform} does not take it"
             )
     return bound
+
+
+def no_column(term: ice.UnboundTerm, schema: Schema) -> InvalidInput:
+    """Return the refusal of a term that names no column which filters can look at."""
+    name = getattr(term, "name", repr(term))
+    if name in schema.column_names:
+        return InvalidInput(f"{name!r} is within a list or map, which filters cannot look into")
+    known = ", ".join(schema.column_names)
+    return InvalidInput(f"no column {name!r} to filter on; there are: {known}")
 
 
 def _literals(predicate: ice.BooleanExpression) -> _Literals:

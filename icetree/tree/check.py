@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,25 +17,34 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec import entry_rules, stats
+from icetree.spec.arrays import one_chunk, without
 from icetree.spec.entry import (
-    DATA,
-    DELETE,
     POSITION,
     ROOT,
     Content,
     Entries,
     Status,
     concat,
+    has_status,
     is_content,
+    is_data_dv,
     is_live,
-    is_vector,
+    kind_of,
 )
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.live import LEAF, live_parts
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.partitions import spans
 from icetree.tree.reading import Leaf, Reader, leaves_in
-from icetree.tree.vectors import manifest_vectors
+
+
+class Kind(Enum):
+    """What a broken rule is about, where that decides what can be done."""
+
+    TREE = "tree"
+    DANGLING_DATA_DV = "dangling data DV"
+    ROW_IDS = "row ids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +53,7 @@ class Finding:
 
     file: str
     rule: str
+    kind: Kind = Kind.TREE
 
     def __str__(self) -> str:
         return f"{self.file}: {self.rule}"
@@ -74,24 +85,33 @@ def check(
     if findings:
         return findings
     try:
-        vectors = manifest_vectors(root, reader, root_file=root_file)
+        manifest_dvs = read_manifest_dvs(root, reader, root_file=root_file)
         for leaf in leaves_in(root):
             findings += [
                 Finding(file=leaf.location, rule=rule)
-                for rule in _broken_in_leaf(leaf, root, vectors, reader, shape, snapshot_id)
+                for rule in _broken_in_leaf(leaf, root, manifest_dvs, reader, shape, snapshot_id)
             ]
         files = concat(live_parts(root, reader, root_file=root_file))
     except CorruptTable as found:
         return [*findings, Finding(file=found.file, rule=found.rule)]
     across = (
-        *entry_rules.broken_uniqueness(files),
-        *_orphan_vectors(files),
-        *_strays(files, root),
-        *_shared_row_ids(files, next_row_id),
-        *_partitions(files, shape),
-        *_loose_equality_stats(files, shape),
+        (Kind.TREE, entry_rules.broken_uniqueness(files)),
+        (Kind.DANGLING_DATA_DV, _dangling(files)),
+        (Kind.TREE, _oversized_data_dvs(files)),
+        (Kind.TREE, _strays(files, root)),
+        (Kind.ROW_IDS, _shared_row_ids(files, next_row_id)),
+        (Kind.TREE, _partitions(files, shape)),
+        (Kind.TREE, _loose_equality_stats(files, shape)),
     )
-    return [*findings, *(Finding(file=root_file, rule=rule) for rule in across)]
+    return findings + [
+        Finding(file=root_file, rule=rule, kind=kind) for kind, rules in across for rule in rules
+    ]
+
+
+def dangling_data_dvs(files: Entries) -> pa.Array:
+    """Return the names that data DVs among live files give for data files that are not live."""
+    data = files["location"].filter(is_content(files, Content.DATA))
+    return without(one_chunk(files["referenced_file"].filter(is_data_dv(files))), data)
 
 
 def _newer_than_snapshot(entries: Entries, sequence_number: int | None) -> Iterator[str]:
@@ -106,12 +126,12 @@ def _newer_than_snapshot(entries: Entries, sequence_number: int | None) -> Itera
 def _broken_in_leaf(
     leaf: Leaf,
     root: Entries,
-    vectors: dict[str, BitMap],
+    manifest_dvs: dict[str, BitMap],
     reader: Reader,
     shape: Shape,
     snapshot_id: int | None,
 ) -> Iterator[str]:
-    kind = DATA if leaf.content_type == Content.DATA_MANIFEST else DELETE
+    kind = kind_of(leaf.content_type)
     entries = reader.leaf(leaf)
     if leaf.file_format == "parquet":
         yield from entry_rules.broken_rules(entries, kind)
@@ -120,13 +140,13 @@ def _broken_in_leaf(
     yield from _wrong_counts(entries, row)
     yield from _wrong_aggregate(entries.filter(is_live(entries)), row, shape)
     if leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING:
-        moved = pc.equal(entries["status"], int(Status.EXISTING))
+        moved = has_status(entries, Status.EXISTING)
         if not pc.all(moved).as_py():
             yield "a leaf that a commit wrote as EXISTING holds entries that are not"
-    removed = vectors.get(leaf.location)
+    removed = manifest_dvs.get(leaf.location)
     if removed:
         at = entries.filter(pc.is_in(entries[POSITION], bitmap.to_array(removed)))
-        if pc.any(pc.equal(at["status"], int(Status.DELETED))).as_py():
+        if pc.any(has_status(at, Status.DELETED)).as_py():
             yield "its manifest DV removes an entry that is DELETED already"
 
 
@@ -134,7 +154,7 @@ def _wrong_counts(entries: Entries, row: Entries) -> Iterator[str]:
     if row["record_count"][0].as_py() != entries.num_rows:
         yield f"has {entries.num_rows} entries, the root says {row['record_count'][0]}"
     for status in Status:
-        rows = entries["record_count"].filter(pc.equal(entries["status"], int(status)))
+        rows = entries["record_count"].filter(has_status(entries, status))
         for what, count in (("files", len(rows)), ("rows", pc.sum(rows).as_py() or 0)):
             told = row[f"{status.name.lower()}_{what}_count"][0].as_py()
             if told is not None and told != count:
@@ -176,16 +196,17 @@ def _contains(stat: str, told: pa.Scalar, known: pa.Scalar) -> bool:
     return bool(compare(told, known).as_py())
 
 
-def _orphan_vectors(files: Entries) -> Iterator[str]:
+def _dangling(files: Entries) -> Iterator[str]:
+    for name in dangling_data_dvs(files)[:1]:
+        yield f"{name} has a data DV but is not a live data file"
+
+
+def _oversized_data_dvs(files: Entries) -> Iterator[str]:
     data = files.filter(is_content(files, Content.DATA))
-    vectors = files.filter(is_vector(files))
-    at = pc.index_in(vectors["referenced_file"], data["location"].combine_chunks())
-    orphans = vectors["referenced_file"].filter(pc.is_null(at))
-    if len(orphans):
-        yield f"{orphans[0]} has a data DV but is not a live data file"
-    rows = data["record_count"].take(at)
-    over = pc.greater(vectors["record_count"], rows)
-    for name in vectors["referenced_file"].filter(pc.fill_null(over, False))[:1]:
+    data_dvs = files.filter(is_data_dv(files))
+    at = pc.index_in(data_dvs["referenced_file"], data["location"].combine_chunks())
+    over = pc.greater(data_dvs["record_count"], data["record_count"].take(at))
+    for name in data_dvs["referenced_file"].filter(pc.fill_null(over, False))[:1]:
         yield f"the data DV of {name} removes more rows than the file has"
 
 
@@ -204,7 +225,7 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
             continue
         mine = files["referenced_file"].filter(pc.equal(files[LEAF], leaf))
         tracked = data["location"].filter(pc.equal(data[LEAF], owner))
-        stray = mine.filter(pc.invert(pc.is_in(mine, tracked.combine_chunks())))
+        stray = without(mine, tracked)
         if len(stray):
             yield f"{leaf} is affiliated with {owner} but holds a DV of {stray[0]}"
 

@@ -49,7 +49,7 @@ class _Candidate:
 
 def compact(
     root: Entries,
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     touched: Collection[str],
     stamp: Stamp,
     shape: Shape,
@@ -58,14 +58,14 @@ def compact(
 ) -> Reshaped:
     """Return the root with worn and small leaves rewritten, within the policy's budget.
 
-    `vectors` are the manifest DVs as they were before the commit, `touched` the leaves whose
+    `manifest_dvs` are the manifest DVs as they were before the commit, `touched` the leaves whose
     manifest DV the commit changes.
     """
     tree = Reshaped(root=root)
     budget = policy.compact_max_entries
     for content in MANIFESTS:
         # Data manifests first: delete manifests follow the ones they are affiliated with.
-        candidates = _candidates(tree, content, vectors, touched, shape)
+        candidates = _candidates(tree, content, manifest_dvs, touched, shape)
         for group in _groups(candidates, entries_per_leaf(root, policy), policy):
             budget -= sum(each.live for each in group)
             if budget < 0:
@@ -77,7 +77,7 @@ def compact(
 def _candidates(
     tree: Reshaped,
     content: Content,
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     touched: Collection[str],
     shape: Shape,
 ) -> list[_Candidate]:
@@ -94,7 +94,7 @@ def _candidates(
         _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)
         for leaf, count in zip(leaves_in(rows), alive, strict=True)
         if leaf.location not in touched and leaf.location not in fresh
-        for gone in [vectors.get(leaf.location)]
+        for gone in [manifest_dvs.get(leaf.location)]
     ]
 
 
@@ -156,14 +156,14 @@ def _replace(root: Entries, group: list[_Candidate], made: NewLeaf, stamp: Stamp
     gone = pa.array([each.leaf.location for each in group], pa.string())
     old = pc.and_(is_content(root, *MANIFESTS), pc.is_in(root["location"], gone))
     refers = pc.is_in(root["referenced_file"], gone)
-    vectors = pc.and_(is_content(root, Content.MANIFEST_DV), refers)
+    manifest_dvs = pc.and_(is_content(root, Content.MANIFEST_DV), refers)
     at = pc.index(old, pa.scalar(True)).as_py()
     affiliated = pc.and_(is_content(root, Content.DELETE_MANIFEST), refers)
     root = with_columns(
         root,
         referenced_file=pc.if_else(affiliated, made.file.location, root["referenced_file"]),
     )
-    stays = pc.invert(pc.or_(old, vectors))
+    stays = pc.invert(pc.or_(old, manifest_dvs))
     before, after = stays.slice(0, at), stays.slice(at)
     return concat(
         [

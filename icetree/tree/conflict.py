@@ -98,7 +98,7 @@ CHECKS: Final = (
     ),
     Check(
         name="no second DV",
-        find=checks.second_vectors,
+        find=checks.second_data_dvs,
         says="snapshot {snapshot} added {files}, and this change has a DV for the same data: "
         "merge with the new DV and commit again",
         always=_ALL,
@@ -168,7 +168,7 @@ OWN_CHECKS: Final = (
     ),
     OwnCheck(
         name="no DV on a removed file",
-        find=checks.vectors_on_removed,
+        find=checks.data_dvs_on_removed,
         says="this change adds {files} and removes that data file too: do one or the other",
         always=_ALL,
     ),

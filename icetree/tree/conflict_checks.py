@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries, is_content, is_vector
+from icetree.spec.arrays import is_among, without
+from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Operation
@@ -51,11 +52,11 @@ class Case:
         return _data(self.changes.added)
 
     @cached_property
-    def vector_targets(self) -> pa.Array:
+    def data_dv_targets(self) -> pa.Array:
         """Data files this change adds a DV to, its own new files left out."""
         added = self.changes.added
-        targets = added.filter(is_vector(added))["referenced_file"]
-        return _without(targets, self.added_data["location"]).combine_chunks()
+        targets = added.filter(is_data_dv(added))["referenced_file"]
+        return without(targets, self.added_data["location"]).combine_chunks()
 
     @cached_property
     def removed_data(self) -> pa.Array:
@@ -72,7 +73,7 @@ class Case:
         """The entries of data files that this change removes or adds a DV to, where known."""
         if self._lookup is None:
             return None
-        return self._lookup(pa.concat_arrays([self.removed_data, self.vector_targets]).unique())
+        return self._lookup(pa.concat_arrays([self.removed_data, self.data_dv_targets]).unique())
 
     @cached_property
     def newest_data(self) -> int | None:
@@ -123,15 +124,15 @@ def missing_files(case: Case, other: OtherCommit) -> pa.Array:
     file, so one that was replaced does not matter when the data file goes too.
     """
     removed = other.diff.removed
-    vectors = _without(case.removed(Content.POSITION_DELETES), case.removed_data)
-    needed = pa.concat_arrays([case.removed_data, case.vector_targets])
+    data_dvs = without(case.removed(Content.POSITION_DELETES), case.removed_data)
+    needed = pa.concat_arrays([case.removed_data, case.data_dv_targets])
     gone = pc.or_(
-        pc.and_(is_content(removed, Content.DATA), _in(removed["location"], needed)),
+        pc.and_(is_content(removed, Content.DATA), is_among(removed["location"], needed)),
         pc.or_(
-            pc.and_(is_vector(removed), _in(removed["referenced_file"], vectors)),
+            pc.and_(is_data_dv(removed), is_among(removed["referenced_file"], data_dvs)),
             pc.and_(
                 is_content(removed, Content.EQUALITY_DELETES),
-                _in(removed["location"], case.removed(Content.EQUALITY_DELETES)),
+                is_among(removed["location"], case.removed(Content.EQUALITY_DELETES)),
             ),
         ),
     )
@@ -149,17 +150,17 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     if not other.changes_rows or case.added_data.num_rows == 0:
         return _none()
     added = other.diff.added
-    vectors = added.filter(
-        pc.and_(is_vector(added), _in(added["referenced_file"], case.removed_data))
+    data_dvs = added.filter(
+        pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     )
     deletes = added.filter(is_content(added, Content.EQUALITY_DELETES))
     if case.newest_data is not None:
         deletes = deletes.filter(pc.less_equal(deletes["sequence_number"], case.newest_data))
-    return pa.concat_arrays([_labels(vectors), _labels(_reaching(case, deletes))])
+    return pa.concat_arrays([_labels(data_dvs), _labels(_reaching(case, deletes))])
 
 
 def _reaching(case: Case, deletes: Entries) -> Entries:
-    touched = len(case.removed_data) + len(case.vector_targets)
+    touched = len(case.removed_data) + len(case.data_dv_targets)
     if deletes.num_rows == 0 or touched == 0:
         return deletes.slice(0, 0)
     files = case.touched
@@ -168,13 +169,13 @@ def _reaching(case: Case, deletes: Entries) -> Entries:
     return deletes.take(np.unique(equality_pairs(files, deletes, case.shape).deletes))
 
 
-def second_vectors(case: Case, other: OtherCommit) -> pa.Array:
+def second_data_dvs(case: Case, other: OtherCommit) -> pa.Array:
     """A data file that the change adds a DV to must have got none from another commit.
 
     A compaction counts: a data file never has two DVs.
     """
     added = other.diff.added
-    both = pc.and_(is_vector(added), _in(added["referenced_file"], case.vector_targets))
+    both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.data_dv_targets))
     return _labels(added.filter(both))
 
 
@@ -232,10 +233,10 @@ def outside_filter(case: Case) -> pa.Array:
     return _labels(case.outside_filter(case.added_data))
 
 
-def vectors_on_removed(case: Case) -> pa.Array:
+def data_dvs_on_removed(case: Case) -> pa.Array:
     """A data file that goes gets no DV in the same change."""
     added = case.changes.added
-    both = pc.and_(is_vector(added), _in(added["referenced_file"], case.removed_data))
+    both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     return _labels(added.filter(both))
 
 
@@ -247,15 +248,6 @@ def _deletes(entries: Entries) -> Entries:
     return entries.filter(pc.invert(is_content(entries, Content.DATA)))
 
 
-def _in(values: pa.ChunkedArray, among: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    whole = among.combine_chunks() if isinstance(among, pa.ChunkedArray) else among
-    return pc.is_in(values, value_set=whole)
-
-
-def _without(values: pa.ChunkedArray, others: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    return values.filter(pc.invert(_in(values, others)))
-
-
 def _none() -> pa.Array:
     return pa.array([], pa.string())
 
@@ -263,5 +255,5 @@ def _none() -> pa.Array:
 def _labels(entries: Entries) -> pa.Array:
     """Name files as a reader of a message would: a DV by its data file."""
     named = pc.binary_join_element_wise("the DV of ", entries["referenced_file"], "")
-    found = pc.if_else(is_vector(entries), named, entries["location"])
+    found = pc.if_else(is_data_dv(entries), named, entries["location"])
     return found.combine_chunks()

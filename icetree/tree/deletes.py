@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
+from icetree.spec.arrays import first_repeated
 from icetree.spec.entry import Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.location import absolute_array
@@ -31,8 +32,8 @@ _Block: TypeAlias = tuple[Rows, Rows]
 #: Candidate pairs looked at at once: bounds memory, not the result.
 _BLOCK: Final = 1 << 20
 
-#: Columns that `vectors_of` returns.
-VECTOR: Final = pa.schema(
+#: Columns that `data_dvs_of` returns.
+DATA_DV: Final = pa.schema(
     [
         pa.field("dv_location", pa.string()),
         pa.field("dv_offset", pa.int64()),
@@ -40,7 +41,7 @@ VECTOR: Final = pa.schema(
         pa.field("dv_cardinality", pa.int64()),
     ]
 )
-_VECTOR_COLUMNS: Final = ("location", "dv_offset", "dv_size_in_bytes", "record_count")
+_DATA_DV_COLUMNS: Final = ("location", "dv_offset", "dv_size_in_bytes", "record_count")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +70,20 @@ def columns_for(equality: Entries, positions: Entries, shape: Shape) -> frozense
     return frozenset(column(field_id, stat) for field_id in fields for stat in STATS)
 
 
-def vectors_of(files: Entries, vectors: Entries, *, root_file: str) -> pa.Table:
-    """Return the data DV of each file (`VECTOR`), null for a file without.
+def data_dvs_of(files: Entries, data_dvs: Entries, *, root_file: str) -> pa.Table:
+    """Return the data DV of each file (`DATA_DV`), null for a file without.
 
     Two on one file, and one older than its file, are a `CorruptTable`.
     """
-    targets = vectors["referenced_file"]
-    counts = pc.value_counts(targets)
-    if len(counts) < len(targets):
-        twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
-        raise CorruptTable(root_file, f"data file {twice[0].as_py()} has two deletion vectors")
+    targets = data_dvs["referenced_file"]
+    if (twice := first_repeated(targets)) is not None:
+        raise CorruptTable(root_file, f"data file {twice} has two deletion vectors")
     at = pc.index_in(files["location"], value_set=targets).combine_chunks()
-    older = pc.less(vectors["sequence_number"].take(at), files["sequence_number"])
+    older = pc.less(data_dvs["sequence_number"].take(at), files["sequence_number"])
     if pc.any(older).as_py():
         bad = files["location"].filter(older)[0].as_py()
         raise CorruptTable(root_file, f"the deletion vector of data file {bad} is older than it")
-    return vectors.select(list(_VECTOR_COLUMNS)).take(at).rename_columns(VECTOR.names)
+    return data_dvs.select(list(_DATA_DV_COLUMNS)).take(at).rename_columns(DATA_DV.names)
 
 
 def equality_pairs(files: Entries, deletes: Entries, shape: Shape) -> Pairs:
@@ -115,7 +114,7 @@ def position_pairs(
     deletes: Entries,
     shape: Shape,
     *,
-    has_vector: Flags,
+    has_data_dv: Flags,
     table_location: str | None = None,
 ) -> Pairs:
     """Match position delete files (of v2) to the data files they may delete rows of.
@@ -127,7 +126,7 @@ def position_pairs(
     if not files.num_rows or not deletes.num_rows:
         return _no_pairs()
     file_ages, delete_ages = _ages(files), _ages(deletes)
-    open_files = (files["record_count"].to_numpy() > 0) & ~has_vector
+    open_files = (files["record_count"].to_numpy() > 0) & ~has_data_dv
     named = pc.is_valid(deletes["referenced_file"]).to_numpy()
     at = pc.index_in(deletes["referenced_file"], value_set=files["location"])
     hits = np.flatnonzero(pc.is_valid(at).to_numpy())

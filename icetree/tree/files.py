@@ -10,9 +10,12 @@ import pyarrow as pa
 from icetree.codec import legacy, manifest
 from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
-from icetree.spec.entry import DATA, DELETE, Content, Entries
+from icetree.spec.entry import Entries, kind_of
 from icetree.spec.shape import Shape
 from icetree.tree.reading import Keep, Leaf
+
+#: Of a larger Avro leaf only what is asked for is decoded: all of it would take too much memory.
+_SMALL_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,11 +23,13 @@ class FileReader:
     """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes.
 
     `open`, where given, may return a large columnar leaf as a file of which ranges are read.
+    `keep`, where given, may remember a small Avro leaf: those are decoded row by row.
     """
 
     fetch: Callable[[str], bytes]
     shape: Shape
     open: Callable[[Leaf], bytes | pa.NativeFile] | None = None
+    keep: Callable[[Leaf, Callable[[], Entries]], Entries] | None = None
     table_location: str = ""
 
     def leaf(
@@ -43,22 +48,28 @@ class FileReader:
             first_row_id=leaf.first_row_id,
         )
         if leaf.file_format == "avro":
-            return legacy.decode_manifest(
-                self.fetch(leaf.location),
-                file=leaf.location,
-                shape=self.shape,
-                table_location=self.table_location,
-                inherit=tracking,
-                columns=columns,
-            )
+            if self.keep is None or leaf.size_bytes > _SMALL_BYTES:
+                return self._avro(leaf, tracking, columns)
+            whole = self.keep(leaf, lambda: self._avro(leaf, tracking, None))
+            return whole if columns is None else legacy.narrow(whole, columns, self.shape)
         return manifest.decode(
             self.open(leaf) if self.open else self.fetch(leaf.location),
-            DATA if leaf.content_type == Content.DATA_MANIFEST else DELETE,
+            kind_of(leaf.content_type),
             self.shape,
             file=leaf.location,
             tracking=tracking,
             columns=columns,
             keep=keep,
+        )
+
+    def _avro(self, leaf: Leaf, tracking: Inherited, columns: Collection[str] | None) -> Entries:
+        return legacy.decode_manifest(
+            self.fetch(leaf.location),
+            file=leaf.location,
+            shape=self.shape,
+            table_location=self.table_location,
+            inherit=tracking,
+            columns=columns,
         )
 
     def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:

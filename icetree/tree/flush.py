@@ -12,10 +12,12 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.spec.entry import (
+    DELETE_FILES,
     Content,
     Entries,
     Status,
     concat,
+    has_status,
     is_content,
     is_live,
     with_columns,
@@ -28,7 +30,6 @@ from icetree.tree.live import live_in_leaf
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
 
-_DELETES = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 #: A root over its size is relieved only when at least this share of its entries can move:
 #: otherwise it is leaves that fill it, and one more small leaf a commit would not help.
 _WORTH_MOVING = 0.1
@@ -51,16 +52,16 @@ def flush(
     number, because the encoded root was found too large.
     """
     root = tree.root
-    existing = pc.equal(root["status"], int(Status.EXISTING))
+    existing = has_status(root, Status.EXISTING)
     data = pc.and_(existing, is_content(root, Content.DATA))
-    deletes = pc.and_(existing, is_content(root, *_DELETES))
+    deletes = pc.and_(existing, is_content(root, *DELETE_FILES))
     if by_size:
         movable = pc.or_(data, deletes)
         if (pc.sum(movable).as_py() or 0) < max(1, _WORTH_MOVING * root.num_rows):
             return tree
     else:
         data = _if_over(root, data, policy.root_max_data_entries, Content.DATA)
-        deletes = _if_over(root, deletes, policy.root_max_delete_entries, *_DELETES)
+        deletes = _if_over(root, deletes, policy.root_max_delete_entries, *DELETE_FILES)
     moving = pc.or_(data, deletes)
     if not pc.any(moving).as_py():
         return tree
@@ -148,7 +149,7 @@ def _data_leaves(
             yield location, entries["location"].combine_chunks()
     stored = [
         leaf
-        for leaf in leaves_in(root.filter(pc.equal(root["status"], int(Status.EXISTING))))
+        for leaf in leaves_in(root.filter(has_status(root, Status.EXISTING)))
         if leaf.content_type == Content.DATA_MANIFEST and leaf.location not in unstored
     ]
     if len(stored) <= policy.affinity_max_leaves:

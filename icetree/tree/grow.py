@@ -37,11 +37,11 @@ from icetree.tree.draft import Draft, Head, Prepared, Stamp
 from icetree.tree.flush import flush
 from icetree.tree.leaf import NewFile, NewLeaf, Reshaped, make_leaf, split
 from icetree.tree.locate import Located, locate
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
 from icetree.tree.summary import changed_partitions, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
-from icetree.tree.vectors import manifest_vectors
 
 _INT, _LONG = pa.int32(), pa.int64()
 
@@ -52,7 +52,7 @@ Encode: TypeAlias = Callable[[Entries, str, Shape], bytes]
 def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -> Prepared:
     """Put new files into leaves when there are more of them than the root should hold."""
     require_addable(changes.added)
-    is_data = pc.equal(changes.added["content_type"], int(Content.DATA))
+    is_data = is_content(changes.added, Content.DATA)
     in_root: list[Entries] = []
     leaves: list[NewLeaf] = []
     for content, most, entries in (
@@ -89,23 +89,23 @@ def grow(
 
     `encode` makes the root's bytes; a caller may pass one that also keeps the time.
     """
-    vectors = manifest_vectors(head.root, reader, root_file=head.root_file)
-    live, vectors = _carry_over(head.root, vectors)
+    manifest_dvs = read_manifest_dvs(head.root, reader, root_file=head.root_file)
+    live, manifest_dvs = _carry_over(head.root, manifest_dvs)
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
     leaves = leaves_in(live)
-    located = locate(live, leaves, vectors, prepared.changes, reader)
+    located = locate(live, leaves, manifest_dvs, prepared.changes, reader)
     require_new(prepared.changes, live, located)
-    require_targets(prepared.changes, live, leaves, vectors, located, reader)
-    kept, new_vectors, files = _remove(live, located, vectors, stamp, shape, policy)
+    require_targets(prepared.changes, live, leaves, manifest_dvs, located, reader)
+    kept, new_manifest_dvs, files = _remove(live, located, manifest_dvs, stamp, shape, policy)
     added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + legacy_rows)
 
-    new = [some for some in (new_vectors, added) if some.num_rows]
-    tidied = compact(kept, vectors, located.in_leaves.keys(), stamp, shape, policy, reader)
+    new = [some for some in (new_manifest_dvs, added) if some.num_rows]
+    tidied = compact(kept, manifest_dvs, located.in_leaves.keys(), stamp, shape, policy, reader)
     # One chunk a column: a head that grew from heads would else get slower with every commit.
     grown = tidied.then(concat([tidied.root, *new]).combine_chunks())
     removed = {
-        **vectors,
-        **{at: gone | vectors.get(at, BitMap()) for at, gone in located.in_leaves.items()},
+        **manifest_dvs,
+        **{at: gone | manifest_dvs.get(at, BitMap()) for at, gone in located.in_leaves.items()},
     }
     flushed = flush(grown, removed, stamp, shape, policy, reader)
     encoded = encode(flushed.root, ROOT, shape)
@@ -123,11 +123,13 @@ def grow(
     )
 
 
-def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dict[str, BitMap]]:
+def _carry_over(
+    root: Entries, manifest_dvs: dict[str, BitMap]
+) -> tuple[Entries, dict[str, BitMap]]:
     """Return the live entries as EXISTING, without leaves that have no live entry left."""
     live = only(root, is_live(root))
     live = with_columns(live, status=int(Status.EXISTING), dv_added_positions=None)
-    dead = _dead_leaves(live, vectors)
+    dead = _dead_leaves(live, manifest_dvs)
     if dead:
         names = pa.array(dead, pa.string())
         is_dead = pc.or_(
@@ -137,18 +139,18 @@ def _carry_over(root: Entries, vectors: dict[str, BitMap]) -> tuple[Entries, dic
             ),
         )
         live = live.filter(pc.invert(is_dead))
-        vectors = {leaf: gone for leaf, gone in vectors.items() if leaf not in dead}
-    return live, vectors
+        manifest_dvs = {leaf: gone for leaf, gone in manifest_dvs.items() if leaf not in dead}
+    return live, manifest_dvs
 
 
-def _dead_leaves(live: Entries, vectors: dict[str, BitMap]) -> set[str]:
+def _dead_leaves(live: Entries, manifest_dvs: dict[str, BitMap]) -> set[str]:
     counts = live.select(["location", "added_files_count", "existing_files_count"])
     rows = counts.filter(is_content(live, *MANIFESTS))
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"])
     return {
         leaf
         for leaf, count in zip(rows["location"].to_pylist(), alive.to_pylist(), strict=True)
-        if count <= len(vectors.get(leaf, ()))
+        if count <= len(manifest_dvs.get(leaf, ()))
     }
 
 
@@ -175,7 +177,7 @@ def _number_legacy_rows(live: Entries, next_row_id: int) -> tuple[Entries, int]:
 def _remove(
     live: Entries,
     located: Located,
-    vectors: dict[str, BitMap],
+    manifest_dvs: dict[str, BitMap],
     stamp: Stamp,
     shape: Shape,
     policy: Policy,
@@ -200,8 +202,8 @@ def _remove(
     rows: list[dict[str, object]] = []
     files: list[NewFile] = []
     for leaf, gone in located.in_leaves.items():
-        row, file = _manifest_vector(
-            leaf, gone, vectors.get(leaf), stamp, shape, policy, len(files)
+        row, file = _manifest_dv(
+            leaf, gone, manifest_dvs.get(leaf), stamp, shape, policy, len(files)
         )
         rows.append(row)
         files += file
@@ -209,7 +211,7 @@ def _remove(
     return live.filter(pc.invert(replaced)), table, files
 
 
-def _manifest_vector(
+def _manifest_dv(
     leaf: str,
     gone: BitMap,
     before: BitMap | None,

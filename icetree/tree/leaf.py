@@ -11,13 +11,15 @@ import pyarrow.compute as pc
 from icetree.codec import manifest
 from icetree.spec.entry import (
     BASE_SCHEMA,
-    DATA,
-    DELETE,
     POSITION,
     Content,
     Entries,
     Status,
     complete,
+    has_status,
+    is_content,
+    is_live,
+    kind_of,
 )
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
@@ -66,10 +68,11 @@ def make_leaf(
     referenced_file: str | None = None,
 ) -> NewLeaf:
     """Encode entries, clustered already, as a leaf data or delete manifest."""
-    kind = DATA if content is Content.DATA_MANIFEST else DELETE
     rows = entries.drop_columns([POSITION]) if POSITION in entries.schema.names else entries
-    file = NewFile(location=location, content=manifest.encode(rows, kind, shape, file=location))
-    live = rows.filter(pc.not_equal(rows["status"], int(Status.DELETED)))
+    file = NewFile(
+        location=location, content=manifest.encode(rows, kind_of(content), shape, file=location)
+    )
+    live = rows.filter(is_live(rows))
     facts = {
         "content_type": int(content),
         "location": location,
@@ -115,7 +118,7 @@ def entries_per_leaf(entries: Entries, policy: Policy) -> int:
 def _counts(entries: Entries) -> dict[str, int]:
     found = {}
     for status in Status:
-        of_status = pc.equal(entries["status"], int(status))
+        of_status = has_status(entries, status)
         name = status.name.lower()
         found[f"{name}_files_count"] = pc.sum(of_status).as_py() or 0
         found[f"{name}_rows_count"] = pc.sum(entries["record_count"].filter(of_status)).as_py() or 0
@@ -124,9 +127,7 @@ def _counts(entries: Entries) -> dict[str, int]:
 
 def _rows_without_ids(entries: Entries) -> int:
     takes = pc.and_(
-        pc.equal(entries["content_type"], int(Content.DATA)),
-        pc.and_(
-            pc.is_null(entries["first_row_id"]), pc.equal(entries["status"], int(Status.ADDED))
-        ),
+        is_content(entries, Content.DATA),
+        pc.and_(pc.is_null(entries["first_row_id"]), has_status(entries, Status.ADDED)),
     )
     return pc.sum(entries["record_count"].filter(takes)).as_py() or 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import POSITION, Entries, Status, concat
+from icetree.spec.entry import Entries, Status, concat, has_status
 from icetree.tree.diff import Diff
-from icetree.tree.live import LEAF
+from icetree.tree.live import placed
 from icetree.tree.reading import Reader, leaves_in
 
 
@@ -22,16 +22,11 @@ def legacy_diff(root: Entries, reader: Reader, *, snapshot_id: int) -> Diff:
     for leaf in leaves_in(root):
         if leaf.snapshot_id not in (snapshot_id, None):
             continue
-        entries = reader.leaf(leaf)
-        position = entries[POSITION]
-        place = pa.repeat(pa.scalar(leaf.location, pa.string()), entries.num_rows)
-        entries = entries.drop_columns([POSITION])
-        entries = entries.append_column(LEAF, place).append_column(POSITION, position)
+        entries = placed(reader.leaf(leaf), leaf=leaf.location)
         # A manifest may carry over what others did before it.
         own = pc.equal(entries["snapshot_id"], pa.scalar(snapshot_id, pa.int64()))
         for status, found in ((Status.ADDED, added), (Status.DELETED, removed)):
-            is_so = pc.equal(entries["status"], pa.scalar(status, pa.int32()))
-            found.append(entries.filter(pc.and_(own, is_so)))
+            found.append(entries.filter(pc.and_(own, has_status(entries, status))))
     return Diff(
         added=concat([added[0], *(each for each in added[1:] if each.num_rows)]),
         removed=concat([removed[0], *(each for each in removed[1:] if each.num_rows)]),

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.codec import bitmap
+from icetree.errors import CorruptTable
 from icetree.spec.entry import MANIFESTS, POSITION, Content, Entries, concat, is_content, is_live
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
-from icetree.tree.vectors import manifest_vectors
 
 #: Added to entries: the leaf they stand in, null for the root.
 LEAF = "leaf"
@@ -36,14 +37,15 @@ def live_parts(
     columns: Collection[str] | None = None,
 ) -> Iterator[Entries]:
     """Yield the live files of the root, then of each live leaf."""
-    vectors = manifest_vectors(root, reader, root_file=root_file)
+    manifest_dvs = read_manifest_dvs(root, reader, root_file=root_file)
     here = root.filter(is_live(root))
     files = here.filter(pc.invert(is_content(here, *MANIFESTS, Content.MANIFEST_DV)))
-    files = files.append_column(POSITION, pa.nulls(files.num_rows, pa.int64()))
-    yield _with_leaf(files if columns is None else files.select(_present(files, columns)), None)
+    if columns is not None:
+        files = files.select([name for name in files.schema.names if name in {*columns, "status"}])
+    yield placed(files, leaf=None)
     for leaf in leaves_in(here):
-        entries = live_in_leaf(leaf, vectors.get(leaf.location), reader, columns)
-        yield _with_leaf(entries, leaf.location)
+        entries = live_in_leaf(leaf, manifest_dvs.get(leaf.location), reader, columns)
+        yield placed(entries, leaf=leaf.location)
 
 
 def live_in_leaf(
@@ -52,17 +54,28 @@ def live_in_leaf(
     """Return the entries of a leaf that are neither DELETED nor removed by a manifest DV."""
     wanted = None if columns is None else {*columns, "status", POSITION}
     entries = reader.leaf(leaf, columns=wanted)
-    alive = is_live(entries)
-    if removed:
-        gone = bitmap.mask(removed, leaf.record_count, file=leaf.location)
-        alive = pc.and_not(alive, gone.take(entries[POSITION].combine_chunks()))
-    return entries.filter(alive)
+    return entries.filter(is_live_in(leaf, entries, removed))
 
 
-def _present(entries: Entries, columns: Collection[str]) -> list[str]:
-    wanted = {*columns, "status", POSITION}
-    return [name for name in entries.schema.names if name in wanted]
+def is_live_in(
+    leaf: Leaf, entries: Entries, removed: BitMap | None
+) -> pa.BooleanArray | pa.ChunkedArray:
+    """Tell which entries of a leaf are neither DELETED nor removed by its manifest DV.
+
+    Not every entry of the leaf need be there: each says its `position`.
+    """
+    live = is_live(entries)
+    if not removed:
+        return live
+    positions = entries[POSITION].combine_chunks()
+    if entries.num_rows and positions[entries.num_rows - 1].as_py() >= leaf.record_count:
+        raise CorruptTable(leaf.location, f"more entries than the root says: {leaf.record_count}")
+    gone = bitmap.mask(removed, leaf.record_count, file=leaf.location)
+    return pc.and_not(live, gone.take(positions))
 
 
-def _with_leaf(entries: Entries, leaf: str | None) -> Entries:
+def placed(entries: Entries, *, leaf: str | None) -> Entries:
+    """Return entries with where they are tracked: `position`, null in a root, and `leaf`."""
+    if leaf is None:
+        entries = entries.append_column(POSITION, pa.nulls(entries.num_rows, pa.int64()))
     return entries.append_column(LEAF, pa.repeat(pa.scalar(leaf, pa.string()), entries.num_rows))

@@ -11,11 +11,12 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.entry import POSITION, Content, Entries, Status, is_vector
+from icetree.spec.arrays import one_chunk, without
+from icetree.spec.entry import DELETE_FILES, FILES, POSITION, Content, Entries, is_content, keys_of
 from icetree.tree.changes import Changes
+from icetree.tree.live import is_live_in
 from icetree.tree.reading import Leaf, Reader
 
-_INT = pa.int32()
 FACTS = (
     "content_type",
     "location",
@@ -39,15 +40,10 @@ class Located:
     facts: pa.Table = field(repr=False)
 
 
-def keys_of(entries: Entries) -> pa.ChunkedArray:
-    """Return the name by which an entry is removed: its location, a data DV's data file."""
-    return pc.if_else(is_vector(entries), entries["referenced_file"], entries["location"])
-
-
 def locate(
     root: Entries,
     leaves: list[Leaf],
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     changes: Changes,
     reader: Reader,
 ) -> Located:
@@ -65,9 +61,9 @@ def locate(
     wanted.found(root["content_type"].filter(in_root), keys.filter(in_root))
     in_leaves: dict[str, BitMap] = {}
     facts = [root.select(FACTS).filter(in_root)]
-    facts += _from_hints(wanted, leaves, vectors, in_leaves)
+    facts += _from_hints(wanted, leaves, manifest_dvs, in_leaves)
     for leaf in _to_search(leaves, wanted):
-        facts.append(_search(leaf, wanted, vectors, in_leaves, reader))
+        facts.append(_search(leaf, wanted, manifest_dvs, in_leaves, reader))
     wanted.require_all_found()
     return Located(
         in_root=in_root,
@@ -82,7 +78,7 @@ class _Wanted:
     def __init__(self, changes: Changes) -> None:
         removed, added = changes.removed, changes.added
         self.hints = removed.filter(pc.is_valid(removed["leaf"]))
-        self._must = {content: _of(removed, content, "key") for content in _REMOVABLE}
+        self._must = {content: _of(removed, content, "key") for content in FILES}
         distinct = sum(pc.count_distinct(names).as_py() for names in self._must.values())
         if distinct < removed.num_rows:
             raise InvalidInput("a file is named twice, or is no data or delete file, in a removal")
@@ -92,29 +88,29 @@ class _Wanted:
     @property
     def nothing(self) -> bool:
         """Whether there is nothing to look for."""
-        return not any(len(self.keys(content)) for content in _REMOVABLE)
+        return not any(len(self.keys(content)) for content in FILES)
 
     def keys(self, content: Content) -> pa.Array:
         """Return the keys of this content to look for."""
         must = self._must[content]
-        return pa.concat_arrays([must, self._may]) if content is _VECTOR else must
+        return pa.concat_arrays([must, self._may]) if content is _DATA_DVS else must
 
     def mask(self, content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.BooleanArray:
         """Tell which entries are wanted."""
         mask = pa.repeat(pa.scalar(False), len(keys))
-        for content in _REMOVABLE:
+        for content in FILES:
             if len(names := self.keys(content)):
                 hit = pc.and_(pc.equal(content_type, int(content)), pc.is_in(keys, names))
                 mask = pc.or_(mask, pc.fill_null(hit, False))
-        return mask.combine_chunks() if isinstance(mask, pa.ChunkedArray) else mask
+        return one_chunk(mask)
 
     def found(self, content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> None:
         """Cross off what was found."""
-        for content in _REMOVABLE:
+        for content in FILES:
             hit = keys.filter(pc.equal(content_type, int(content)))
-            self._must[content] = _without(self._must[content], hit)
-            if content is _VECTOR:
-                self._may = _without(self._may, hit)
+            self._must[content] = without(self._must[content], hit)
+            if content is _DATA_DVS:
+                self._may = without(self._may, hit)
 
     def require_all_found(self) -> None:
         """Refuse a change that removes what is not there."""
@@ -128,24 +124,17 @@ class _Wanted:
                 )
 
 
-_VECTOR = Content.POSITION_DELETES
-_REMOVABLE = (Content.DATA, _VECTOR, Content.EQUALITY_DELETES)
+_DATA_DVS = Content.POSITION_DELETES
 
 
 def _of(table: pa.Table, content: Content, column: str) -> pa.Array:
-    return table[column].filter(pc.equal(table["content_type"], int(content))).combine_chunks()
-
-
-def _without(names: pa.Array, gone: pa.ChunkedArray) -> pa.Array:
-    if len(names) == 0 or len(gone) == 0:
-        return names
-    return names.filter(pc.invert(pc.is_in(names, gone.combine_chunks())))
+    return table[column].filter(is_content(table, content)).combine_chunks()
 
 
 def _from_hints(
     wanted: _Wanted,
     leaves: list[Leaf],
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     in_leaves: dict[str, BitMap],
 ) -> Iterable[pa.Table]:
     """Take hints that still hold: the leaf is there, and leaves never change."""
@@ -157,7 +146,7 @@ def _from_hints(
     for name in pc.unique(hints["leaf"]).to_pylist():
         here = hints.filter(pc.equal(hints["leaf"], name))
         here = here.filter(wanted.mask(here["content_type"], here["key"]))
-        gone = vectors.get(name)
+        gone = manifest_dvs.get(name)
         if gone:
             still = pc.invert(pc.is_in(here["position"], bitmap.to_array(gone)))
             here = here.filter(still)
@@ -166,7 +155,7 @@ def _from_hints(
         in_leaves[name] = bitmap.of(here["position"])
         wanted.found(here["content_type"], here["key"])
         # A data DV's entry is told from a position delete file's by its format alone.
-        deletes = pc.equal(here["content_type"], int(Content.POSITION_DELETES))
+        deletes = is_content(here, Content.POSITION_DELETES)
         yield pa.table(
             {
                 "content_type": here["content_type"],
@@ -182,7 +171,7 @@ def _from_hints(
 def _to_search(leaves: list[Leaf], wanted: _Wanted) -> Iterable[Leaf]:
     """Yield the leaves that may hold what is still wanted, asked anew after each."""
     for leaf in leaves:
-        held = (Content.DATA,) if leaf.content_type == Content.DATA_MANIFEST else _REMOVABLE[1:]
+        held = (Content.DATA,) if leaf.content_type == Content.DATA_MANIFEST else DELETE_FILES
         if any(len(wanted.keys(content)) for content in held):
             yield leaf
 
@@ -190,18 +179,14 @@ def _to_search(leaves: list[Leaf], wanted: _Wanted) -> Iterable[Leaf]:
 def _search(
     leaf: Leaf,
     wanted: _Wanted,
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     in_leaves: dict[str, BitMap],
     reader: Reader,
 ) -> pa.Table:
     entries = reader.leaf(leaf, columns={*_NAMES, *FACTS, POSITION})
     keys = keys_of(entries)
-    hit = pc.and_(
-        wanted.mask(entries["content_type"], keys),
-        pc.not_equal(entries["status"], int(Status.DELETED)),
-    )
-    if gone := vectors.get(leaf.location):
-        hit = pc.and_not(hit, pc.is_in(entries[POSITION], bitmap.to_array(gone)))
+    removed = manifest_dvs.get(leaf.location)
+    hit = pc.and_(wanted.mask(entries["content_type"], keys), is_live_in(leaf, entries, removed))
     rows = entries.filter(hit)
     if rows.num_rows:
         wanted.found(rows["content_type"], keys.filter(hit))

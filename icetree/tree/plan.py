@@ -6,7 +6,7 @@ Of each leaf only the row groups and entries that may match come out, by the one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -16,38 +16,33 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyroaring import BitMap
 
-from icetree.codec import bitmap
 from icetree.errors import CorruptTable
 from icetree.spec import entry
 from icetree.spec.entry import (
     BASE_COLUMNS,
+    DELETE_FILES,
     POSITION,
     Content,
     Entries,
     is_content,
+    is_data_dv,
     is_live,
-    is_vector,
     only,
 )
 from icetree.spec.shape import Shape
 from icetree.spec.stats import parse_column
 from icetree.tree.bind import bind
-from icetree.tree.deletes import (
-    VECTOR,
-    columns_for,
-    equality_pairs,
-    position_pairs,
-    vectors_of,
-)
-from icetree.tree.live import LEAF
+from icetree.tree.deletes import columns_for
+from icetree.tree.live import LEAF, is_live_in, placed
+from icetree.tree.manifest_dvs import read_manifest_dvs
+from icetree.tree.pointers import Deletes, Shelf, by_kind, pointers
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
 from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
-from icetree.tree.tasks import DELETES, FILE_COLUMNS, Metrics, Plan
-from icetree.tree.vectors import manifest_vectors
+from icetree.tree.tasks import FILE_COLUMNS, Metrics, Plan
 
 #: Columns of a data DV's entry.
-_VECTOR: Final = (
+_DATA_DV: Final = (
     "content_type",
     "location",
     "file_format",
@@ -58,7 +53,6 @@ _VECTOR: Final = (
     "referenced_file",
     "partition_spec_id",
 )
-_DELETE_FILES: Final = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +63,24 @@ class LeafRead:
     entries: Entries
     #: How many entries were read and looked at.
     scanned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafCall:
+    """What is asked of each leaf; also known by its parts, to whoever asks elsewhere."""
+
+    read: ReadLeaf
+    reader: Reader
+    predicate: Predicate
+    #: None for all.
+    columns: Collection[str] | None
+    #: Manifest DVs, by leaf.
+    removed: Mapping[str, BitMap]
+
+    def __call__(self, leaf: Leaf) -> LeafRead:
+        """Return the leaf's live entries that may match."""
+        removed = self.removed.get(leaf.location)
+        return self.read(leaf, self.reader, self.predicate, columns=self.columns, removed=removed)
 
 
 #: Applies a function to each leaf and yields the answers in order, perhaps side by side.
@@ -125,14 +137,14 @@ class Planner:
         self._removed = _removed(root, reader, leaves, root_file)
         self._delete_reads = list(run(self._deletes_in, self._top.delete_leaves))
         found = [self._top.deletes, *(read.entries for read in self._delete_reads)]
-        self._deletes = _by_kind(found)
+        self._deletes = by_kind(entry.concat(found))
         self._columns = (
             None if stats_columns else _columns_to_read(self._deletes, self._bound, shape)
         )
 
     def whole(self) -> Plan:
         """Return the plan, all leaves read."""
-        reads = list(self._run(self._files_in, self._top.data_leaves))
+        reads = list(self._run(self._files, self._top.data_leaves))
         files = [_at_root(self._top.files, self._columns), *(read.entries for read in reads)]
         return self._plan(entry.concat(files), [*self._delete_reads, *reads], self._top.metrics)
 
@@ -143,25 +155,36 @@ class Planner:
         """
         at_root = _at_root(self._top.files, self._columns)
         yield self._plan(at_root, self._delete_reads, self._top.metrics)
-        for read in self._run(self._files_in, self._top.data_leaves):
+        for read in self._run(self._files, self._top.data_leaves):
             if read.entries.num_rows or read.scanned:
                 yield self._plan(read.entries, [read], Metrics())
 
-    def _files_in(self, leaf: Leaf) -> LeafRead:
-        removed = self._removed.get(leaf.location)
-        return self._read(leaf, self._reader, self._bound, columns=self._columns, removed=removed)
+    @property
+    def _files(self) -> LeafCall:
+        return LeafCall(
+            read=self._read,
+            reader=self._reader,
+            predicate=self._bound,
+            columns=self._columns,
+            removed=self._removed,
+        )
 
     def _deletes_in(self, leaf: Leaf) -> LeafRead:
         return _read_deletes(leaf, self._reader, self._bound, self._removed.get(leaf.location))
 
     def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
-        tasks, used = _tasks(
+        shelf = Shelf()
+        pointing = pointers(
             files,
             self._deletes,
             self._shape,
+            shelf,
             root_file=self._root_file,
             table_location=self._table_location,
         )
+        tasks = files.select([*FILE_COLUMNS, LEAF, POSITION])
+        for name, values in pointing.items():
+            tasks = tasks.append_column(name, values)
         codes, left = residuals(files, self._bound)
         tasks = tasks.append_column("residual", codes)
         if self._stats_columns:
@@ -169,14 +192,14 @@ class Planner:
                 tasks = tasks.append_column(name, files[name])
         return Plan(
             tasks=tasks,
-            deletes=used,
+            deletes=shelf.table(),
             residuals=left,
             metrics=replace(
                 counted,
                 leaf_entries_scanned=sum(read.scanned for read in reads),
                 leaf_entries_skipped=sum(read.scanned - read.entries.num_rows for read in reads),
                 data_files=tasks.num_rows,
-                delete_files=used.num_rows,
+                delete_files=shelf.count,
                 dvs=tasks.num_rows - tasks["dv_location"].null_count,
             ),
         )
@@ -208,21 +231,11 @@ def read_leaf(
     """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
     keep = (lambda stats: may_match(stats, predicate)) if predicate.conjuncts else None
     found = reader.leaf(leaf, columns=columns, keep=keep)
-    kept = is_live(found)
-    if removed:
-        kept = pc.and_not(kept, _is_removed(found, leaf, removed))
+    kept = is_live_in(leaf, found, removed)
     if predicate.conjuncts:
         kept = pc.and_(kept, may_match(found, predicate))
-    entries = only(found, kept)
-    where = pa.repeat(pa.scalar(leaf.location, pa.string()), entries.num_rows)
-    return LeafRead(entries=entries.append_column(LEAF, where), scanned=found.num_rows)
-
-
-def _is_removed(entries: Entries, leaf: Leaf, removed: BitMap) -> pa.BooleanArray:
-    positions = entries[POSITION].combine_chunks()
-    if entries.num_rows and positions[entries.num_rows - 1].as_py() >= leaf.record_count:
-        raise CorruptTable(leaf.location, f"more entries than the root says: {leaf.record_count}")
-    return bitmap.mask(removed, leaf.record_count, file=leaf.location).take(positions)
+    entries = placed(only(found, kept), leaf=leaf.location)
+    return LeafRead(entries=entries, scanned=found.num_rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,15 +249,6 @@ class _Survey:
     metrics: Metrics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deletes:
-    """Live deletes that may matter, by kind."""
-
-    vectors: Entries
-    equality: Entries
-    positions: Entries
-
-
 def _survey(root: Entries, predicate: Predicate) -> _Survey:
     content = np.where(is_live(root).to_numpy(), root["content_type"].to_numpy(), -1)
     matches = may_match(root, predicate).to_numpy(zero_copy_only=False)
@@ -255,7 +259,7 @@ def _survey(root: Entries, predicate: Predicate) -> _Survey:
         wanted = np.logical_or.reduce([found == each for each in contents])
         return only(entries, pa.array(wanted))
 
-    files, deletes = matching(root, Content.DATA), matching(root, *_DELETE_FILES)
+    files, deletes = matching(root, Content.DATA), matching(root, *DELETE_FILES)
     # What a root tells of a leaf, its stats aside: few columns are filtered faster than many.
     leaves = root.select(LEAF_COLUMNS)
     data_leaves = leaves_in(matching(leaves, Content.DATA_MANIFEST))
@@ -299,13 +303,13 @@ def _removed(
     root: Entries, reader: Reader, leaves: Collection[Leaf], root_file: str
 ) -> dict[str, BitMap]:
     """Return the manifest DVs of these leaves; those of others are not even decoded."""
-    vectors = is_content(root, Content.MANIFEST_DV)
-    if not pc.any(vectors).as_py():
+    manifest_dvs = is_content(root, Content.MANIFEST_DV)
+    if not pc.any(manifest_dvs).as_py():
         return {}
     named = pa.array([leaf.location for leaf in leaves], pa.string())
-    wanted = pc.or_(pc.invert(vectors), pc.is_in(root["referenced_file"], value_set=named))
+    wanted = pc.or_(pc.invert(manifest_dvs), pc.is_in(root["referenced_file"], value_set=named))
     plain = root.select(list(BASE_COLUMNS)).filter(wanted)
-    return manifest_vectors(plain, reader, root_file=root_file)
+    return read_manifest_dvs(plain, reader, root_file=root_file)
 
 
 def _read_deletes(
@@ -317,29 +321,18 @@ def _read_deletes(
     to files elsewhere.
     """
     affiliated = leaf.referenced_file is not None
-    columns = {*_VECTOR, "status", POSITION} if affiliated else None
+    columns = {*_DATA_DV, "status", POSITION} if affiliated else None
     read = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
     if affiliated:
-        vectors = pc.and_(is_vector(read.entries), pc.is_valid(read.entries["referenced_file"]))
-        if read.entries.num_rows and not pc.all(vectors).as_py():
+        fits = pc.and_(is_data_dv(read.entries), pc.is_valid(read.entries["referenced_file"]))
+        if read.entries.num_rows and not pc.all(fits).as_py():
             raise CorruptTable(
                 leaf.location, "an affiliated delete manifest may hold data DVs only"
             )
     return read
 
 
-def _by_kind(tables: list[Entries]) -> _Deletes:
-    every = entry.concat(tables)
-    vectors = is_vector(every)
-    equality = is_content(every, Content.EQUALITY_DELETES)
-    return _Deletes(
-        vectors=every.filter(vectors),
-        equality=every.filter(equality),
-        positions=every.filter(pc.invert(pc.or_(vectors, equality))),
-    )
-
-
-def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> set[str]:
+def _columns_to_read(deletes: Deletes, predicate: Predicate, shape: Shape) -> set[str]:
     matched = columns_for(deletes.equality, deletes.positions, shape)
     return {*FILE_COLUMNS, "content_type", "status", POSITION, *matched, *columns_needed(predicate)}
 
@@ -347,43 +340,4 @@ def _columns_to_read(deletes: _Deletes, predicate: Predicate, shape: Shape) -> s
 def _at_root(files: Entries, columns: Collection[str] | None) -> Entries:
     if columns is not None:
         files = files.select([name for name in files.schema.names if name in columns])
-    nowhere = pa.nulls(files.num_rows, pa.string())
-    return files.append_column(LEAF, nowhere).append_column(
-        POSITION, pa.nulls(files.num_rows, pa.int64())
-    )
-
-
-def _tasks(
-    files: Entries,
-    deletes: _Deletes,
-    shape: Shape,
-    *,
-    root_file: str,
-    table_location: str | None,
-) -> tuple[pa.Table, pa.Table]:
-    """Return the tasks, all but their residuals, and the delete files that they point to."""
-    vectors = vectors_of(files, deletes.vectors, root_file=root_file)
-    equality = equality_pairs(files, deletes.equality, shape)
-    positions = position_pairs(
-        files,
-        deletes.positions,
-        shape,
-        has_vector=pc.is_valid(vectors["dv_location"]).to_numpy(),
-        table_location=table_location,
-    )
-    tasks = files.select([*FILE_COLUMNS, LEAF, POSITION])
-    for name in VECTOR.names:
-        tasks = tasks.append_column(name, vectors[name])
-    used = []
-    first = 0
-    for name, pairs, table in (
-        ("equality_deletes", equality, deletes.equality),
-        ("position_deletes", positions, deletes.positions),
-    ):
-        rows = np.unique(pairs.deletes)
-        numbers = np.zeros(table.num_rows, np.int64)
-        numbers[rows] = first + np.arange(len(rows))
-        tasks = tasks.append_column(name, pairs.lists(files.num_rows, numbers))
-        used.append(table.select(DELETES.names).take(pa.array(rows)))
-        first += len(rows)
-    return tasks, pa.concat_tables(used)
+    return placed(files, leaf=None)

@@ -7,6 +7,7 @@ engines agree except that a null satisfies nothing but `is null`; `prune` is saf
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -113,6 +114,19 @@ class Predicate:
 
     conjuncts: tuple[Conjunct, ...] = ()
     columns: frozenset[str] = field(default_factory=frozenset)
+
+
+def operands(
+    expression: ice.BooleanExpression, kind: type[ice.And | ice.Or]
+) -> Iterator[ice.BooleanExpression]:
+    """Yield the operands of nested ands (or ors), left to right, however deep they nest."""
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, kind):
+            waiting += [part.right, part.left]
+        else:
+            yield part
 
 
 class Transformed(ice.UnboundTerm):

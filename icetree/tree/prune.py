@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
+from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.stats import column
 from icetree.tree.bind import bind
@@ -159,7 +160,7 @@ class _Stats:
         chunked = self._entries[name]
         if chunked.null_count == len(chunked):
             return None
-        return chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks()
+        return one_chunk(chunked)
 
     def empty(self) -> _Known:
         """Tell which entries have no row (or, a manifest, no entry)."""

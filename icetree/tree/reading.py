@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries
+from icetree.spec.entry import MANIFESTS, Entries, is_content
 
 #: Told stats, one row a row group or an entry of a leaf, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
@@ -75,8 +74,9 @@ def leaves_in(root: Entries) -> list[Leaf]:
     """Return the leaves among a root's entries, whatever their status, in order."""
     if root.num_rows == 0:
         return []
-    is_leaf = pc.is_in(
-        root["content_type"], pa.array([Content.DATA_MANIFEST, Content.DELETE_MANIFEST], pa.int32())
+    rows = (
+        root.select(LEAF_COLUMNS)
+        .filter(is_content(root, *MANIFESTS))
+        .rename_columns(list(_LEAF.values()))
     )
-    rows = root.select(LEAF_COLUMNS).filter(is_leaf).rename_columns(list(_LEAF.values()))
     return [Leaf(**row) for row in rows.to_pylist()]

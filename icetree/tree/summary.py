@@ -58,21 +58,27 @@ def summarise(
     return summary | {key: str(count) for key, count in manifests.items()}
 
 
+def totals(live: Entries) -> dict[str, int]:
+    """Count live files under the keys of a summary's totals."""
+    counts = _counts(live, ("total", "total"))
+    return {key: counts[key] for key in _TOTALS}
+
+
 def _counts(files: pa.Table, words: tuple[str, str]) -> dict[str, int]:
     for_data, for_deletes = words
     files = files.select(_COUNTED)
     data = _only(files, Content.DATA)
     equality = _only(files, Content.EQUALITY_DELETES)
     position = _only(files, Content.POSITION_DELETES)
-    vectors = pc.sum(pc.equal(position["file_format"], "puffin")).as_py() or 0
+    data_dvs = pc.sum(pc.equal(position["file_format"], "puffin")).as_py() or 0
     return {
         f"{for_data}-data-files": data.num_rows,
         f"{for_data}-records": _sum(data, "record_count"),
         f"{for_deletes}-files-size": _size_bytes(files),
         f"{for_deletes}-delete-files": equality.num_rows + position.num_rows,
         f"{for_deletes}-equality-delete-files": equality.num_rows,
-        f"{for_deletes}-position-delete-files": position.num_rows - vectors,
-        f"{for_deletes}-dvs": vectors,
+        f"{for_deletes}-position-delete-files": position.num_rows - data_dvs,
+        f"{for_deletes}-dvs": data_dvs,
         f"{for_deletes}-position-deletes": _sum(position, "record_count"),
         f"{for_deletes}-equality-deletes": _sum(equality, "record_count"),
     }

@@ -10,13 +10,15 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
+from icetree.spec.arrays import without
 from icetree.spec.entry import (
+    FILES,
     POSITION,
     Content,
     Entries,
     Status,
     is_content,
-    is_vector,
+    is_data_dv,
     with_columns,
 )
 from icetree.spec.entry_rules import broken_uniqueness
@@ -25,14 +27,14 @@ from icetree.tree.live import live_in_leaf
 from icetree.tree.locate import Located
 from icetree.tree.reading import Leaf, Reader
 
-_FILES = (Content.DATA, Content.EQUALITY_DELETES)
+#: Files that their location names; a data DV shares its own with others.
+_NAMED = (Content.DATA, Content.EQUALITY_DELETES)
 
 
 def require_addable(added: Entries) -> None:
     """Refuse new entries that are no files, or that name a file, or the DV of one, twice."""
     content = added["content_type"]
-    kinds = pa.array([*_FILES, Content.POSITION_DELETES], pa.int32())
-    if content.null_count or pc.any(pc.invert(pc.is_in(content, kinds))).as_py():
+    if content.null_count or pc.any(pc.invert(is_content(added, *FILES))).as_py():
         raise InvalidInput("only data files, data DVs and equality deletes can be added to a table")
     for sentence in broken_uniqueness(with_columns(added, status=int(Status.ADDED))):
         raise InvalidInput(f"in the files to be added, {sentence}")
@@ -44,8 +46,8 @@ def require_new(changes: Changes, root: Entries, located: Located) -> None:
     A file that only a leaf tracks is not looked for: that would cost as much as the table is
     large. `check` finds it.
     """
-    added = changes.added.filter(is_content(changes.added, *_FILES))["location"].combine_chunks()
-    stays = pc.and_(is_content(root, *_FILES), pc.invert(located.in_root))
+    added = changes.added.filter(is_content(changes.added, *_NAMED))["location"].combine_chunks()
+    stays = pc.and_(is_content(root, *_NAMED), pc.invert(located.in_root))
     known = added.filter(pc.is_in(added, root["location"].filter(stays).combine_chunks()))
     if len(known):
         raise InvalidInput(f"{known[0]} is in the table already: a file is in a table once")
@@ -55,7 +57,7 @@ def require_targets(
     changes: Changes,
     root: Entries,
     leaves: list[Leaf],
-    vectors: Mapping[str, BitMap],
+    manifest_dvs: Mapping[str, BitMap],
     located: Located,
     reader: Reader,
 ) -> None:
@@ -64,18 +66,18 @@ def require_targets(
     The root is looked at first, then where the writer saw the file, and leaves only for the rest.
     """
     added = changes.added
-    names = added.filter(is_vector(added))["referenced_file"].combine_chunks()
+    names = added.filter(is_data_dv(added))["referenced_file"].combine_chunks()
     if len(names) == 0:
         return
-    names = _without(names, added["location"].filter(is_content(added, Content.DATA)))
+    names = without(names, added["location"].filter(is_content(added, Content.DATA)))
     stays = pc.and_(is_content(root, Content.DATA), pc.invert(located.in_root))
-    names = _without(names, root["location"].filter(stays))
-    names = _without(names, _seen(changes, leaves, vectors, located))
+    names = without(names, root["location"].filter(stays))
+    names = without(names, _seen(changes, leaves, manifest_dvs, located))
     for leaf in leaves:
         if len(names) and leaf.content_type == Content.DATA_MANIFEST:
-            gone = _gone(leaf.location, vectors, located)
+            gone = _gone(leaf.location, manifest_dvs, located)
             live = live_in_leaf(leaf, gone, reader, {"location"})
-            names = _without(names, live["location"])
+            names = without(names, live["location"])
     if len(names):
         raise CommitConflict(
             f"{names[0]}: a DV is to be added for it, but it is no live data file of the table; "
@@ -84,25 +86,19 @@ def require_targets(
 
 
 def _seen(
-    changes: Changes, leaves: list[Leaf], vectors: Mapping[str, BitMap], located: Located
+    changes: Changes, leaves: list[Leaf], manifest_dvs: Mapping[str, BitMap], located: Located
 ) -> pa.ChunkedArray:
     """Return the files that are where the writer saw them: leaves never change."""
     seen = changes.seen.filter(pc.is_valid(changes.seen["position"]))
     found = [seen["key"].slice(0, 0)]
     for leaf in leaves:
         here = seen.filter(pc.equal(seen["leaf"], leaf.location))
-        gone = _gone(leaf.location, vectors, located)
+        gone = _gone(leaf.location, manifest_dvs, located)
         if here.num_rows and gone:
             here = here.filter(pc.invert(pc.is_in(here[POSITION], bitmap.to_array(gone))))
         found.append(here["key"])
     return pa.chunked_array([chunk for each in found for chunk in each.chunks], pa.string())
 
 
-def _gone(leaf: str, vectors: Mapping[str, BitMap], located: Located) -> BitMap:
-    return vectors.get(leaf, BitMap()) | located.in_leaves.get(leaf, BitMap())
-
-
-def _without(names: pa.Array, known: pa.ChunkedArray) -> pa.Array:
-    if len(names) == 0 or len(known) == 0:
-        return names
-    return names.filter(pc.invert(pc.is_in(names, known.combine_chunks())))
+def _gone(leaf: str, manifest_dvs: Mapping[str, BitMap], located: Located) -> BitMap:
+    return manifest_dvs.get(leaf, BitMap()) | located.in_leaves.get(leaf, BitMap())

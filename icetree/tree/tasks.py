@@ -9,8 +9,9 @@ import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
 from icetree.spec.entry import BASE_SCHEMA, POSITION
-from icetree.tree.deletes import VECTOR
+from icetree.tree.deletes import DATA_DV
 from icetree.tree.live import LEAF
+from icetree.tree.splits import DEFAULT_SIZES, SplitSizes, splits
 
 #: Columns of a task that its data file's entry has.
 FILE_COLUMNS: Final = (
@@ -44,7 +45,7 @@ _DELETE_COLUMNS: Final = (
 TASK: Final = pa.schema(
     [BASE_SCHEMA.field(name) for name in FILE_COLUMNS]
     + [pa.field(LEAF, pa.string()), pa.field(POSITION, pa.int64())]
-    + list(VECTOR)
+    + list(DATA_DV)
     + [
         pa.field("equality_deletes", pa.list_(pa.int32())),
         pa.field("position_deletes", pa.list_(pa.int32())),
@@ -85,3 +86,20 @@ class Plan:
     #: What is left to check on rows; a task's `residual` is a row number here.
     residuals: list[BooleanExpression]
     metrics: Metrics
+
+    def splits(
+        self,
+        *,
+        target_bytes: int = DEFAULT_SIZES.target_bytes,
+        open_cost_bytes: int = DEFAULT_SIZES.open_cost_bytes,
+        lookback: int = DEFAULT_SIZES.lookback,
+    ) -> pa.Table:
+        """Return the tasks as shares of work of about one size, as `tree.splits.SPLIT` tells.
+
+        Large files are cut at their `split_offsets`, small ones are packed: every byte of every
+        file is in one range of one split.
+        """
+        sizes = SplitSizes(
+            target_bytes=target_bytes, open_cost_bytes=open_cost_bytes, lookback=lookback
+        )
+        return splits(self.tasks, self.deletes, sizes)

@@ -269,3 +269,22 @@ def test_a_point_is_an_id_a_time_or_a_name() -> None:
     at = point("2026-01-31T12:00:00Z")
     assert getattr(at, "isoformat", str)() == "2026-01-31T12:00:00+00:00"
     assert point("2nd") == "2nd"
+
+
+@pytest.mark.parametrize("command", [("ls",), ("describe", "db.t"), ("verify", "db.t")])
+def test_a_mistyped_catalog_is_refused_and_not_made(
+    tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    result = runner(tmp_path)(*command)
+    assert result.exit_code in (1, 2)
+    assert result.stderr == (
+        f"icetree: not found: there is no catalog {tmp_path}/catalog.db: check --catalog, "
+        "or make one with icetree create\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_creating_a_table_makes_the_catalog(tmp_path: Path) -> None:
+    run = runner(tmp_path)
+    assert run("create", "db.t", "--schema", "id long").exit_code == 0
+    assert "db.t" in run("ls").stdout

@@ -14,7 +14,7 @@ from icetree.spec.entry import DATA, DELETE, ROOT, Entries, Entry, Status, to_ta
 from icetree.spec.entry_rules import RULES_OF
 from icetree.spec.stats import FieldStats
 from icetree.tree.files import FileReader
-from icetree.tree.vectors import manifest_vectors
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from tests.codec.bad_manifests import (
     DATA_LEAF,
     DELETE_LEAF,
@@ -292,4 +292,4 @@ def test_a_manifest_dv_past_the_end_of_its_leaf_is_told() -> None:
     with pytest.raises(
         CorruptTable, match=f"^{FILE}: .*metadata/l removes position 2 of 2 entries"
     ):
-        manifest_vectors(root, reader, root_file=FILE)
+        read_manifest_dvs(root, reader, root_file=FILE)

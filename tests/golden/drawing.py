@@ -32,11 +32,14 @@ from icetree.spec.entry import (
     Entries,
     Entry,
     Status,
+    empty,
     from_table,
     to_table,
 )
 from icetree.spec.shape import Shape
+from icetree.tree.diff import Diff, diff
 from icetree.tree.reading import Keep, Leaf
+from icetree.tree.row_changes import RowTasks, Tree, row_tasks
 
 SHAPE = Shape(schema=Schema(NestedField(1, "id", LongType(), required=True)))
 ROWS_PER_FILE = 100
@@ -147,6 +150,24 @@ class Snapshot:
     id: int
     root: Entries
     reader: DrawnReader
+    #: The one drawn just before, in the same history.
+    parent: Snapshot | None = None
+
+    @property
+    def tree(self) -> Tree:
+        """The snapshot as row changes want it."""
+        return Tree(root=self.root, reader=self.reader)
+
+    def diff(self) -> Diff:
+        """Return the files that came and went."""
+        return diff(self.root, self.reader)
+
+    def row_tasks(self) -> RowTasks:
+        """Return the tasks that read the rows which came and went."""
+        parent = self.parent or Snapshot(0, empty(), self.reader)
+        return row_tasks(
+            self.diff(), before=lambda: parent.tree, after=lambda: self.tree, shape=SHAPE
+        )
 
 
 @dataclass(slots=True)
@@ -156,6 +177,7 @@ class History:
     reader: DrawnReader = field(default_factory=DrawnReader)
     snapshot_id: int = 0
     next_row_id: int = 0
+    latest: Snapshot | None = None
     #: What each drawn name was when it was first drawn.
     known: dict[str, Entry] = field(default_factory=dict)
     #: Positions of data DVs: their bytes are no part of a tree.
@@ -168,7 +190,9 @@ class History:
         self.snapshot_id += 1
         lines = {name: [Line.parse(line) for line in drawn] for name, drawn in leaves.items()}
         entries = [self._entry(line, lines) for line in map(Line.parse, root)]
-        return Snapshot(self.snapshot_id, to_table(entries, SHAPE), self.reader)
+        found = Snapshot(self.snapshot_id, to_table(entries, SHAPE), self.reader, self.latest)
+        self.latest = found
+        return found
 
     def draw(self, entries: Entries) -> list[str]:
         """Return the lines of a root or leaf; leaves and manifest DVs not seen get new names."""
@@ -182,7 +206,7 @@ class History:
 
     def _entry(self, line: Line, leaves: dict[str, list[Line]]) -> Entry:
         if line.content == Content.MANIFEST_DV:
-            return self._manifest_vector(line)
+            return self._manifest_dv(line)
         if line.content in (Content.DATA_MANIFEST, Content.DELETE_MANIFEST):
             return self._leaf(line, leaves)
         found = self._tracked(line, self._file(line))
@@ -220,7 +244,7 @@ class History:
             referenced_file=line.refers or self.known[line.name].referenced_file,
         )
 
-    def _manifest_vector(self, line: Line) -> Entry:
+    def _manifest_dv(self, line: Line) -> Entry:
         assert line.refers is not None
         assert line.positions is not None
         positions = bitmap.of(line.positions)

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from icetree.codec import bitmap
 from icetree.spec.entry import Status
-from icetree.tree.changes import Operation
-from icetree.tree.diff import diff, row_changes
+from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
 from tests.golden.drawing import History, Snapshot
 
 
 def added(snapshot: Snapshot) -> list[str]:
     """Name the files that the snapshot added."""
-    return diff(snapshot.root, snapshot.reader).added["location"].to_pylist()
+    return snapshot.diff().added["location"].to_pylist()
 
 
 def removed(snapshot: Snapshot) -> list[str]:
     """Name the files that the snapshot removed."""
-    return diff(snapshot.root, snapshot.reader).removed["location"].to_pylist()
+    return snapshot.diff().removed["location"].to_pylist()
 
 
 def removed_rows(snapshot: Snapshot) -> list[tuple[str, str | None, str | None]]:
     """Name (data file, its DV, the DV before) where rows went."""
-    pairs = row_changes(diff(snapshot.root, snapshot.reader)).vectors
-    columns = ("data_file", "dv_location", "previous_location")
-    return list(zip(*(pairs[name].to_pylist() for name in columns), strict=True))
+    columns = ("location", "within_dv_location", "dv_location")
+    return [tuple(row[name] for name in columns) for row in row_changes(snapshot, DELETE)]
 
 
 def added_rows(snapshot: Snapshot) -> list[str]:
     """Name the data files whose live rows are new."""
-    return row_changes(diff(snapshot.root, snapshot.reader)).added["location"].to_pylist()
+    return [row["location"] for row in row_changes(snapshot, INSERT)]
+
+
+def row_changes(snapshot: Snapshot, change_type: str) -> list[dict[str, Any]]:
+    tasks = snapshot.row_tasks().tasks.to_pylist()
+    return [row for row in tasks if row[CHANGE_TYPE] == change_type]
 
 
 def leaves_read(snapshot: Snapshot) -> list[str]:
     """Name the leaves that finding the changes of the snapshot reads."""
     snapshot.reader.reads.clear()
-    diff(snapshot.root, snapshot.reader)
+    snapshot.diff()
     return snapshot.reader.reads
 
 
@@ -93,7 +98,7 @@ def test_removing_a_file_from_a_leaf_manifest() -> None:
 
     assert (added(two), removed(two)) == ([], ["D2"])
     assert leaves_read(two) == ["M1"]
-    gone = diff(two.root, two.reader).removed
+    gone = two.diff().removed
     assert gone.select(["leaf", "position"]).to_pylist() == [{"leaf": "M1", "position": 1}]
 
 
@@ -205,7 +210,7 @@ def test_overwrite_files_in_root_manifest() -> None:
     assert (added(one), removed(one)) == (["D1"], [])
     assert (added(two), removed(two)) == (["D2"], ["D1"])
     assert (added(three), removed(three)) == (["D3"], ["D2"])
-    gone = diff(three.root, three.reader).removed
+    gone = three.diff().removed
     assert gone.select(["status", "snapshot_id", "sequence_number"]).to_pylist() == [
         {"status": Status.DELETED, "snapshot_id": 3, "sequence_number": 2}
     ]
@@ -314,10 +319,7 @@ def test_root_manifest_only_row_delta() -> None:
     assert (added(two), removed(two)) == (["DV1", "D2"], [])
     assert added_rows(two) == ["D2"]
     assert removed_rows(two) == [("D1", "DV1", None)]
-    changes = row_changes(diff(two.root, two.reader))
-    assert changes.vectors["dv_cardinality"].to_pylist() == [2]
-    none = row_changes(diff(two.root, two.reader), operation=Operation.REPLACE)
-    assert none.added.num_rows == none.removed.num_rows == none.vectors.num_rows == 0
+    assert [row["within_dv_cardinality"] for row in row_changes(two, DELETE)] == [2]
 
 
 def test_complex_row_delta_with_modified_data_dvs_a_regular_manifest_dv() -> None:

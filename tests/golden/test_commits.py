@@ -21,7 +21,7 @@ def data_file(name: str) -> Entry:
     return Entry(location=name, record_count=ROWS_PER_FILE, file_size_in_bytes=1000)
 
 
-def data_vector(history: History, name: str, positions: list[int], data: str) -> Entry:
+def data_dv(history: History, name: str, positions: list[int], data: str) -> Entry:
     history.rows[name] = tuple(positions)
     return Entry(
         content_type=Content.POSITION_DELETES,
@@ -144,7 +144,7 @@ def test_overwrite_files_in_leaf_manifest(history: History, one_leaf: Snapshot) 
 
 def test_root_manifest_only_row_delta(history: History) -> None:
     one = history.snapshot("D1 ADDED")
-    vector = data_vector(history, "DV1", [5, 12], "D1")
+    vector = data_dv(history, "DV1", [5, 12], "D1")
     two = commit(history, one, vector, data_file("D2"), policy=Policy())
     assert history.draw(two.root) == ["D1 EXISTING", "D2 ADDED", "DV1 ADDED [5, 12] -> D1"]
 
@@ -156,7 +156,7 @@ def test_a_complex_row_delta_with_modified_delete_vectors(history: History) -> N
         DM1=["D1 ADDED", "D2 ADDED"],
         DVM1=["DV1 ADDED [1] -> D1", "DV2 ADDED [2] -> D2"],
     )
-    vector = data_vector(history, "DV4", [1, 3], "D1")
+    vector = data_dv(history, "DV4", [1, 3], "D1")
     two = commit(history, one, vector, data_file("D3"), policy=LARGE)
     assert history.draw(two.root) == [
         "DM1 EXISTING",

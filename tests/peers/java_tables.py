@@ -50,6 +50,9 @@ def _session(jar: str, warehouse: str) -> SparkSession:
         "spark.sql.catalog.lake.warehouse": warehouse,
         "spark.sql.catalog.lake.cache-enabled": "false",
         "spark.sql.adaptive.enabled": "false",
+        # A program this short is over before the code that better compilers make pays off.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false",
     }
     return local_session("iceberg java", shuffle_partitions=1, extra_conf=settings)
 

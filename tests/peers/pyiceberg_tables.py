@@ -57,7 +57,8 @@ def _create(catalog: SqlCatalog, name: str, version: int) -> Table:
     return catalog.create_table(name, _SCHEMA, properties={"format-version": str(version)})
 
 
-def _append(table: Table, start: int, size: int = 30, **more: Callable[[int], Any]) -> None:
+def append(table: Table, start: int, size: int = 30, **more: Callable[[int], Any]) -> None:
+    """Append rows with ids from `start` on."""
     names = {old: new for old, new in (("price", "cost"),) if "cost" in table.schema().column_names}
     rows = [
         {names.get(key, key): value for key, value in row(id).items()}
@@ -71,12 +72,12 @@ def _plain(catalog: SqlCatalog, name: str, version: int) -> None:
     """No partitions at first, then some; rows deleted by rewriting their files."""
     table = _create(catalog, name, version)
     for start in (0, 30, 60):
-        _append(table, start)
+        append(table, start)
     table.delete("n in (3, 33)")
     with table.update_spec() as spec:
         spec.add_field("country", TruncateTransform(1), "first_letter")
         spec.add_field("d", DayTransform(), "day")
-    _append(table, 90, size=60)
+    append(table, 90, size=60)
     table.delete("country = 'US' and id < 100")
 
 
@@ -87,7 +88,7 @@ def _partitioned(catalog: SqlCatalog, name: str, version: int) -> None:
         spec.add_field("country", IdentityTransform(), "country")
         spec.add_field("id", BucketTransform(3), "id_bucket")
     for start in (0, 50):
-        _append(table, start, size=50)
+        append(table, start, size=50)
     table.delete("id >= 40 and id < 44")
     with table.update_schema() as schema:
         schema.add_column("extra", StringType())
@@ -96,7 +97,7 @@ def _partitioned(catalog: SqlCatalog, name: str, version: int) -> None:
     with table.update_spec() as spec:
         spec.remove_field("id_bucket")
         spec.add_field("ts", DayTransform(), "day")
-    _append(table, 120, size=40, extra=lambda id: None if id % 3 else f"e{id}")
+    append(table, 120, size=40, extra=lambda id: None if id % 3 else f"e{id}")
     table.delete("extra like 'e15%'")
 
 
@@ -104,7 +105,7 @@ def plain_v1(catalog: SqlCatalog, name: str) -> None:
     """A few files without partitions."""
     table = _create(catalog, name, 1)
     for start in (0, 30, 60):
-        _append(table, start)
+        append(table, start)
     table.delete("n = 3")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,9 +18,7 @@ from icetree.spec.metrics import (
     parse_mode,
     tracked,
     truncate_lower,
-    truncate_lower_array,
     truncate_upper,
-    truncate_upper_array,
 )
 
 WIDE = Schema(*(NestedField(id, f"c{id}", LongType()) for id in range(1, 51)))
@@ -125,7 +122,6 @@ def test_upper_bounds_are_rounded_up_when_cut(
     value: str | bytes, length: int, upper: str | bytes | None
 ) -> None:
     assert truncate_upper(value, length) == upper
-    assert truncate_upper_array(pa.array([value, None]), length).to_pylist() == [upper, None]
 
 
 #: Characters at the edges: ends of the alphabet, around the surrogates, of every UTF-8 length.
@@ -133,23 +129,12 @@ EDGES = st.text(alphabet="a\x7f\x80\u07ff\ud7ff\ue000\uffff\U00010000\U0010ffff"
 BYTES = st.lists(st.sampled_from([0, 1, 0x7F, 0xFE, 0xFF]), max_size=5).map(bytes)
 
 
-@given(st.lists(EDGES | st.text(max_size=4)) | st.lists(BYTES), st.integers(1, 4))
-def test_cut_bounds_still_hold_the_value_and_columns_agree(
-    values: list[str] | list[bytes], length: int
-) -> None:
-    column = pa.array(
-        values, pa.binary() if any(isinstance(v, bytes) for v in values) else pa.string()
-    )
-    lowers = [truncate_lower(value, length) for value in values]
-    uppers = [truncate_upper(value, length) for value in values]
-    for value, lower, upper in zip(values, lowers, uppers, strict=True):
-        # UTF-8 sorts as code points do, which is how Python compares.
-        assert lower <= value  # type: ignore[operator]
-        assert len(lower) <= length
-        if upper is not None:
-            assert upper >= value  # type: ignore[operator]
-            assert len(upper) <= length
-    assert truncate_lower_array(column, length).to_pylist() == lowers
-    assert truncate_upper_array(column, length).to_pylist() == uppers
-    chunked = pa.chunked_array([column, column])
-    assert truncate_upper_array(chunked, length).to_pylist() == uppers * 2
+@given(EDGES | st.text(max_size=4) | BYTES, st.integers(1, 4))
+def test_cut_bounds_still_hold_the_value(value: str | bytes, length: int) -> None:
+    # UTF-8 sorts as code points do, which is how Python compares.
+    lower, upper = truncate_lower(value, length), truncate_upper(value, length)
+    assert lower <= value  # type: ignore[operator]
+    assert len(lower) <= length
+    if upper is not None:
+        assert upper >= value  # type: ignore[operator]
+        assert len(upper) <= length

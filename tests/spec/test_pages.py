@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from icetree.codec.metadata import decode, decode_page, encode, encode_page
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec import pages
-from icetree.spec.metadata import TableMetadata, new_table, with_ref, with_snapshot
+from icetree.spec import pages, refs
+from icetree.spec.apply import apply
+from icetree.spec.metadata import TableMetadata, new_table, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import PagedOut
-from icetree.spec.snapshot import Page, Ref, Snapshot, SnapshotPage
+from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 
 
 class Table:
@@ -94,7 +95,9 @@ class Table:
         return [each.snapshot_id for each in pages.history(self.metadata, self.read_page)]
 
     def tag(self, name: str, id: int) -> None:
-        self.metadata = with_ref(self.metadata, name, Ref(snapshot_id=id, type="tag"), at_ms=1)
+        point = refs.replace_tag if name in self.metadata.refs else refs.create_tag
+        updates = point(self.metadata, self.read_page, name, at=id)
+        self.metadata = apply(self.metadata, updates, at_ms=self.metadata.last_updated_ms)
 
 
 def test_history_stays_inline_until_a_page_is_full() -> None:
@@ -186,9 +189,9 @@ def test_what_a_ref_points_to_stays_inline_and_leaves_once_the_ref_is_gone() -> 
 def test_a_paged_snapshot_is_recalled_for_a_ref_and_listed_once() -> None:
     table = Table()
     table.commit(20)
-    table.metadata = pages.recall(table.metadata, 1002, table.read_page)
-    assert pages.recall(table.metadata, 1002, table.read_page) == table.metadata
     table.tag("old", 1002)
+    table.tag("again", 1002)
+    assert [each.snapshot_id for each in table.metadata.snapshots].count(1002) == 1
     assert broken_rule(table.metadata) is None
     table.metadata = replace(table.metadata, refs={"main": table.metadata.ref("main")})
     table.commit(200)
@@ -273,7 +276,6 @@ def test_paged_history_is_the_history(steps: list[tuple[str, int]], keep: int, s
             expected |= dict.fromkeys(range(first, first + number))
         elif verb == "tag" and expected:
             id = list(expected)[number % len(expected)]
-            table.metadata = pages.recall(table.metadata, id, table.read_page)
             table.tag("t", id)
         elif verb == "untag" and "main" in table.metadata.refs:
             table.metadata = replace(table.metadata, refs={"main": table.metadata.refs["main"]})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from icetree.spec.entry import MANIFESTS, Content, Entry, is_content, is_vector
+from icetree.spec.entry import MANIFESTS, Content, Entry, is_content, is_data_dv
 from icetree.spec.location import absolute
 from icetree.spec.stats import FieldStats
 from icetree.table.table import Table
@@ -126,7 +126,7 @@ def view(table: Table) -> dict[str, object]:
             rows = files.select(["location", "referenced_file"]).to_pylist()
             labels = sorted(
                 f"dv {row['location']} of {row['referenced_file']}" if is_dv else row["location"]
-                for row, is_dv in zip(rows, is_vector(files).to_pylist(), strict=True)
+                for row, is_dv in zip(rows, is_data_dv(files).to_pylist(), strict=True)
             )
     return {
         "files": labels,

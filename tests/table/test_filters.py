@@ -245,3 +245,66 @@ def test_rows_are_found_by_text(text: str, found: list[int]) -> None:
 def test_what_does_not_fit_the_columns_is_refused(text: str) -> None:
     with pytest.raises(IcetreeError):
         new_table(SCHEMA).scan(text).plan()
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("g > 1", [2]),
+        ("not g > 1", [1]),
+        ("not g <= 1", [2]),
+        ("g != 2", [1, 3]),
+        ("not g = 2", [1, 3]),
+        ("g not in (0.5, 7)", [2, 3]),
+        ("not g > 1 or g is nan", [1, 3]),
+        ("not (g > 1 or g is nan)", [1]),
+        ("g is not nan", [1, 2, 4]),
+    ],
+)
+@pytest.mark.parametrize("files", [1, 4])
+def test_a_nan_differs_from_every_number_and_is_neither_less_nor_greater(
+    text: str, found: list[int], files: int
+) -> None:
+    rows = pa.table({"id": [1, 2, 3, 4], "g": [0.5, 2.0, NAN, None]})
+    table = new_table(pa.schema([("id", pa.int64()), ("g", pa.float64())]))
+    for start in range(0, 4, 4 // files):
+        table.append(rows.slice(start, 4 // files))
+    scan = table.scan(text)
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == found
+    assert scan.count() == len(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("tags is null", [2]),
+        ("not tags is null", [1, 3]),
+        ("pairs is not null", [2]),
+        ("deep.tags is null", [2, 3]),
+    ],
+)
+def test_lists_and_maps_can_be_asked_whether_they_are_null(text: str, found: list[int]) -> None:
+    tags = pa.list_(pa.string())
+    schema = pa.schema(
+        [
+            ("id", pa.int64()),
+            ("tags", tags),
+            ("pairs", pa.map_(pa.string(), pa.int64())),
+            ("deep", pa.struct([("tags", tags), ("n", pa.int64())])),
+        ]
+    )
+    table = new_table(schema)
+    rows = [
+        {"id": 1, "tags": ["a"], "pairs": None, "deep": {"tags": [], "n": 1}},
+        {"id": 2, "tags": None, "pairs": [("k", 1)], "deep": None},
+        {"id": 3, "tags": [], "pairs": None, "deep": {"tags": None, "n": 2}},
+    ]
+    table.append(pa.Table.from_pylist(rows, schema=schema))
+    assert table.scan(text).count() == len(found)
+    assert table.scan(text, columns=["id"]).to_arrow()["id"].to_pylist() == found
+    for wrong in ("tags = 'a'", "tags.element = 'a'", "pairs.key is null", "deep.tags in ('a')"):
+        with pytest.raises(InvalidInput, match=r"cannot be compared|within a list or map"):
+            table.scan(wrong).count()

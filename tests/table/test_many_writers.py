@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icetree
-from icetree.spec.entry import is_vector
+from icetree.spec.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check import check
 from icetree.tree.diff import diff
@@ -30,7 +30,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def labels(files: pa.Table) -> list[str]:
     """Name files by location, data DVs by their data file."""
-    vectors = is_vector(files).to_pylist()
+    vectors = is_data_dv(files).to_pylist()
     rows = files.select(["location", "referenced_file"]).to_pylist()
     return [
         f"dv {row['referenced_file']}" if vector else row["location"]

@@ -66,10 +66,30 @@ def test_commits_to_one_branch_do_not_show_on_another(table: Table) -> None:
     assert live(table, branch="audit") == ["b", "c"]
 
 
-def test_a_commit_to_a_branch_that_is_not_there_starts_it_where_the_table_is(table: Table) -> None:
-    table.append_files([data_file("c")], branch="new")
+def test_a_commit_may_start_a_branch_where_the_table_is(table: Table) -> None:
+    table.append_files([data_file("c")], branch="new", create_branch=True)
     assert live(table, branch="new") == ["a", "b", "c"]
     assert live(table) == ["a", "b"]
+    table.append_files([data_file("d")], branch="new", create_branch=True)
+    assert live(table, branch="new") == ["a", "b", "c", "d"]
+
+
+def test_a_mistyped_branch_is_refused_and_not_made(table: Table) -> None:
+    table.create_branch("audit")
+    with pytest.raises(NotFound, match=r"no branch 'audti'.* did you mean 'audit'"):
+        table.append_files([data_file("c")], branch="audti")
+    snapshot = table.snapshot()
+    assert snapshot is not None
+    with pytest.raises(NotFound, match="no branch 'audti'"):
+        table.cherry_pick(snapshot.snapshot_id, branch="audti")
+    assert set(table.refresh().refs) == {"main", "audit"}
+
+
+def test_the_first_commit_of_a_table_may_start_any_branch() -> None:
+    table = new_table()
+    table.append_files([data_file("a")], branch="side", create_branch=True)
+    assert live(table, branch="side") == ["a"]
+    assert table.snapshot() is None
 
 
 def test_sequence_numbers_and_row_ids_are_given_once_whatever_the_branch(table: Table) -> None:

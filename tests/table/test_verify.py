@@ -423,7 +423,7 @@ def test_a_dangling_dv_is_removed_by_a_commit(copied: Site) -> None:
     damage.__enter__()
     lake = open_lake(Path(copied.table.location).parents[2])
     table = lake.table("db.t")
-    assert Kind.DANGLING_VECTOR in kinds(table.verify())
+    assert Kind.DANGLING_DATA_DV in kinds(table.verify())
     before = files_below(copied)
     planned = table.repair()
     assert files_below(copied) == before

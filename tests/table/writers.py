@@ -11,7 +11,7 @@ from pathlib import Path
 
 import icetree
 from icetree.errors import CommitConflict
-from icetree.spec.entry import Content, Entry, is_content, is_vector
+from icetree.spec.entry import Content, Entry, is_content, is_data_dv
 from icetree.table.table import Table
 from icetree.tree.live import live_files
 
@@ -75,7 +75,7 @@ def _one_change(table: Table, choose: random.Random, name: str) -> dict[str, obj
     root = table.files.root(table.metadata.current_snapshot(), shape)
     files = live_files(root, table.files.reader(shape))
     data = files["location"].filter(is_content(files, Content.DATA)).to_pylist()
-    held = set(files["referenced_file"].filter(is_vector(files)).to_pylist())
+    held = set(files["referenced_file"].filter(is_data_dv(files)).to_pylist())
     kind = choose.choice(["append", "append", "row delta", "delete", "rewrite"])
     if kind == "append" or len(data) < 4:
         done = table.append_files([data_file(name)])

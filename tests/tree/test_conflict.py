@@ -65,7 +65,7 @@ def data(name: str, ids: tuple[int, int], day: int, *, age: int | None = None) -
     )
 
 
-def vector(of: str, day: int) -> Entry:
+def data_dv(of: str, day: int) -> Entry:
     return Entry(
         content_type=Content.POSITION_DELETES,
         location="vectors.puffin",
@@ -126,7 +126,7 @@ CHANGES = {
         intent=Intent.REPLACE_PARTITIONS, removed=removal(["A", "neighbour"]), added=entries(NEW)
     ),
     Intent.ROW_DELTA: Changes(
-        intent=Intent.ROW_DELTA, added=entries(vector("A", 1), NEW), filter=FILTER
+        intent=Intent.ROW_DELTA, added=entries(data_dv("A", 1), NEW), filter=FILTER
     ),
     Intent.REWRITE: Changes(
         intent=Intent.REWRITE,
@@ -154,12 +154,12 @@ OTHERS = {
     "neighbour compacted": other(
         Operation.REPLACE, removed=(NEIGHBOUR,), added=(data("N2", (0, 9), 1, age=1),)
     ),
-    "DV on A": other(Operation.DELETE, added=(vector("A", 1),)),
+    "DV on A": other(Operation.DELETE, added=(data_dv("A", 1),)),
     "DV on A rewritten": other(
-        Operation.REPLACE, added=(vector("A", 1),), removed=(vector("A", 1),)
+        Operation.REPLACE, added=(data_dv("A", 1),), removed=(data_dv("A", 1),)
     ),
-    "DV on neighbour": other(Operation.DELETE, added=(vector("neighbour", 1),)),
-    "DV on C": other(Operation.DELETE, added=(vector("C", 2),)),
+    "DV on neighbour": other(Operation.DELETE, added=(data_dv("neighbour", 1),)),
+    "DV on C": other(Operation.DELETE, added=(data_dv("C", 2),)),
     "equality on A": other(Operation.DELETE, added=(equality("E", (3, 4), 1),)),
     "equality on all": other(Operation.DELETE, added=(equality("E", (3, 4), None),)),
     "equality beside A": other(Operation.DELETE, added=(equality("E", (50, 59), 1),)),
@@ -247,7 +247,7 @@ def test_a_check_that_the_matrix_never_makes_is_never_reported() -> None:
 
 
 def test_an_append_conflicts_with_nothing_whatever_it_adds() -> None:
-    changes = Changes(intent=Intent.APPEND, added=entries(NEW, vector("A", 1)))
+    changes = Changes(intent=Intent.APPEND, added=entries(NEW, data_dv("A", 1)))
     assert conflicts(changes, *OTHERS.values()) == []
     assert {MATRIX[Intent.APPEND, check.name] for check in (*CHECKS, *OWN_CHECKS)} == {When.NEVER}
 
@@ -348,7 +348,7 @@ def test_live_files_are_looked_up_once_and_only_for_equality_deletes() -> None:
 
 
 def test_a_dv_removed_by_name_must_not_have_been_replaced() -> None:
-    replaced = other(Operation.DELETE, added=(vector("A", 1),), removed=(vector("A", 1),))
+    replaced = other(Operation.DELETE, added=(data_dv("A", 1),), removed=(data_dv("A", 1),))
     gone = removal(["A"], content=Content.POSITION_DELETES)
     changes = Changes(intent=Intent.ROW_DELTA, removed=gone, filter=FILTER)
     found = conflicts(changes, replaced, isolation=Isolation.SNAPSHOT)
@@ -356,7 +356,7 @@ def test_a_dv_removed_by_name_must_not_have_been_replaced() -> None:
 
 
 def test_a_dv_that_goes_with_its_data_file_may_have_been_replaced() -> None:
-    replaced = other(Operation.DELETE, added=(vector("A", 1),), removed=(vector("A", 1),))
+    replaced = other(Operation.DELETE, added=(data_dv("A", 1),), removed=(data_dv("A", 1),))
     gone = pa.concat_tables([removal(["A"]), removal(["A"], content=Content.POSITION_DELETES)])
     assert conflicts(Changes(intent=Intent.DELETE_FILES, removed=gone), replaced) == []
 
@@ -369,7 +369,7 @@ def test_an_equality_delete_removed_by_name_must_still_be_there() -> None:
 
 
 def test_a_dv_for_a_file_added_in_the_same_change_relies_on_no_one() -> None:
-    changes = Changes(intent=Intent.ROW_DELTA, added=entries(NEW, vector("new", 1)), filter=FILTER)
+    changes = Changes(intent=Intent.ROW_DELTA, added=entries(NEW, data_dv("new", 1)), filter=FILTER)
     assert conflicts(changes, *OTHERS.values(), isolation=Isolation.SNAPSHOT, lookup=None) == []
 
 
@@ -388,7 +388,7 @@ def test_files_that_overwrite_by_filter_lie_inside_the_filter() -> None:
 
 def test_a_file_that_goes_gets_no_dv() -> None:
     changes = Changes(
-        intent=Intent.ROW_DELTA, removed=removal(["A"]), added=entries(vector("A", 1))
+        intent=Intent.ROW_DELTA, removed=removal(["A"]), added=entries(data_dv("A", 1))
     )
     (found,) = conflicts(changes)
     assert found.message == (

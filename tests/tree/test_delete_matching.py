@@ -22,7 +22,7 @@ from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats, column
 from icetree.tree import deletes as matching
-from icetree.tree.deletes import Pairs, columns_for, equality_pairs, position_pairs, vectors_of
+from icetree.tree.deletes import Pairs, columns_for, data_dvs_of, equality_pairs, position_pairs
 
 ID, P, Q, V = 1, 2, 3, 4
 SHAPE = Shape(
@@ -253,7 +253,7 @@ def position_worlds(draw: st.DrawFn) -> tuple[list[File], list[File], list[bool]
 @settings(max_examples=150, deadline=None)
 @given(position_worlds(), st.sampled_from([None, "s3://t", "s3://t/"]))
 def test_position_deletes_apply_just_where_the_rules_say(world: Any, where: str | None) -> None:
-    files, deletes, has_vector = world
+    files, deletes, has_data_dv = world
 
     def applies(file: File, delete: File) -> bool:
         if not file.rows or delete.age < file.age:
@@ -270,14 +270,14 @@ def test_position_deletes_apply_just_where_the_rules_say(world: Any, where: str 
         _table(files, Content.DATA),
         _table(deletes, Content.POSITION_DELETES),
         SHAPE,
-        has_vector=np.array(has_vector, np.bool_),
+        has_data_dv=np.array(has_data_dv, np.bool_),
         table_location=where,
     )
     assert _named(found) == {
         (i, j)
         for i, file in enumerate(files)
         for j, delete in enumerate(deletes)
-        if not has_vector[i] and applies(file, delete)
+        if not has_data_dv[i] and applies(file, delete)
     }
 
 
@@ -373,7 +373,7 @@ def test_a_file_of_a_spec_that_is_not_in_the_metadata_is_named() -> None:
     with pytest.raises(CorruptTable, match=r"^d: partition spec 77"):
         equality_pairs(files, deletes, SHAPE)
     with pytest.raises(CorruptTable, match=r"^d: partition spec 77"):
-        position_pairs(files, deletes, SHAPE, has_vector=np.zeros(1, np.bool_))
+        position_pairs(files, deletes, SHAPE, has_data_dv=np.zeros(1, np.bool_))
 
 
 def test_an_entry_without_age_is_named() -> None:
@@ -381,10 +381,10 @@ def test_an_entry_without_age_is_named() -> None:
         _match([replace(_one("f"), sequence_number=None)], [_delete("d")])
 
 
-def test_each_file_finds_its_vector() -> None:
+def test_each_file_finds_its_data_dv() -> None:
     files = to_table([_one("a"), _one("b"), _one("c", age=3)], SHAPE)
 
-    def vector(target: str, age: int) -> Entry:
+    def data_dv(target: str, age: int) -> Entry:
         return Entry(
             content_type=Content.POSITION_DELETES,
             file_format="puffin",
@@ -396,13 +396,13 @@ def test_each_file_finds_its_vector() -> None:
             sequence_number=age,
         )
 
-    found = vectors_of(files, to_table([vector("c", 3), vector("a", 2)], SHAPE), root_file="r")
+    found = data_dvs_of(files, to_table([data_dv("c", 3), data_dv("a", 2)], SHAPE), root_file="r")
     assert found["dv_location"].to_pylist() == ["v", None, "v"]
     assert found["dv_cardinality"].to_pylist() == [7, None, 7]
     with pytest.raises(CorruptTable, match="r: data file a has two deletion vectors"):
-        vectors_of(files, to_table([vector("a", 2), vector("a", 3)], SHAPE), root_file="r")
+        data_dvs_of(files, to_table([data_dv("a", 2), data_dv("a", 3)], SHAPE), root_file="r")
     with pytest.raises(CorruptTable, match="data file c is older than it"):
-        vectors_of(files, to_table([vector("c", 2)], SHAPE), root_file="r")
+        data_dvs_of(files, to_table([data_dv("c", 2)], SHAPE), root_file="r")
 
 
 def test_matching_names_the_columns_it_needs() -> None:

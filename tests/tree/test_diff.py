@@ -1,4 +1,4 @@
-"""Diffs of snapshots beyond the proposal's drawings: edges, row changes and ranges."""
+"""Diffs of snapshots beyond the proposal's drawings: edges and ranges."""
 
 from __future__ import annotations
 
@@ -8,23 +8,16 @@ from hypothesis import strategies as st
 
 from icetree.errors import CorruptTable
 from icetree.spec.entry import BASE_COLUMNS, Content, Entries, Entry, to_table
-from icetree.tree.changes import Operation
-from icetree.tree.diff import VECTOR_PAIRS, Diff, diff, net, row_changes
+from icetree.tree.diff import Diff, diff, net
 from tests.golden.drawing import SHAPE, History, Snapshot, tree
 
 
 def of(snapshot: Snapshot) -> Diff:
-    return diff(snapshot.root, snapshot.reader)
+    return snapshot.diff()
 
 
 def files(found: Diff) -> tuple[list[str], list[str]]:
     return found.added["location"].to_pylist(), found.removed["location"].to_pylist()
-
-
-def pairs(found: Diff) -> list[tuple[str, str | None, str | None]]:
-    columns = ("data_file", "dv_location", "previous_location")
-    vectors = row_changes(found).vectors
-    return list(zip(*(vectors[name].to_pylist() for name in columns), strict=True))
 
 
 def test_a_flush_is_no_change_and_reads_no_leaf() -> None:
@@ -66,7 +59,7 @@ def test_a_diff_says_where_entries_are_and_how_old_they_are() -> None:
     assert found.removed.select(columns).to_pylist() == [
         dict(zip(columns, ("D2", "M1", 1, 1, 1), strict=True))
     ]
-    assert found.added.column_names == [*BASE_COLUMNS, "leaf", "position"]
+    assert found.added.column_names == [*BASE_COLUMNS, "position", "leaf"]
     assert found.removed.schema == found.added.schema == Diff().added.schema
 
 
@@ -85,71 +78,6 @@ def test_two_new_data_dvs_on_one_file_are_corrupt_though_dvs_may_share_a_puffin_
         shared.column_names.index("referenced_file"), "referenced_file", [["D1", "D2"]]
     )
     assert files(diff(shared, History().reader)) == (["DV1", "DV1"], [])
-
-
-# --- row changes -------------------------------------------------------------------------------
-
-
-def test_rows_of_a_new_file_come_without_those_its_own_dv_takes() -> None:
-    both = of(tree("D1 ADDED", "DV1 ADDED [3] -> D1", "D2 ADDED"))
-    found = row_changes(both)
-    assert found.added.select(["location", "dv_location", "dv_cardinality"]).to_pylist() == [
-        {"location": "D1", "dv_location": "DV1", "dv_cardinality": 1},
-        {"location": "D2", "dv_location": None, "dv_cardinality": None},
-    ]
-    assert found.vectors.num_rows == 0
-
-
-def test_rows_of_a_removed_file_go_without_those_its_dv_had_taken() -> None:
-    history = History()
-    history.snapshot("D1 ADDED", "DV1 ADDED [3, 4] -> D1")
-    gone = row_changes(of(history.snapshot("D1 DELETED", "DV1 DELETED -> D1")))
-    assert gone.removed.select(["location", "dv_location", "dv_cardinality"]).to_pylist() == [
-        {"location": "D1", "dv_location": "DV1", "dv_cardinality": 2}
-    ]
-    assert gone.added.num_rows == gone.vectors.num_rows == 0
-
-
-def test_a_replaced_dv_is_told_with_its_place_and_that_of_the_one_before() -> None:
-    history = History()
-    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1")
-    two = history.snapshot("D1 EXISTING", "DV1 DELETED -> D1", "DV2 ADDED [3, 5] -> D1")
-    found = row_changes(of(two)).vectors
-    assert found.schema == VECTOR_PAIRS
-    assert found.to_pylist() == [
-        {
-            "data_file": "D1",
-            "dv_location": "DV2",
-            "dv_offset": 4,
-            "dv_size_in_bytes": 50,
-            "dv_cardinality": 2,
-            "previous_location": "DV1",
-            "previous_offset": 4,
-            "previous_size_in_bytes": 50,
-            "previous_cardinality": 1,
-        }
-    ]
-
-
-def test_a_dv_that_went_alone_gives_its_rows_back() -> None:
-    history = History()
-    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1")
-    assert pairs(of(history.snapshot("D1 EXISTING", "DV1 DELETED -> D1"))) == [("D1", None, "DV1")]
-
-
-def test_new_equality_deletes_are_handed_on() -> None:
-    found = row_changes(of(tree("D1 EXISTING", "E1 ADDED")))
-    assert found.equality_deletes["location"].to_pylist() == ["E1"]
-
-
-def test_a_compaction_changes_no_rows() -> None:
-    history = History()
-    history.snapshot("D1 ADDED", "DV1 ADDED [3] -> D1", "D2 ADDED")
-    swapped = history.snapshot("D1 DELETED", "DV1 DELETED -> D1", "D2 DELETED", "D3 ADDED")
-    none = row_changes(of(swapped), operation=Operation.REPLACE)
-    assert [t.num_rows for t in (none.added, none.removed, none.vectors)] == [0, 0, 0]
-    some = row_changes(of(swapped), operation=Operation.OVERWRITE)
-    assert [t.num_rows for t in (some.added, some.removed, some.vectors)] == [1, 2, 0]
 
 
 # --- ranges ------------------------------------------------------------------------------------
@@ -196,11 +124,10 @@ def test_a_dv_replaced_twice_keeps_the_first_previous_and_the_last_new() -> None
     three = of(history.snapshot("D1 EXISTING", "DV2 DELETED -> D1", "DV3 ADDED [1, 2, 3] -> D1"))
     whole = net([two, three])
     assert files(whole) == (["DV3"], ["DV1"])
-    assert pairs(whole) == [("D1", "DV3", "DV1")]
 
 
 def test_dvs_that_share_a_puffin_file_are_told_apart_by_data_file_and_offset() -> None:
-    def vectors(*places: tuple[str, int]) -> Entries:
+    def data_dvs(*places: tuple[str, int]) -> Entries:
         rows = [
             Entry(
                 content_type=Content.POSITION_DELETES,
@@ -217,9 +144,9 @@ def test_dvs_that_share_a_puffin_file_are_told_apart_by_data_file_and_offset() -
         columns = (entries[name].to_pylist() for name in ("referenced_file", "dv_offset"))
         return list(zip(*columns, strict=True))
 
-    moved = net([Diff(added=vectors(("D1", 60)), removed=vectors(("D1", 4)))])
+    moved = net([Diff(added=data_dvs(("D1", 60)), removed=data_dvs(("D1", 4)))])
     assert (places(moved.added), places(moved.removed)) == ([("D1", 60)], [("D1", 4)])
-    other = net([Diff(added=vectors(("D1", 4)), removed=vectors(("D2", 4)))])
+    other = net([Diff(added=data_dvs(("D1", 4)), removed=data_dvs(("D2", 4)))])
     assert (places(other.added), places(other.removed)) == ([("D1", 4)], [("D2", 4)])
 
 

@@ -90,7 +90,7 @@ def one(name: str, low: int | None = None, high: int | None = None, **more: Any)
     return Entry(**given | more)
 
 
-def vector(target: str, **more: Any) -> Entry:
+def data_dv(target: str, **more: Any) -> Entry:
     given: dict[str, Any] = {
         "content_type": Content.POSITION_DELETES,
         "file_format": "puffin",
@@ -257,9 +257,9 @@ def test_a_manifest_dv_may_be_in_puffin() -> None:
 
 
 def test_data_dvs_join_their_files_wherever_they_are_tracked() -> None:
-    tree = Tree().add(one("a"), one("b"), vector("a"))
+    tree = Tree().add(one("a"), one("b"), data_dv("a"))
     tree.leaf("L", one("c"), one("d"), one("e"))
-    tree.leaf("affiliated", vector("c"), target="L").leaf("apart", vector("d"), vector("b"))
+    tree.leaf("affiliated", data_dv("c"), target="L").leaf("apart", data_dv("d"), data_dv("b"))
     found = tree.plan()
     assert locations(found) == ["a", "b", "c", "d", "e"]
     assert found.tasks["dv_location"].to_pylist() == ["dv-a", "dv-b", "dv-c", "dv-d", None]
@@ -270,7 +270,7 @@ def test_data_dvs_join_their_files_wherever_they_are_tracked() -> None:
 
 def test_an_affiliated_delete_manifest_is_skipped_with_its_data_manifest() -> None:
     tree = Tree().leaf("low", one("a", 1)).leaf("high", one("b", 50))
-    tree.leaf("low-d", vector("a"), target="low").leaf("high-d", vector("b"), target="high")
+    tree.leaf("low-d", data_dv("a"), target="low").leaf("high-d", data_dv("b"), target="high")
     found = tree.plan(ice.EqualTo("i", 50))
     assert tree.shelf.reads == ["high-d", "high"]
     assert found.tasks["dv_location"].to_pylist() == ["dv-b"]
@@ -286,15 +286,17 @@ def test_an_unaffiliated_delete_manifest_is_pruned_by_its_stats() -> None:
 
 
 def test_no_delete_is_read_when_no_data_can_match() -> None:
-    tree = Tree().leaf("L", one("a", 1)).leaf("D", equality("d", 1, 99), vector("a"))
+    tree = Tree().leaf("L", one("a", 1)).leaf("D", equality("d", 1, 99), data_dv("a"))
     assert tree.plan(ice.EqualTo("i", 7)).tasks.num_rows == 0
     assert tree.shelf.reads == []
 
 
 def test_removed_and_replaced_deletes_do_not_count() -> None:
     tree = Tree().leaf("L", one("a"))
-    tree.leaf("D", vector("a", name="old"), equality("eq", 1, 2)).add(
-        gone("D", [0, 1]), vector("a", name="new"), vector("a", name="dead", status=Status.DELETED)
+    tree.leaf("D", data_dv("a", name="old"), equality("eq", 1, 2)).add(
+        gone("D", [0, 1]),
+        data_dv("a", name="new"),
+        data_dv("a", name="dead", status=Status.DELETED),
     )
     found = tree.plan()
     assert found.tasks["dv_location"].to_pylist() == ["new"]
@@ -302,7 +304,7 @@ def test_removed_and_replaced_deletes_do_not_count() -> None:
 
 
 def test_two_data_dvs_on_one_file_are_corrupt() -> None:
-    tree = Tree().add(one("a"), vector("a", name="v1")).leaf("D", vector("a", name="v2"))
+    tree = Tree().add(one("a"), data_dv("a", name="v1")).leaf("D", data_dv("a", name="v2"))
     with pytest.raises(CorruptTable, match="top: data file a has two deletion vectors"):
         tree.plan(root_file="top")
 
@@ -336,7 +338,7 @@ def test_a_predicate_drops_equality_deletes_of_other_values() -> None:
 
 def test_old_position_deletes_come_after_equality_deletes_and_yield_to_a_dv() -> None:
     old = {"content_type": Content.POSITION_DELETES, "sequence_number": 3}
-    tree = Tree().add(one("a", 1), one("b", 1), vector("b"), equality("eq", 1, 1))
+    tree = Tree().add(one("a", 1), one("b", 1), data_dv("b"), equality("eq", 1, 1))
     tree.leaf("old", one("pos", **old), one("pos-b", referenced_file="b", **old))
     found = tree.plan()
     assert deletes_of(found, "position_deletes") == {"a": ["pos"], "b": []}
@@ -450,7 +452,7 @@ def test_without_a_predicate_a_plan_holds_the_live_files(forest: Any) -> None:
 def test_many_deletes_of_many_files_find_each_other() -> None:
     size = 500
     tree = Tree().leaf("L", *(one(f"f{n}", n) for n in range(size)))
-    tree.leaf("D", *(vector(f"f{n}") for n in range(0, size, 2)), target="L")
+    tree.leaf("D", *(data_dv(f"f{n}") for n in range(0, size, 2)), target="L")
     tree.add(*(equality(f"e{n}", n, n) for n in range(0, size, 5)))
     found = tree.plan()
     has_dv = np.array([each is not None for each in found.tasks["dv_location"].to_pylist()])

@@ -17,7 +17,7 @@ def data(name: str) -> Entry:
     return Entry(location=name, record_count=10, file_size_in_bytes=100)
 
 
-def vector(of: str) -> Entry:
+def data_dv(of: str) -> Entry:
     return Entry(
         content_type=Content.POSITION_DELETES,
         location=f"{of}.puffin",
@@ -44,34 +44,34 @@ def table() -> MemoryTable:
     return found
 
 
-def test_a_vector_finds_its_data_file_in_root_and_leaf(table: MemoryTable) -> None:
-    table.commit(change(vector("a"), vector("c")))
+def test_a_data_dv_finds_its_data_file_in_root_and_leaf(table: MemoryTable) -> None:
+    table.commit(change(data_dv("a"), data_dv("c")))
     assert table.findings() == []
 
 
-def test_a_vector_for_a_file_of_the_same_change_is_fine(table: MemoryTable) -> None:
-    table.commit(change(data("d"), vector("d")))
+def test_a_data_dv_for_a_file_of_the_same_change_is_fine(table: MemoryTable) -> None:
+    table.commit(change(data("d"), data_dv("d")))
     assert table.findings() == []
 
 
 @pytest.mark.parametrize("name", ["nobody", "a.puffin"])
-def test_a_vector_for_no_live_data_file_is_refused(table: MemoryTable, name: str) -> None:
+def test_a_data_dv_for_no_live_data_file_is_refused(table: MemoryTable, name: str) -> None:
     with pytest.raises(CommitConflict, match=f"{name}: a DV is to be added for it"):
-        table.commit(change(vector(name)))
+        table.commit(change(data_dv(name)))
 
 
-def test_a_vector_for_a_file_that_went_is_refused(table: MemoryTable) -> None:
+def test_a_data_dv_for_a_file_that_went_is_refused(table: MemoryTable) -> None:
     table.commit(Changes(intent=Intent.DELETE_FILES, removed=removal(["a"])))
     with pytest.raises(CommitConflict, match="a: a DV is to be added for it"):
-        table.commit(change(vector("a")))
+        table.commit(change(data_dv("a")))
 
 
 def test_a_hint_saves_reading_the_leaf(table: MemoryTable) -> None:
     leaf = next(name for name in table.files if "-m" in name)
     del table.files[leaf]
-    table.draft(change(vector("a"), seen=removal(["a"], leaf=leaf, positions=[0])))
+    table.draft(change(data_dv("a"), seen=removal(["a"], leaf=leaf, positions=[0])))
     with pytest.raises(KeyError, match=leaf):
-        table.draft(change(vector("a")))
+        table.draft(change(data_dv("a")))
 
 
 def test_a_hint_at_a_removed_position_does_not_count(table: MemoryTable) -> None:
@@ -79,7 +79,7 @@ def test_a_hint_at_a_removed_position_does_not_count(table: MemoryTable) -> None
     table.commit(Changes(intent=Intent.DELETE_FILES, removed=removal(["a"])))
     seen = removal(["a"], leaf=leaf, positions=[0])
     with pytest.raises(CommitConflict, match="a: a DV is to be added for it"):
-        table.commit(change(vector("a"), seen=seen))
+        table.commit(change(data_dv("a"), seen=seen))
 
 
 def test_a_file_is_added_once(table: MemoryTable) -> None:

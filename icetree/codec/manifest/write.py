@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 from pyiceberg.types import UUIDType
 
 from icetree.spec import entry_rules, stats
-from icetree.spec.entry import MANIFESTS, POSITION, ROOT, VECTORS, Entries
+from icetree.spec.arrays import one_chunk
+from icetree.spec.entry import DVS, MANIFESTS, POSITION, ROOT, Entries
 from icetree.spec.fields import (
     BY_NAME,
     CONTENT_KEY,
@@ -48,7 +49,7 @@ def encode(entries: Entries, kind: str, shape: Shape, *, file: str = "new manife
         if name != POSITION and (column.null_count < len(column) or _is_required(name))
     )
     layout = _layout(present, tuple(_facts(id, shape) for id in _fields(present)), kind)
-    columns = {name: _one_chunk(entries[name]) for name, _ in present}
+    columns = {name: one_chunk(entries[name]) for name, _ in present}
     table = pa.Table.from_arrays(
         [_assemble(part, columns) for part in layout.parts], schema=layout.schema
     )
@@ -80,10 +81,6 @@ class _Layout:
 def _is_required(name: str) -> bool:
     column = BY_NAME.get(name)
     return column is not None and column.required
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _fields(present: tuple[tuple[str, pa.DataType], ...]) -> list[int]:
@@ -224,7 +221,7 @@ def _assemble(part: _Part, columns: dict[str, pa.Array]) -> pa.Array:
 
 #: Groups that must be null for content they do not belong to.
 _OWNERS = {
-    DELETION_VECTOR.name: pa.array(list(VECTORS), pa.int32()),
+    DELETION_VECTOR.name: pa.array(list(DVS), pa.int32()),
     MANIFEST_STATS.name: pa.array(list(MANIFESTS), pa.int32()),
 }
 

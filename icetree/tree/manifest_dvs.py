@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
@@ -32,7 +31,7 @@ _COLUMNS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Vector:
+class _ManifestDV:
     """A manifest DV as the root tells of it; field names are the in-memory column names."""
 
     location: str | None
@@ -45,24 +44,19 @@ class _Vector:
     referenced_file: str
 
 
-def manifest_vectors(
-    root: Entries,
-    reader: Reader,
-    *,
-    root_file: str = "root",
-    status: Collection[Status] = LIVE,
+def read_manifest_dvs(
+    root: Entries, reader: Reader, *, root_file: str = "root"
 ) -> dict[str, BitMap]:
-    """Return the removed positions of each leaf that has a manifest DV of the given status.
+    """Return the removed positions of each leaf that has a live manifest DV.
 
     A leaf that no manifest DV names is absent. What breaks the format is a `CorruptTable`: two
     such manifest DVs on one leaf, one that refers to no live leaf of the root, a position past
     the leaf's entries, a cardinality that is not the entry's `record_count`.
     """
-    found = _by_leaf(root, status, root_file)
+    found = _by_leaf(root, LIVE, root_file)
     sizes = _leaf_sizes(root) if found else {}
     return {
-        leaf: _positions(vector, reader, sizes, root_file=root_file)
-        for leaf, vector in found.items()
+        leaf: _positions(entry, reader, sizes, root_file=root_file) for leaf, entry in found.items()
     }
 
 
@@ -84,17 +78,17 @@ def added_positions(root: Entries, reader: Reader, *, root_file: str = "root") -
                 root_file, f"the manifest DV on leaf {leaf} is DELETED and nothing takes its place"
             )
     return {
-        leaf: _change(vector, before.get(leaf), reader, sizes, root_file=root_file)
-        for leaf, vector in added.items()
+        leaf: _change(entry, before.get(leaf), reader, sizes, root_file=root_file)
+        for leaf, entry in added.items()
     }
 
 
-def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[str, _Vector]:
+def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[str, _ManifestDV]:
     wanted = pc.and_(
         is_content(root, Content.MANIFEST_DV),
         pc.is_in(root["status"], pa.array(sorted(status), pa.int32())),
     )
-    found: dict[str, _Vector] = {}
+    found: dict[str, _ManifestDV] = {}
     for row in root.select(list(_COLUMNS)).filter(wanted).to_pylist():
         leaf = row["referenced_file"]
         if leaf is None:
@@ -104,24 +98,23 @@ def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[
         if leaf in found:
             statuses = " or ".join(each.name for each in status)
             raise CorruptTable(root_file, f"leaf {leaf} has two manifest DVs that are {statuses}")
-        found[leaf] = _Vector(**row)
+        found[leaf] = _ManifestDV(**row)
     return found
 
 
 def _leaf_sizes(root: Entries) -> dict[str, int]:
-    live = pc.and_(
-        is_content(root, *MANIFESTS),
-        is_live(root),
-    )
+    live = pc.and_(is_content(root, *MANIFESTS), is_live(root))
     rows = root.select(["location", "record_count"]).filter(live)
     return dict(zip(rows["location"].to_pylist(), rows["record_count"].to_pylist(), strict=True))
 
 
-def _positions(vector: _Vector, reader: Reader, sizes: dict[str, int], *, root_file: str) -> BitMap:
-    leaf = vector.referenced_file
+def _positions(
+    entry: _ManifestDV, reader: Reader, sizes: dict[str, int], *, root_file: str
+) -> BitMap:
+    leaf = entry.referenced_file
     if leaf not in sizes:
         raise CorruptTable(root_file, f"a manifest DV refers to {leaf}, no live leaf of the root")
-    found = _full(vector, reader, root_file=root_file)
+    found = _full(entry, reader, root_file=root_file)
     if found and found.max() >= sizes[leaf]:
         raise CorruptTable(
             root_file,
@@ -130,48 +123,45 @@ def _positions(vector: _Vector, reader: Reader, sizes: dict[str, int], *, root_f
     return found
 
 
-def _full(vector: _Vector, reader: Reader, *, root_file: str) -> BitMap:
-    leaf = vector.referenced_file
-    if vector.dv_inline_content is not None:
-        found = bitmap.decode(vector.dv_inline_content, file=root_file)
+def _full(entry: _ManifestDV, reader: Reader, *, root_file: str) -> BitMap:
+    leaf = entry.referenced_file
+    if entry.dv_inline_content is not None:
+        found = bitmap.decode(entry.dv_inline_content, file=root_file)
     else:
-        found = _stored(vector, reader, root_file=root_file)
-    if len(found) != vector.record_count:
+        found = _stored(entry, reader, root_file=root_file)
+    if len(found) != entry.record_count:
         raise CorruptTable(
             root_file,
             f"the manifest DV on leaf {leaf} has {len(found)} positions, "
-            f"its entry says {vector.record_count}",
+            f"its entry says {entry.record_count}",
         )
     return found
 
 
-def _stored(vector: _Vector, reader: Reader, *, root_file: str) -> BitMap:
-    offset, size_bytes = vector.dv_offset, vector.dv_size_in_bytes
-    if vector.location is None or offset is None or size_bytes is None:
+def _stored(entry: _ManifestDV, reader: Reader, *, root_file: str) -> BitMap:
+    offset, size_bytes = entry.dv_offset, entry.dv_size_in_bytes
+    if entry.location is None or offset is None or size_bytes is None:
         raise CorruptTable(
             root_file,
-            f"the manifest DV on leaf {vector.referenced_file} has neither inline content "
+            f"the manifest DV on leaf {entry.referenced_file} has neither inline content "
             "nor a location, offset and size",
         )
-    blob = reader.blob(vector.location, offset=offset, size_bytes=size_bytes)
-    wide = puffin.decode_dv(blob, file=vector.location)
-    if wide and wide.max() >= 1 << 32:
-        raise CorruptTable(vector.location, f"position {wide.max()} is past any leaf's entries")
-    return BitMap(array("I", wide))
+    blob = reader.blob(entry.location, offset=offset, size_bytes=size_bytes)
+    return bitmap.narrow(puffin.decode_dv(blob, file=entry.location), file=entry.location)
 
 
 def _change(
-    vector: _Vector,
-    before: _Vector | None,
+    entry: _ManifestDV,
+    before: _ManifestDV | None,
     reader: Reader,
     sizes: dict[str, int],
     *,
     root_file: str,
 ) -> BitMap:
-    leaf = vector.referenced_file
-    full = _positions(vector, reader, sizes, root_file=root_file)
-    if vector.dv_added_positions is not None:
-        change = bitmap.decode(vector.dv_added_positions, file=root_file)
+    leaf = entry.referenced_file
+    full = _positions(entry, reader, sizes, root_file=root_file)
+    if entry.dv_added_positions is not None:
+        change = bitmap.decode(entry.dv_added_positions, file=root_file)
         if not change <= full:
             raise CorruptTable(
                 root_file, f"added_positions of the manifest DV on leaf {leaf} are not all in it"

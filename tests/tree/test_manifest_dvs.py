@@ -10,7 +10,7 @@ from pyroaring import BitMap, BitMap64
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
 from icetree.spec.entry import Content, Entry, Status, from_table, to_table
-from icetree.tree.vectors import added_positions, manifest_vectors
+from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from tests.golden.drawing import SHAPE, DrawnReader, tree
 
 LEAF = Entry(content_type=Content.DATA_MANIFEST, location="M1", record_count=4)
@@ -27,8 +27,8 @@ def inline(*positions: int, status: Status = Status.ADDED) -> Entry:
     )
 
 
-def vectors(*entries: Entry, reader: DrawnReader | None = None) -> dict[str, BitMap]:
-    return manifest_vectors(to_table(entries, SHAPE), reader or DrawnReader(), root_file="R")
+def found_in(*entries: Entry, reader: DrawnReader | None = None) -> dict[str, BitMap]:
+    return read_manifest_dvs(to_table(entries, SHAPE), reader or DrawnReader(), root_file="R")
 
 
 def changes(*entries: Entry) -> dict[str, BitMap]:
@@ -37,13 +37,13 @@ def changes(*entries: Entry) -> dict[str, BitMap]:
 
 def rule(*entries: Entry, reader: DrawnReader | None = None) -> str:
     with pytest.raises(CorruptTable) as caught:
-        vectors(*entries, reader=reader)
+        found_in(*entries, reader=reader)
     assert caught.value.file in ("R", "blobs.puffin")
     return caught.value.rule
 
 
-def test_a_root_without_manifest_dvs_has_no_vectors() -> None:
-    assert vectors(LEAF) == {}
+def test_a_root_without_manifest_dvs_removes_nothing() -> None:
+    assert found_in(LEAF) == {}
     assert changes(LEAF) == {}
 
 
@@ -51,14 +51,8 @@ def test_live_manifest_dvs_are_read_whatever_snapshot_wrote_them() -> None:
     other = replace(LEAF, location="M2")
     old = replace(inline(0, status=Status.EXISTING), referenced_file="M2")
     gone = inline(1, status=Status.DELETED)
-    found = vectors(LEAF, other, inline(1, 2), old, gone)
+    found = found_in(LEAF, other, inline(1, 2), old, gone)
     assert found == {"M1": BitMap([1, 2]), "M2": BitMap([0])}
-
-
-def test_other_statuses_are_read_on_request() -> None:
-    root = to_table([LEAF, inline(1, 2), inline(1, status=Status.DELETED)], SHAPE)
-    found = manifest_vectors(root, DrawnReader(), status=(Status.DELETED,))
-    assert found == {"M1": BitMap([1])}
 
 
 def test_a_manifest_dv_in_puffin_is_the_same_as_one_inline() -> None:
@@ -71,10 +65,10 @@ def test_a_manifest_dv_in_puffin_is_the_same_as_one_inline() -> None:
         dv_offset=4,
         dv_size_in_bytes=len(blob),
     )
-    assert vectors(LEAF, stored, reader=reader) == {"M1": BitMap([1, 3])}
+    assert found_in(LEAF, stored, reader=reader) == {"M1": BitMap([1, 3])}
     reader.blobs["blobs.puffin"] = b"...." + puffin.encode_dv(BitMap64([1, 1 << 40]))
     stored = replace(stored, dv_size_in_bytes=len(reader.blobs["blobs.puffin"]) - 4)
-    assert rule(LEAF, stored, reader=reader) == f"position {1 << 40} is past any leaf's entries"
+    assert rule(LEAF, stored, reader=reader) == f"position {1 << 40} does not fit in 32 bits"
 
 
 def test_what_breaks_the_format_is_named() -> None:
@@ -136,7 +130,7 @@ def test_a_manifest_dv_never_gives_entries_back() -> None:
         changes(LEAF, with_change(inline(0, 1), 2))
 
 
-def test_a_drawn_tree_has_the_vectors_it_shows() -> None:
+def test_a_drawn_tree_has_the_manifest_dvs_it_shows() -> None:
     drawn = tree("M1 ADDED", "MDV1 ADDED [0] -> M1", M1=["D1 ADDED", "D2 ADDED"])
     assert len(from_table(drawn.root)) == 2
-    assert manifest_vectors(drawn.root, drawn.reader) == {"M1": BitMap([0])}
+    assert read_manifest_dvs(drawn.root, drawn.reader) == {"M1": BitMap([0])}

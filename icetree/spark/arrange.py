@@ -1,0 +1,114 @@
+"""Rows put together for writing: those of a partition in few tasks, in the table's order.
+
+Whoever writes sorts within a file; here is which rows meet in one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+from pyiceberg.transforms import (
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    YearTransform,
+)
+from pyiceberg.types import NestedField
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType
+
+from icetree.errors import InvalidInput
+from icetree.spark.in_python import in_python
+from icetree.spark.names import quoted
+from icetree.spec.expressions import Expression, transform_of
+from icetree.spec.metadata import TableMetadata
+from icetree.table.arrow_schema import arrow_type
+from icetree.table.arrow_transform import transformed
+
+DISTRIBUTION: Final = "write.distribution-mode"
+_MODES: Final = ("none", "hash", "range")
+_PERIODS: Final[dict[type[Any], str]] = {
+    YearTransform: "YEAR",
+    MonthTransform: "MONTH",
+    DayTransform: "DAY",
+    HourTransform: "HOUR",
+}
+
+
+def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
+    """Return the rows as `write.distribution-mode` says: `none`, `hash` or `range`.
+
+    By default rows meet by partition, or by range where the table has an order but no partitions.
+    """
+    shape = metadata.shape()
+    spec = [e for e in shape.spec(metadata.default_spec_id) if e.transform != "void"]
+    keys = metadata.sort_keys
+    mode = metadata.properties.get(DISTRIBUTION)
+    if mode is None:
+        mode = "hash" if spec else "range" if keys else "none"
+    if mode not in _MODES:
+        raise InvalidInput(f"{DISTRIBUTION}={mode!r}: allowed are {', '.join(_MODES)}")
+    columns = [_value(transform_of(e), _source(e, metadata)) for e in spec]
+    if mode == "range" and (columns or keys):
+        for key in keys:
+            field = shape.columns[key.source_id]
+            path = shape.schema.find_column_name(key.source_id) or field.name
+            value = _value(_parsed(key.transform), (path, field))
+            columns.append(value.desc() if key.descending else value.asc())
+        return rows.repartitionByRange(*columns)
+    if mode == "hash" and columns:
+        return _rebalanced(rows, columns)
+    return rows
+
+
+def _rebalanced(rows: DataFrame, columns: list[Column]) -> DataFrame:
+    """Return the rows with equal keys together, except where that would make one task too large."""
+    names = [f"__icetree_by_{number}" for number in range(len(columns))]
+    wide = rows.select("*", *(c.alias(name) for c, name in zip(columns, names, strict=True)))
+    return wide.hint("rebalance", *names).drop(*names)
+
+
+def _source(expression: Expression, metadata: TableMetadata) -> tuple[str, NestedField]:
+    shape = metadata.shape()
+    if expression.source_id is None or expression.source_id not in shape.columns:
+        raise InvalidInput(
+            f"{expression.name} is not over one column of the table: change the spec"
+        )
+    field = shape.columns[expression.source_id]
+    return shape.schema.find_column_name(expression.source_id) or field.name, field
+
+
+def _parsed(transform: str) -> Transform[Any, Any]:
+    from pyiceberg.transforms import parse_transform
+
+    return parse_transform(transform)
+
+
+def _value(transform: Transform[Any, Any], source: tuple[str, NestedField]) -> Column:
+    """Return a column that is the same for rows of the same partition."""
+    path, field = source
+    column = f.col(".".join(quoted(name) for name in path.split(".")))
+    if isinstance(transform, IdentityTransform):
+        return column
+    period = _PERIODS.get(type(transform))
+    if period is not None:
+        # In another time zone than UTC some rows meet elsewhere, which costs a file at most.
+        return f.date_trunc(period, column)
+    return _in_python(transform, field, column)
+
+
+def _in_python(transform: Transform[Any, Any], field: NestedField, column: Column) -> Column:
+    def value(values: pa.Array) -> pa.Array:
+        fitted = values.cast(arrow_type(field.field_type))
+        made = transformed(fitted, transform, field.field_type)
+        return _hex(made) if pa.types.is_binary(made.type) else made.cast(pa.string())
+
+    return in_python(value, StringType(), column)
+
+
+def _hex(values: pa.Array) -> pa.Array:
+    return pa.array([None if each is None else each.hex() for each in values.to_pylist()])

@@ -1,0 +1,144 @@
+"""The one door to the data: tables of a catalog as DataFrames of a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from typing_extensions import Self
+
+from icetree.spark.merge import Merge, upsert
+from icetree.spark.metadata_tables import metadata_kind, metadata_table
+from icetree.spark.read import dataframe
+from icetree.spark.rows import delete, update
+from icetree.spark.session import local_session
+from icetree.spark.write import Write
+from icetree.table.commit import Committed
+from icetree.table.connection import Connection, open_connection
+from icetree.table.transaction import Filter
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+
+class Lake:
+    """A catalog's tables on a Spark session; nothing of its own is kept between calls."""
+
+    def __init__(self, spark: SparkSession, catalog: Connection | str, **properties: Any) -> None:
+        self.spark = spark
+        #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
+        self.address = None if isinstance(catalog, Connection) else catalog
+        self.properties = properties
+        #: Tables without Spark: create, evolve, inspect, verify.
+        self.connection = (
+            catalog if isinstance(catalog, Connection) else open_connection(catalog, properties)
+        )
+        #: Where names without a namespace are looked for.
+        self.namespace: str | None = None
+
+    @classmethod
+    def local(cls, folder: str | Path, *, spark: SparkSession | None = None) -> Self:
+        """Open a lake in a folder of this machine: local Spark, SQLite, files beside it."""
+        place = Path(folder).expanduser().absolute()
+        place.mkdir(parents=True, exist_ok=True)
+        session = local_session() if spark is None else spark
+        return cls(session, f"sqlite:///{place}/catalog.db", warehouse=str(place / "warehouse"))
+
+    # --- read ------------------------------------------------------------------------------
+
+    def table(
+        self,
+        name: str,
+        *,
+        filter: Filter | None = None,
+        columns: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of: int | datetime | None = None,
+    ) -> DataFrame:
+        """Return a table's rows; `filter` prunes files, as no later `.filter` can.
+
+        `db.t.snapshots`, `db.t.files` and their like are the table's metadata, as `inspect` has it.
+
+        Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
+        `_last_updated_sequence_number`, where they are asked for.
+        """
+        metadata = metadata_kind(self, name)
+        if metadata is not None:
+            found = metadata_table(self, *metadata, snapshot_id=snapshot_id, ref=ref)
+            return found if columns is None else found.select(*columns)
+        scan = self.handle(name).scan(
+            filter, columns=columns, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
+        )
+        return dataframe(self.spark, scan)
+
+    # --- write -----------------------------------------------------------------------------
+
+    def write(self, rows: DataFrame, name: str) -> Write:
+        """Say what to write to a table; `append` or one of its kin then does it."""
+        return Write(self, rows, name)
+
+    def delete(
+        self, name: str, condition: str | Column | None = None, *, branch: str | None = None
+    ) -> Committed:
+        """Delete the rows that the condition is true of, as one snapshot; all without one."""
+        return delete(self, name, condition, branch=branch)
+
+    def update(
+        self,
+        name: str,
+        to: Mapping[str, str | Column],
+        condition: str | Column | None = None,
+        *,
+        branch: str | None = None,
+    ) -> Committed:
+        """Set columns of the rows that the condition is true of, as one snapshot."""
+        return update(self, name, to, condition, branch=branch)
+
+    def merge(
+        self,
+        name: str,
+        source: DataFrame,
+        on: str | Column | Sequence[str],
+        *,
+        target_alias: str = "target",
+        source_alias: str = "source",
+        branch: str | None = None,
+    ) -> Merge:
+        """Say how to merge rows into a table; clauses follow, then `run`.
+
+        `on` is a condition over the two aliases, or the columns that must be equal.
+        """
+        return Merge(
+            self,
+            name,
+            source,
+            on,
+            target_alias=target_alias,
+            source_alias=source_alias,
+            branch=branch,
+        )
+
+    def upsert(
+        self,
+        rows: DataFrame,
+        name: str,
+        *,
+        by: Iterable[str] | None = None,
+        branch: str | None = None,
+        key: str | None = None,
+    ) -> Committed:
+        """Replace the rows with equal keys by these, and add the others, as one snapshot.
+
+        Without `by`, the table's identifier fields are the key.
+        """
+        return upsert(self, name, rows, by=by, branch=branch, key=key)
+
+    # --- tables ----------------------------------------------------------------------------
+
+    def handle(self, name: str) -> Table:
+        """Return a table's handle, on its newest state."""
+        return self.connection.table(name)

@@ -1,0 +1,47 @@
+"""Spark's complaints about SQL, said in one sentence and without a Java stack."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+from icetree.errors import InvalidInput
+
+#: Where pyspark prints the stack of an error that it also raises.
+_NOISE: Final = "SQLQueryContextLogger"
+_CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
+_PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Turn what Spark has against a statement into `InvalidInput`, with its place in the text."""
+    logger = logging.getLogger(_NOISE)
+    was = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    except (AnalysisException, ParseException) as error:
+        raise InvalidInput(sentence(error)) from None
+    finally:
+        logger.disabled = was
+
+
+def sentence(error: PySparkException) -> str:
+    """Return what an error of Spark's says, as one line, with the place it speaks of."""
+    told = str(error)
+    first = (error.getMessage() or told).strip()
+    if error.getCondition() == "PARSE_SYNTAX_ERROR" or "== SQL" in first:
+        first = first.split("== SQL")[0]
+    else:
+        first = first.split("\n")[0]
+    plain = re.sub(r"\s+", " ", _CODE.sub("", first)).strip().rstrip(";").strip()
+    place = _PLACE.search(told)
+    if place is None or _PLACE.search(plain):
+        return plain
+    return f"{plain.rstrip('.')} (line {place[1]}, position {place[2]})"

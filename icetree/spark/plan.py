@@ -1,0 +1,86 @@
+"""Planning on the executors: where a filter leaves many leaves, they are read and pruned there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import SparkSession
+
+from icetree.codec import metadata as metadata_codec
+from icetree.spark.ship import shipped, shipped_metadata, unshipped
+from icetree.table.cache import Cache
+from icetree.table.files import TableFiles
+from icetree.table.parallel import in_order
+from icetree.table.scan import Scan
+from icetree.tree.plan import LeafCall, LeafRead, read_leaf
+from icetree.tree.reading import Leaf
+from icetree.tree.tasks import Plan
+
+#: A job takes longer to start than so many leaves take to be read here.
+LEAVES: Final = 64
+
+
+def plan(spark: SparkSession, scan: Scan, *, leaves_here: int = LEAVES) -> Plan:
+    """Return the scan's plan; more leaves than `leaves_here` are read on the executors."""
+    return scan.planner(run=Executors(spark=spark, scan=scan, leaves_here=leaves_here)).whole()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Executors:
+    """Reads leaves in a Spark job, and few ones here."""
+
+    spark: SparkSession
+    scan: Scan
+    leaves_here: int
+
+    def __call__(
+        self, call: Callable[[Leaf], LeafRead], leaves: Iterable[Leaf]
+    ) -> Iterable[LeafRead]:
+        """Do what `map` does."""
+        found = list(leaves)
+        if len(found) <= self.leaves_here or not isinstance(call, LeafCall):
+            return in_order(call, found)
+        return self._on_executors(call, found)
+
+    def _on_executors(self, call: LeafCall, leaves: list[Leaf]) -> Iterator[LeafRead]:
+        metadata, schema_id = shipped_metadata(self.scan.metadata), self.scan.schema.schema_id
+        store, location = self.scan.files.store, self.scan.files.location
+        predicate, columns = call.predicate, call.columns
+
+        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            table = metadata_codec.decode(metadata, file="table metadata")
+            files = TableFiles(store=store, location=location, cache=Cache())
+            reader = files.reader(table.shape(schema_id))
+            for batch in batches:
+                for number, sent in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                    leaf, removed = cloudpickle.loads(sent)
+                    found = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
+                    yield _row(number, found)
+
+        jobs = self.spark.createDataFrame(
+            [
+                (number, cloudpickle.dumps((leaf, call.removed.get(leaf.location))))
+                for number, leaf in enumerate(leaves)
+            ],
+            "number int, leaf binary",
+        )
+        parallelism = self.spark.sparkContext.defaultParallelism
+        answers = jobs.repartition(min(len(leaves), 4 * parallelism)).mapInArrow(read, _OUT)
+        # In the order of the leaves, one at a time, so that answers do not pile up here.
+        for row in answers.orderBy("number").toLocalIterator():
+            yield LeafRead(entries=unshipped(bytes(row.entries)), scanned=row.scanned)
+
+
+_OUT: Final = "number int, scanned long, entries binary"
+_SCHEMA: Final = pa.schema(
+    [("number", pa.int32()), ("scanned", pa.int64()), ("entries", pa.binary())]
+)
+
+
+def _row(number: int, found: LeafRead) -> pa.RecordBatch:
+    row = {"number": number, "scanned": found.scanned, "entries": shipped(found.entries)}
+    return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)

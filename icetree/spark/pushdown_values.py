@@ -1,0 +1,150 @@
+"""Columns and values of Spark's expressions, as ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+from pyiceberg import types as iceberg
+from pyiceberg.expressions import literals as ice
+from pyiceberg.expressions.literals import Literal
+from pyiceberg.schema import Schema
+
+from icetree.errors import InvalidInput
+from icetree.spec.types import has_nans
+from icetree.tree import literals
+from icetree.tree.literals import Fit
+
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Unsaid(Exception):
+    """A part of a condition that our filters cannot say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column, or a field within one."""
+
+    path: tuple[str, ...]
+    #: Spark's type, as in its JSON.
+    type: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A literal; None as its text is null."""
+
+    text: str | None
+    type: Any
+    #: Gives Spark's own value, where its text does not tell.
+    value: Callable[[], Any]
+
+
+def column_of(field: Field, schema: Schema) -> iceberg.NestedField:
+    """Return the table's field; names are as Spark resolved them, in any case."""
+    fields: Sequence[iceberg.NestedField] = schema.fields
+    found = None
+    for name in field.path:
+        found = _named(name, fields)
+        inner = found.field_type
+        fields = inner.fields if isinstance(inner, iceberg.StructType) else ()
+    assert found is not None
+    return found
+
+
+def name_of(field: Field, schema: Schema) -> str:
+    """Return the full name of a field whose values compare in Spark as they do here."""
+    name = schema.find_column_name(column_of(field, schema).field_id)
+    # Not so structs and lists, nor text with a collation.
+    if name is None or not isinstance(field.type, str) or "collate" in field.type:
+        raise Unsaid
+    return name
+
+
+def literal_of(constant: Constant, field: Field, schema: Schema) -> Literal[Any] | None:
+    """Return a value as a literal that is exactly one of the column's; None for NaN."""
+    if constant.type != field.type:
+        raise Unsaid
+    column = column_of(field, schema)
+    make = _LITERALS.get(column.field_type.__class__)
+    if make is None or constant.text is None:
+        raise Unsaid
+    if constant.text == "NaN" and has_nans(column.field_type):
+        return None
+    literal = make(constant.text, constant)
+    try:
+        _, fit = literals.fit(literal, column.field_type, column.name)
+    except InvalidInput:
+        raise Unsaid from None
+    if fit is not Fit.EXACT:
+        raise Unsaid
+    return literal
+
+
+def day_of(days: str) -> str:
+    """Return a date given as days, which is how Spark holds it, as text."""
+    try:
+        return date.fromordinal(int(days) + _EPOCH).isoformat()
+    except (ValueError, OverflowError):
+        raise Unsaid from None
+
+
+def _named(name: str, fields: Sequence[iceberg.NestedField]) -> iceberg.NestedField:
+    for found in (
+        [field for field in fields if field.name == name],
+        [field for field in fields if field.name.lower() == name.lower()],
+    ):
+        if len(found) == 1:
+            return found[0]
+    raise Unsaid
+
+
+def _date(text: str, _: Constant) -> Literal[Any]:
+    if not _DAY.fullmatch(text) or text.startswith("0000"):
+        raise Unsaid
+    return ice.DateLiteral(date.fromisoformat(text).toordinal() - _EPOCH)
+
+
+def _timestamp(_: str, constant: Constant) -> Literal[Any]:
+    # As text it is in the session's zone, in which an hour may come twice a year.
+    return ice.TimestampLiteral(int(constant.value()))
+
+
+def _uuid(text: str, _: Constant) -> Literal[Any]:
+    try:
+        canonical = str(UUID(text))
+    except ValueError:
+        raise Unsaid from None
+    # Spark compares text, so what is spelt otherwise equals none.
+    if canonical != text:
+        raise Unsaid
+    return ice.StringLiteral(text)
+
+
+def _binary(_: str, constant: Constant) -> Literal[Any]:
+    return ice.BinaryLiteral(bytes(constant.value()))
+
+
+_LITERALS: Final[Mapping[type[iceberg.IcebergType], Callable[[str, Constant], Literal[Any]]]] = {
+    iceberg.BooleanType: lambda text, _: ice.BooleanLiteral(text == "true"),
+    iceberg.IntegerType: lambda text, _: ice.LongLiteral(int(text)),
+    iceberg.LongType: lambda text, _: ice.LongLiteral(int(text)),
+    iceberg.FloatType: lambda text, _: ice.DoubleLiteral(float(np.float32(text))),
+    iceberg.DoubleType: lambda text, _: ice.DoubleLiteral(float(text)),
+    iceberg.DecimalType: lambda text, _: ice.DecimalLiteral(Decimal(text)),
+    iceberg.DateType: _date,
+    iceberg.TimestampType: _timestamp,
+    iceberg.TimestamptzType: _timestamp,
+    iceberg.StringType: lambda text, _: ice.StringLiteral(text),
+    iceberg.UUIDType: _uuid,
+    iceberg.BinaryType: _binary,
+    iceberg.FixedType: _binary,
+}

@@ -1,0 +1,85 @@
+"""Arrow batches between our own reader and writer and Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.types import IcebergType, NestedField
+
+from icetree.codec import metadata as metadata_codec
+from icetree.spark.ship import shipped_metadata, unshipped
+from icetree.spark.types import arrow_for_spark
+from icetree.spec.metadata import TableMetadata
+from icetree.store.base import Store
+from icetree.table.arrow_schema import plain
+
+
+def for_spark(array: pa.Array | pa.ChunkedArray, type: IcebergType) -> pa.Array:
+    """Return values as Spark takes them; UUIDs as text."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    want = arrow_for_spark(type)
+    if isinstance(array, pa.ExtensionArray) and pa.types.is_string(want):
+        return pa.array([None if each is None else str(each) for each in array.to_pylist()], want)
+    stored = plain(array)
+    return stored if stored.type.equals(want) else stored.cast(want)
+
+
+def batch_for_spark(
+    batch: pa.RecordBatch, fields: Iterable[NestedField], *, also: Iterable[str] = ()
+) -> pa.RecordBatch:
+    """Return the table's columns of a batch as Spark takes them, then others as they are."""
+    arrays, names = [], []
+    for field in fields:
+        arrays.append(for_spark(batch[field.name], field.field_type))
+        names.append(field.name)
+    for name in also:
+        arrays.append(batch[name])
+        names.append(name)
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+class ReadingPart:
+    """What reads tasks of a plan in another process, small enough to be sent there."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        metadata: TableMetadata,
+        schema_id: int,
+        columns: Any,
+        residuals: list[Any],
+        case_sensitive: bool = True,
+    ) -> None:
+        self._store = store
+        self._metadata = shipped_metadata(metadata)
+        self._schema_id = schema_id
+        self._columns = columns
+        self._residuals = residuals
+        self._case_sensitive = case_sensitive
+
+    def batches(self, tasks: bytes, deletes: bytes) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of tasks as Spark takes them."""
+        from icetree.table.arrow_read import read_tasks
+        from icetree.tree.tasks import Metrics, Plan
+
+        table = metadata_codec.decode(self._metadata, file="table metadata")
+        plan = Plan(
+            tasks=unshipped(tasks),
+            deletes=unshipped(deletes),
+            residuals=self._residuals,
+            metrics=Metrics(),
+        )
+        for batch in read_tasks(
+            plan,
+            store=self._store,
+            metadata=table,
+            columns=self._columns,
+            schema=table.schema(self._schema_id),
+            case_sensitive=self._case_sensitive,
+            threads=2,
+        ):
+            yield batch_for_spark(batch, self._columns.fields)

@@ -1,0 +1,172 @@
+"""What a user says of a table in the options of `format("icetree")`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Final
+
+from icetree.catalog.base import parse_name
+from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import InvalidInput
+from icetree.store.base import Store
+from icetree.table.connection import Connection, open_connection
+from icetree.table.files import TableFiles, read_metadata
+from icetree.table.state import State
+from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+#: What each option is for.
+OPTIONS: Final[Mapping[str, str]] = {
+    "catalog": "the catalog's address, or its name in PyIceberg's configuration",
+    "warehouse": "where the catalog's tables are",
+    "name": "the name under which a SQL catalog keeps its rows",
+    "path": "the table's name, as load() and save() give it",
+    "columns": "the columns to read, with commas between; all by default",
+    "filter": "which rows to read, as text",
+    "push-filters": "true to skip files by a query's own filters; with Spark 4.1 a DataFrame is then "
+    "good for one query, and spark.sql.python.filterPushdown.enabled must be true",
+    "snapshot-id": "the snapshot to read",
+    "branch": "the branch to read, or to commit to",
+    "tag": "the tag to read",
+    "as-of-timestamp": "when the snapshot to read was current: milliseconds, or an ISO time",
+    "since": "stream: the snapshot, branch, tag or time (in milliseconds) to start after",
+    "changes": "stream: true for all changes of rows, with what became of each",
+    "images": "stream: false to have updates as a delete and an insert; with changes",
+    "skip": "stream: kinds of snapshots to pass over: overwrite, delete",
+    "max-snapshots-per-trigger": "stream: how many snapshots a micro-batch takes at most",
+    "overwrite-mode": "write: static replaces all rows, dynamic the partitions written to",
+    "key": "write: a commit made before under the same key is not made again",
+    "query-id": "stream: what tells this query from others that write to the table",
+    "checkpointlocation": "stream: Spark's own",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options of one table, read."""
+
+    values: Mapping[str, str]
+
+    @property
+    def table(self) -> str:
+        """The table's name."""
+        name = self.values.get("path")
+        if not name:
+            raise InvalidInput("which table? give its name to load() or save(), such as db.orders")
+        return name
+
+    def connect(self) -> Connection:
+        """Open the catalog."""
+        own = {name for name in OPTIONS if name not in ("warehouse", "name")}
+        properties = {name: value for name, value in self.values.items() if name not in own}
+        return open_connection(self.values.get("catalog"), properties)
+
+    def load(self) -> Table:
+        """Return the table's handle, on its newest state."""
+        with self.connect() as connection:
+            return connection.table(self.table)
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """Return an option that is true or false."""
+        value = self.values.get(name, str(default)).lower()
+        if value not in ("true", "false"):
+            raise InvalidInput(f"option {name}={value!r}: allowed are true and false")
+        return value == "true"
+
+    def number(self, name: str, *, least: int = 0) -> int | None:
+        """Return an option that is a whole number."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not value.strip().lstrip("-").isdigit() or int(value) < least:
+            raise InvalidInput(f"option {name}={value!r}: allowed are numbers of {least} or more")
+        return int(value)
+
+    def names(self, name: str) -> list[str] | None:
+        """Return an option that is a list."""
+        value = self.values.get(name)
+        return None if value is None else [each.strip() for each in value.split(",")]
+
+    def which(self) -> dict[str, int | str]:
+        """Return which snapshot to read, as a scan takes it."""
+        given = {
+            name: self.values[name]
+            for name in ("snapshot-id", "branch", "tag", "as-of-timestamp")
+            if name in self.values
+        }
+        if len(given) > 1:
+            raise InvalidInput(f"give one of the options {', '.join(given)}: they all say which")
+        for name in ("branch", "tag"):
+            if name in given:
+                return {"ref": given[name]}
+        if "as-of-timestamp" in given:
+            return {"as_of_ms": _milliseconds(given["as-of-timestamp"])}
+        snapshot_id = self.number("snapshot-id")
+        return {} if snapshot_id is None else {"snapshot_id": snapshot_id}
+
+
+def options(given: Mapping[str, str]) -> Options:
+    """Read options; one that is not known is refused, since it may be another one misspelt."""
+    values = {name.lower(): value for name, value in given.items()}
+    for name in values:
+        if name not in OPTIONS and "." not in name:
+            known = ", ".join(OPTIONS)
+            raise InvalidInput(f"option {name!r} is not known; there are {known}, and s3.*")
+    return Options(values=values)
+
+
+def options_of(lake: Lake, name: str) -> dict[str, str]:
+    """Return the options by which other processes find a table of the lake."""
+    if lake.address is None:
+        raise InvalidInput(
+            "this lake was opened on a connection, which other processes cannot share: "
+            "open it by its catalog's address"
+        )
+    given = {key: str(value) for key, value in lake.properties.items()}
+    return {**given, "catalog": lake.address, "path": name}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedTable:
+    """A table as of one metadata file, which any process can open without a catalog."""
+
+    name: str
+    metadata_location: str
+    store: Store
+
+    def load(self) -> Table:
+        """Return a handle to read from."""
+        metadata = read_metadata(self.store, self.metadata_location)
+        state = State(
+            name=parse_name(self.name), metadata=metadata, metadata_location=self.metadata_location
+        )
+        files = TableFiles(store=self.store, location=metadata.location)
+        return Table(catalog=MemoryCatalog("fixed"), files=files, state=state)
+
+
+def fixed(table: Table) -> FixedTable:
+    """Return the table as it is now."""
+    return FixedTable(
+        name=str(table.name),
+        metadata_location=table.state.metadata_location,
+        store=table.files.store,
+    )
+
+
+def _milliseconds(text: str) -> int:
+    if text.strip().isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise InvalidInput(
+            f"option as-of-timestamp={text!r}: give milliseconds, or a time such as "
+            "2026-01-31T12:00:00+00:00"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return int(moment.timestamp() * 1000)

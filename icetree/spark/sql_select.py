@@ -1,0 +1,285 @@
+"""Queries: the tables of the lake that a query names become temporary views, for its sake.
+
+First the views are empty, and Spark plans the query: the conditions that it pushes down to each
+tell which files the real views can leave out. Then the query runs on those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Or
+from pyiceberg.types import NestedField
+from pyspark.sql import DataFrame
+
+from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.frames import arrow_frame
+from icetree.spark.names import quoted
+from icetree.spark.plainly import plainly
+from icetree.spark.pushdown import nothing, optimized
+from icetree.spark.read import dataframe
+from icetree.spark.sql_names import TableRef, find_table
+from icetree.spark.sql_plan import Named, named_tables, parse
+from icetree.spark.sql_prune import Pruned, marker, pruned_by
+from icetree.spark.sql_tokens import tokens
+from icetree.spark.types import spark_schema, spark_type
+from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.scan import Scan
+from icetree.tree.tasks import Plan
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_PREFIX: Final = "__icetree_"
+#: Words without which no condition reaches a table.
+_CONDITIONS: Final = frozenset({"WHERE", "ON", "HAVING", "JOIN", "USING", "QUALIFY", "FILTER"})
+#: Functions of the time, which goes on between one planning and the next.
+_CLOCK: Final = re.compile(
+    r"\b(now|current_\w+|curdate|localtimestamp|unix_timestamp|getdate|sysdate)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A table that a query names, and the view that stands for it."""
+
+    named: Named
+    ref: TableRef
+    view: str
+    #: What to read; none for a metadata table.
+    scan: Callable[[BooleanExpression], Scan] | None
+
+
+def select(lake: Lake, text: str, *, plan: Any = None) -> DataFrame:
+    """Return what a query finds."""
+    plan = parse(lake.spark, text) if plan is None else plan
+    bound = bind(lake, text, plan)
+    if not bound:
+        with plainly():
+            return lake.spark.sql(text)
+    rewritten = rewrite(text, bound)
+    filters = _filters(lake, text, rewritten, bound)
+    with _views(lake, bound, filters), plainly():
+        return lake.spark.sql(rewritten)
+
+
+def unpruned(
+    lake: Lake, text: str, bound: Sequence[Bound], *, query: str | None = None
+) -> DataFrame:
+    """Run a statement that is no query on the tables it reads; `query` is what it reads by."""
+    filters: dict[str, BooleanExpression] = {}
+    if query is not None:
+        inner = bind(lake, query, parse(lake.spark, query))
+        found = _filters(lake, query, rewrite(query, inner), inner)
+        # The same tables in the same order, under the names of other views.
+        filters = {mine.view: found[its.view] for mine, its in zip(bound, inner, strict=True)}
+    with _views(lake, bound, filters), plainly():
+        return lake.spark.sql(rewrite(text, bound))
+
+
+def bind(lake: Lake, text: str, plan: Any) -> list[Bound]:
+    """Return the tables of the lake that a query names."""
+    found = []
+    catalog = lake.spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+    extra = _metadata_columns(text)
+    for named in named_tables(plan, text):
+        if len(named.parts) == 1 and catalog.getTempView(named.parts[0]).isDefined():
+            continue
+        ref = find_table(lake, named.parts)
+        if ref is not None:
+            scan = None if ref.metadata else _scan(lake, ref, named, extra)
+            found.append(Bound(named=named, ref=ref, view=_PREFIX + uuid4().hex, scan=scan))
+    return found
+
+
+def rewrite(text: str, bound: Iterable[Bound]) -> str:
+    """Return the text of a query with views in place of tables."""
+    edits: list[tuple[int, int, str]] = []
+    for each in bound:
+        span, alias_at = each.named.span, each.named.alias_at
+        edits.append((span.start, span.stop, each.view))
+        if alias_at is not None and not _is_table_statement(text, span.start):
+            edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
+            edits += _unqualified(text, each.named, [other.named for other in bound])
+    for start, stop, new in sorted(set(edits), reverse=True):
+        text = text[:start] + new + text[stop:]
+    return text
+
+
+def _is_table_statement(text: str, at: int) -> bool:
+    """Tell whether this is `TABLE db.t`, which takes no alias."""
+    before = tokens(text[:at])
+    return bool(before) and before[-1].says("TABLE")
+
+
+def _unqualified(
+    text: str, named: Named, others: Iterable[Named]
+) -> Iterator[tuple[int, int, str]]:
+    """Yield the edits that make `db.t.a` into `t.a`: a view has no namespace."""
+    if len(named.parts) < 2:
+        return
+    spans = [other.span for other in others]
+    wanted = [word for part in named.parts for word in (part.lower(), ".")]
+    found = tokens(text)
+    for at in range(len(found) - len(wanted)):
+        run = found[at : at + len(wanted)]
+        if [token.name.lower() for token in run] != wanted:
+            continue
+        if at and found[at - 1].text == ".":
+            continue
+        if any(span.start <= run[0].start < span.stop for span in spans):
+            continue
+        yield run[0].start, run[-2].start, ""
+
+
+# --- what to read ------------------------------------------------------------------------------
+
+
+def _metadata_columns(text: str) -> tuple[str, ...]:
+    """Return the metadata columns that a query names; others would only be in the way of `*`."""
+    names = {token.name.lower() for token in tokens(text) if token.kind in ("word", "quoted")}
+    return tuple(name for name in METADATA_COLUMNS if name in names)
+
+
+def _scan(
+    lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]
+) -> Callable[[BooleanExpression], Scan]:
+    table = lake.handle(ref.name)
+    at = _version(lake, ref, named)
+    whole = table.scan(**at)
+    own = [field.name for field in whole.schema.fields if _is_known(field)]
+    columns = [*own, *(name for name in extra if name not in own)]
+    # A column that Spark has no type for is not there, but the others are.
+    plainly_all = len(columns) == len(whole.schema.fields) == len(own)
+
+    def scan(where: BooleanExpression) -> Scan:
+        return table.scan(where, columns=None if plainly_all else columns, **at)
+
+    return scan
+
+
+def _is_known(field: NestedField) -> bool:
+    try:
+        spark_type(field.field_type)
+    except Unsupported:
+        return False
+    return True
+
+
+def _version(lake: Lake, ref: TableRef, named: Named) -> dict[str, Any]:
+    asked = named.version if named.version is not None else named.timestamp
+    if asked is not None and ref.ref is not None:
+        raise InvalidInput(f"{'.'.join(named.parts)} names a version already: leave out AS OF")
+    if named.version is not None:
+        word = named.version
+        return {"snapshot_id": int(word)} if word.isdigit() else {"ref": word}
+    if named.timestamp is not None:
+        return {"as_of_ms": _moment(lake, named.timestamp)}
+    return {} if ref.ref is None else {"ref": ref.ref}
+
+
+def _moment(lake: Lake, text: str) -> int:
+    with plainly():
+        [[found]] = lake.spark.sql(f"SELECT unix_millis(CAST(({text}) AS TIMESTAMP))").collect()
+    if found is None:
+        raise InvalidInput(f"TIMESTAMP AS OF {text}: that is no time")
+    return int(found)
+
+
+# --- which files -------------------------------------------------------------------------------
+
+
+def _filters(
+    lake: Lake, text: str, rewritten: str, bound: Sequence[Bound]
+) -> dict[str, BooleanExpression]:
+    """Return, for each view, a filter that keeps every row the query can use."""
+    everything: dict[str, BooleanExpression] = {each.view: AlwaysTrue() for each in bound}
+    words = {token.text.upper() for token in tokens(text) if token.kind == "word"}
+    if not words & _CONDITIONS:
+        return everything
+    found = _pushed_down(lake, rewritten, bound)
+    if _CLOCK.search(text):
+        # What the time of day decides may be decided otherwise by the time the query runs.
+        later = _pushed_down(lake, rewritten, bound)
+        found = {
+            view: each if each == later[view] else AlwaysTrue() for view, each in found.items()
+        }
+    return everything | found
+
+
+def _pushed_down(
+    lake: Lake, rewritten: str, bound: Sequence[Bound]
+) -> dict[str, BooleanExpression]:
+    markers: dict[str, Pruned] = {}
+    views: list[str] = []
+    try:
+        for each in bound:
+            if each.scan is None:
+                empty = _metadata_frame(lake, each.ref)
+            else:
+                scan = each.scan(AlwaysTrue())
+                empty = nothing(lake.spark, spark_schema(scan.columns.fields))
+                markers[marker(optimized(empty))] = Pruned(view=each.view, schema=scan.schema)
+            empty.createOrReplaceTempView(each.view)
+            views.append(each.view)
+        with plainly():
+            plan = optimized(lake.spark.sql(rewritten))
+    finally:
+        for view in views:
+            lake.spark.catalog.dropTempView(view)
+    found = pruned_by(plan, markers)
+    return {view: _any(filters) for view, filters in found.items()}
+
+
+def _any(filters: Sequence[BooleanExpression]) -> BooleanExpression:
+    # A table that no part of the plan reads need not be read.
+    found: BooleanExpression = AlwaysFalse()
+    for each in filters:
+        found = Or(found, each)
+    return found
+
+
+# --- views -------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _views(
+    lake: Lake, bound: Sequence[Bound], filters: dict[str, BooleanExpression]
+) -> Iterator[None]:
+    """Make the views, and drop them again: a DataFrame that was made of one keeps its plan."""
+    made: list[str] = []
+    try:
+        for each in bound:
+            frame = _frame(lake, each, filters.get(each.view, AlwaysTrue()))
+            frame.createOrReplaceTempView(each.view)
+            made.append(each.view)
+        yield
+    finally:
+        for view in made:
+            lake.spark.catalog.dropTempView(view)
+
+
+def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
+    if bound.scan is None:
+        return _metadata_frame(lake, bound.ref)
+    scan = bound.scan(where)
+    found = scan.plan()
+    # Spark checks rows itself: files are all that is to be left out here.
+    whole = Plan(
+        tasks=found.tasks,
+        deletes=found.deletes,
+        residuals=[AlwaysTrue() for _ in found.residuals],
+        metrics=found.metrics,
+    )
+    return dataframe(lake.spark, scan, plan=whole)
+
+
+def _metadata_frame(lake: Lake, ref: TableRef) -> DataFrame:
+    assert ref.metadata is not None
+    inspect = lake.handle(ref.name).inspect
+    return arrow_frame(lake.spark, getattr(inspect, ref.metadata)())

@@ -1,0 +1,175 @@
+"""Words of SQL text, and a cursor over them: enough to cut a statement into its clauses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from icetree.errors import InvalidInput
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<gap>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
+    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?\w*|\d+[eE][+-]?\d+\w*|\d+\b)
+    |(?P<word>\w+)
+    |(?P<symbol>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPENING: Final = frozenset("([{")
+_CLOSING: Final = frozenset(")]}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A word, a name in backticks, a string, a number or a symbol, and where it stands."""
+
+    kind: str
+    text: str
+    start: int
+    stop: int
+    #: How many brackets, and CASEs, it is within.
+    depth: int
+
+    @property
+    def name(self) -> str:
+        """The name it is, without backticks."""
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+    def says(self, word: str) -> bool:
+        """Tell whether it is this keyword or symbol."""
+        return self.kind in ("word", "symbol") and self.text.upper() == word
+
+
+def tokens(text: str) -> list[Token]:
+    """Return the words of a statement, without comments."""
+    found: list[Token] = []
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        kind, word = match.lastgroup or "symbol", match[0]
+        if kind == "gap":
+            continue
+        # A column may be called `end`, but then it stands behind a dot.
+        case = kind == "word" and not (found and found[-1].text == ".")
+        opens = word in _OPENING or (case and word.upper() == "CASE")
+        closes = word in _CLOSING or (case and word.upper() == "END" and depth > 0)
+        depth -= closes
+        found.append(
+            Token(kind=kind, text=word, start=match.start(), stop=match.end(), depth=max(depth, 0))
+        )
+        depth += opens
+    return found
+
+
+class Cursor:
+    """A place in a statement."""
+
+    def __init__(self, text: str, words: Sequence[Token] | None = None) -> None:
+        self.text = text
+        self._tokens = tokens(text) if words is None else list(words)
+        self._at = 0
+
+    @property
+    def at(self) -> int:
+        """Where the next word starts, in the text."""
+        return self._tokens[self._at].start if self._at < len(self._tokens) else len(self.text)
+
+    @property
+    def next(self) -> Token | None:
+        """The next word."""
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def take(self) -> Token:
+        """Pass a word."""
+        found = self.next
+        if found is None:
+            raise self.error("more")
+        self._at += 1
+        return found
+
+    def accept(self, *words: str) -> bool:
+        """Pass these words if they come next."""
+        coming = self._tokens[self._at : self._at + len(words)]
+        if len(coming) < len(words) or not all(
+            token.says(word) for token, word in zip(coming, words, strict=True)
+        ):
+            return False
+        self._at += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        """Pass these words, which must come next."""
+        if not self.accept(*words):
+            raise self.error(" ".join(words))
+
+    def name(self) -> list[str]:
+        """Pass a name of one or more parts."""
+        parts = [self._part()]
+        while self.accept("."):
+            parts.append(self._part())
+        return parts
+
+    def _part(self) -> str:
+        token = self.next
+        if token is None or token.kind not in ("word", "quoted", "number"):
+            raise self.error("a name")
+        self._at += 1
+        return token.name
+
+    def number(self) -> int:
+        """Pass a whole number."""
+        token = self.next
+        if token is None or token.kind != "number" or not token.text.isdigit():
+            raise self.error("a number")
+        self._at += 1
+        return int(token.text)
+
+    def until(self, *words: str) -> str:
+        """Pass everything before any of the words (outside brackets), and return it as text."""
+        start = end = self.at
+        base = self.next.depth if self.next is not None else 0
+        while (token := self.next) is not None:
+            if token.depth < base or (
+                token.depth == base and any(token.says(word) for word in words)
+            ):
+                break
+            end = token.stop
+            self._at += 1
+        return self.text[start:end]
+
+    def listed(self, *words: str) -> Iterator[str]:
+        """Pass the parts between commas, up to any of the words."""
+        while True:
+            yield self.until(",", *words)
+            if not self.accept(","):
+                return
+
+    def bracket(self) -> list[str]:
+        """Pass a bracket, and return the parts between its commas."""
+        self.expect("(")
+        found = [] if self.next is not None and self.next.says(")") else list(self.listed(")"))
+        self.expect(")")
+        return found
+
+    def rest(self) -> str:
+        """Pass all that is left, and return it as text."""
+        start = self.at
+        self._at = len(self._tokens)
+        return self.text[start:]
+
+    def end(self) -> None:
+        """Insist that nothing is left."""
+        self.accept(";")
+        if self.next is not None:
+            raise self.error("the end of the statement")
+
+    def error(self, wanted: str) -> InvalidInput:
+        """Return the complaint that something else should stand here."""
+        found = f"{self.next.text!r}" if self.next is not None else "the end"
+        line = self.text.count("\n", 0, self.at) + 1
+        position = self.at - (self.text.rfind("\n", 0, self.at) + 1)
+        return InvalidInput(f"expected {wanted}, found {found} (line {line}, position {position})")

@@ -1,0 +1,167 @@
+"""Writing a DataFrame to a table, in the manner of `df.writeTo`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from typing_extensions import Self
+
+from icetree.errors import CommitUnknown, IcetreeError
+from icetree.spark.arrange import arranged
+from icetree.spark.fit import fit
+from icetree.spark.sink import discard, sink
+from icetree.spark.types import table_schema
+from icetree.spec.entry import Entries
+from icetree.spec.snapshot import MAIN
+from icetree.table.commit import Committed
+from icetree.table.table import Table
+from icetree.table.transaction import Filter, Transaction
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+
+class Write:
+    """What to write and where; nothing happens until `append` or one of its kin is called."""
+
+    def __init__(self, lake: Lake, rows: DataFrame, name: str) -> None:
+        self._lake = lake
+        self._rows = rows
+        self._name = name
+        self._how: dict[str, Any] = {}
+        self._merges = False
+
+    def branch(self, name: str | None) -> Self:
+        """Commit to a branch instead of `main`."""
+        self._how["branch"] = name or MAIN
+        return self
+
+    def key(self, key: str | None) -> Self:
+        """Commit only if nothing was committed under this key before."""
+        self._how["key"] = key
+        return self
+
+    def isolation(self, level: str) -> Self:
+        """Choose what counts as a conflict: `serializable` or `snapshot`."""
+        self._how["isolation"] = level
+        return self
+
+    def summary(self, more: Mapping[str, str]) -> Self:
+        """Note facts in the snapshot's summary."""
+        self._how["summary"] = {**self._how.get("summary", {}), **more}
+        return self
+
+    def merge_schema(self) -> Self:
+        """Add columns that the table lacks and widen those that are too narrow, by the rows."""
+        self._merges = True
+        return self
+
+    # --- into a table that is there ----------------------------------------------------------
+
+    def append(self) -> Committed:
+        """Add the rows, as one snapshot."""
+        return self._commit(lambda tx, files: tx.append_files(files))
+
+    def overwrite(self, where: Filter) -> Committed:
+        """Replace the rows that match by these, all of which must match too.
+
+        Files that match in part are rewritten.
+        """
+        from icetree.spark.overwrite import overwrite
+
+        table, rows = self._ready()
+        return overwrite(self._lake, table, rows, where, self._how)
+
+    def overwrite_partitions(self) -> Committed:
+        """Replace every partition that the rows are in."""
+        return self._commit(lambda tx, files: tx.replace_partitions(files))
+
+    # --- into a new table --------------------------------------------------------------------
+
+    def create(
+        self,
+        *,
+        partition_by: Iterable[str] = (),
+        order_by: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> Table:
+        """Make a table of the rows' schema and put them in."""
+        connection = self._lake.connection
+        table = connection.create_table(
+            self._name,
+            table_schema(self._rows.schema),
+            partition_by=partition_by,
+            order_by=order_by,
+            properties=properties,
+            location=location,
+        )
+        try:
+            self._fill(table)
+        except CommitUnknown:
+            raise
+        except BaseException:
+            connection.drop_table(self._name)
+            raise
+        return table
+
+    def replace(self, **how: Any) -> Table:
+        """Give a table the rows' schema and the rows in place of its own; its history stays."""
+        from icetree.spark.replace import replace
+
+        return replace(self._lake, self._name, self._rows, **how)
+
+    def create_or_replace(self, **how: Any) -> Table:
+        """Do `replace`, or `create` where there is no such table."""
+        if self._lake.connection.table_exists(self._name):
+            return self.replace(**how)
+        return self.create(**how)
+
+    # --- within ------------------------------------------------------------------------------
+
+    def _fill(self, table: Table) -> Committed:
+        fitting = fit(self._rows, table.schema, table=self._name)
+        return write_and_commit(table, fitting, self._how, lambda tx, files: tx.append_files(files))
+
+    def _ready(self) -> tuple[Table, DataFrame]:
+        table = self._lake.handle(self._name)
+        if self._merges:
+            with table.edit_schema() as edit:
+                edit.union_by_name(table_schema(self._rows.schema))
+        return table, fit(self._rows, table.schema, table=self._name)
+
+    def _commit(self, add: Any) -> Committed:
+        table, rows = self._ready()
+        return write_and_commit(table, rows, self._how, add)
+
+
+def write_and_commit(
+    table: Table, rows: DataFrame, how: Mapping[str, Any], add: Any, *, keep_lineage: bool = False
+) -> Committed:
+    """Write rows as files, hand them to the transaction, commit; on failure nothing stays."""
+    transaction = table.transaction(**how)
+    metadata = transaction.metadata
+    written = sink(
+        arranged(rows, metadata),
+        metadata=metadata,
+        store=table.files.store,
+        keep_lineage=keep_lineage,
+    ).files
+    return commit_written(transaction, table, written, lambda: add(transaction, written))
+
+
+def commit_written(transaction: Transaction, table: Table, written: Entries, add: Any) -> Committed:
+    """Commit a transaction that new files were written for; these go when it comes to nothing."""
+    try:
+        add()
+        done = transaction.commit()
+    except CommitUnknown:
+        raise  # the files may be the table's by now
+    except IcetreeError:
+        discard(written, table.metadata, table.files.store)
+        raise
+    if done.repeated:
+        discard(written, table.metadata, table.files.store)
+    return done

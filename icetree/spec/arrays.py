@@ -1,0 +1,36 @@
+"""Small questions about Arrow arrays that the library has no one word for."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values as one array, without a copy where they are one already."""
+    if isinstance(values, pa.Array):
+        return values
+    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+
+
+def is_among(
+    values: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArray
+) -> pa.BooleanArray | pa.ChunkedArray:
+    """Tell which values are among the others."""
+    return pc.is_in(values, value_set=one_chunk(others))
+
+
+def without(values: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values that are not among the others, in order."""
+    if len(values) == 0 or len(others) == 0:
+        return values
+    return values.filter(pc.invert(is_among(values, others)))
+
+
+def first_repeated(names: pa.Array | pa.ChunkedArray) -> str | None:
+    """Return a name that stands more than once, None where each stands once; nulls are no names."""
+    if pc.count_distinct(names).as_py() + names.null_count == len(names):
+        return None
+    counts = pc.value_counts(names.drop_null())
+    repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    return str(repeated[0].as_py())

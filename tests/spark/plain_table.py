@@ -1,0 +1,151 @@
+"""A table as a list of rows: what every statement must come to, worked out in plain Python."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+#: A condition as SQL, and what it means.
+Condition = tuple[str, Callable[[Row], bool]]
+
+
+def above(value: Any, least: float) -> bool:
+    """Compare as Spark does: a NaN is above every number, a null above none."""
+    return value is not None and (math.isnan(value) or value > least)
+
+
+def conditions(chance: random.Random) -> Condition:
+    """Return a random condition on the columns that every version of the table has."""
+    number = chance.randrange(60)
+    least = chance.randrange(-3, 10)
+    word = chance.choice("abc")
+    return chance.choice(
+        [
+            (f"id % 5 = {number % 5}", lambda row: row["id"] % 5 == number % 5),
+            (
+                f"id BETWEEN {number} AND {number + 9}",
+                lambda row: number <= row["id"] <= number + 9,
+            ),
+            (f"g > {least}", lambda row: above(row["g"], least)),
+            ("g IS NULL", lambda row: row["g"] is None),
+            (f"s = '{word}'", lambda row: row["s"] == word),
+            (
+                f"s <> '{word}' OR id = {number}",
+                lambda row: (row["s"] is not None and row["s"] != word) or row["id"] == number,
+            ),
+            ("NOT (g <= 4)", lambda row: above(row["g"], 4)),
+            (
+                f"id IN ({number}, {number + 1}, {number + 2})",
+                lambda row: number <= row["id"] <= number + 2,
+            ),
+        ]
+    )
+
+
+def new_rows(chance: random.Random, ids: list[int], columns: list[str]) -> list[Row]:
+    """Return rows with random values, some of them null or NaN."""
+    made = []
+    for id in ids:
+        row: Row = {
+            "id": id,
+            "g": chance.choice([None, math.nan, -0.0, 1.5, 4.0, float(chance.randrange(12))]),
+            "s": chance.choice([None, "a", "b", "c", "long text " * 3]),
+            "day": chance.randrange(3),
+        }
+        row |= {name: chance.choice([None, chance.randrange(100)]) for name in columns[4:]}
+        made.append(row)
+    return made
+
+
+@dataclass(slots=True)
+class Model:
+    """The rows now, and as they were after each commit."""
+
+    columns: list[str] = field(default_factory=lambda: ["id", "g", "s", "day"])
+    rows: list[Row] = field(default_factory=list)
+    #: Snapshot id -> (columns, rows) of that time.
+    past: dict[int, tuple[list[str], list[Row]]] = field(default_factory=dict)
+
+    def append(self, rows: list[Row]) -> None:
+        self.rows += [dict(row) for row in rows]
+
+    def delete(self, holds: Callable[[Row], bool]) -> None:
+        self.rows = [row for row in self.rows if not holds(row)]
+
+    def update(self, holds: Callable[[Row], bool], change: Callable[[Row], Row]) -> None:
+        self.rows = [{**row, **change(row)} if holds(row) else row for row in self.rows]
+
+    def merge(
+        self,
+        source: list[Row],
+        *,
+        update: bool,
+        delete: Callable[[Row], bool] | None,
+        insert: bool,
+        drop_others: Callable[[Row], bool] | None,
+    ) -> None:
+        by_id = {row["id"]: row for row in source}
+        kept = []
+        for row in self.rows:
+            match = by_id.get(row["id"])
+            if match is None:
+                if drop_others is None or not drop_others(row):
+                    kept.append(row)
+            elif delete is not None and delete(match):
+                continue
+            else:
+                kept.append(dict(match) if update else row)
+        if insert:
+            here = {row["id"] for row in self.rows}
+            kept += [dict(row) for row in source if row["id"] not in here]
+        self.rows = kept
+
+    def add_column(self, name: str, default: int | None) -> None:
+        self.columns.append(name)
+        self.rows = [{**row, name: default} for row in self.rows]
+
+    def rename_column(self, name: str, new: str) -> None:
+        self.columns[self.columns.index(name)] = new
+        self.rows = [{new if k == name else k: v for k, v in row.items()} for row in self.rows]
+
+    def drop_column(self, name: str) -> None:
+        self.columns.remove(name)
+        self.rows = [{k: v for k, v in row.items() if k != name} for row in self.rows]
+
+    def remember(self, snapshot_id: int | None) -> None:
+        if snapshot_id is not None:
+            self.past[snapshot_id] = (list(self.columns), [dict(row) for row in self.rows])
+
+
+def comparable(rows: list[Row], columns: list[str]) -> list[tuple[Any, ...]]:
+    """Return rows in one order, with values that are equal when they are the same."""
+    return sorted((tuple(_plain(row[name]) for name in columns) for row in rows), key=repr)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    return value
+
+
+def fresh_ids(chance: random.Random, model: Model, count: int) -> list[int]:
+    """Return ids that the table does not have."""
+    taken = {row["id"] for row in model.rows}
+    return list(
+        _first(
+            count, (id for id in iter(lambda: chance.randrange(10_000), None) if id not in taken)
+        )
+    )
+
+
+def _first(count: int, ids: Iterator[int]) -> Iterator[int]:
+    seen: set[int] = set()
+    while len(seen) < count:
+        id = next(ids)
+        if id not in seen:
+            seen.add(id)
+            yield id

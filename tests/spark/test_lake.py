@@ -1,0 +1,281 @@
+"""Reading and writing tables through Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spark import Lake
+from icetree.spark.metadata_tables import KINDS
+from icetree.table.delete_files import write_equality_deletes
+from icetree.table.table import Table
+
+
+@pytest.fixture(scope="module")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    made = Lake.local(tmp_path_factory.mktemp("lake"), spark=spark)
+    made.connection.create_namespace("db")
+    yield made
+    made.connection.close()
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    """Return the rows as the reader that needs no Spark has them."""
+    return sorted(table.scan().to_arrow().to_pylist(), key=repr)
+
+
+def rows_in(lake: Lake, name: str, **how: Any) -> list[dict[str, Any]]:
+    found = lake.table(name, **how).toArrow().to_pylist()
+    return sorted(found, key=repr)
+
+
+ODD = pa.schema(
+    [
+        pa.field("i", pa.int32()),
+        pa.field("d", pa.decimal128(20, 4)),
+        pa.field("day", pa.date32()),
+        pa.field("at", pa.timestamp("us")),
+        pa.field("zoned", pa.timestamp("us", tz="UTC")),
+        pa.field("b", pa.binary()),
+        pa.field("fixed", pa.binary(4)),
+        pa.field("list", pa.list_(pa.int64())),
+        pa.field("map", pa.map_(pa.string(), pa.float64())),
+        pa.field("s", pa.struct([("x", pa.int64()), ("y", pa.struct([("z", pa.string())]))])),
+    ]
+)
+ODD_ROW = {
+    "i": 1,
+    "d": Decimal("12.3400"),
+    "day": dt.date(1969, 12, 31),
+    "at": dt.datetime(2026, 1, 1, 1, 2, 3, 4),  # noqa: DTZ001 (without a zone is the point)
+    "zoned": dt.datetime(1960, 1, 1, tzinfo=dt.timezone.utc),
+    "b": b"\x00\xff",
+    "fixed": b"abcd",
+    "list": [1, None],
+    "map": [("k", 1.5)],
+    "s": {"x": 1, "y": {"z": "deep"}},
+}
+
+
+def test_every_type_reads_as_it_was_written_by_either_side(lake: Lake) -> None:
+    table = lake.connection.create_table("db.odd", ODD)
+    table.append(pa.Table.from_pylist([ODD_ROW, dict.fromkeys(ODD_ROW)], schema=ODD))
+    by_spark = lake.table("db.odd")
+    lake.write(by_spark, "db.odd").append()
+    table.refresh()
+    found = rows_in(lake, "db.odd")
+    assert found == rows_of(table)
+    assert len(found) == 4
+    assert found.count(found[0]) == 2
+
+
+def test_a_uuid_is_text_in_spark(lake: Lake) -> None:
+    schema = pa.schema([pa.field("u", pa.uuid()), pa.field("n", pa.int64())])
+    table = lake.connection.create_table("db.uuids", schema)
+    text = "123e4567-e89b-12d3-a456-426614174000"
+    rows = lake.spark.createDataFrame([(text, 1), (None, 2)], "u string, n long")
+    lake.write(rows, "db.uuids").append()
+    assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}, {"u": None, "n": 2}]
+    assert lake.table("db.uuids", filter=f"u = '{text}'").collect() == [Row(u=text, n=1)]
+    lake.delete("db.uuids", "n = 2")
+    assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}]
+    assert table.refresh().verify(deep=True).findings == ()
+
+
+def test_names_that_were_used_before_lose_no_row(lake: Lake) -> None:
+    table = lake.connection.create_table("db.swap", [("a", "long"), ("b", "long")])
+    table.append(pa.table({"a": [7], "b": [8]}))
+    with table.edit_schema() as edit:
+        edit.rename("a", "x").rename("b", "a").rename("x", "b")
+    assert lake.table("db.swap").where("a = 8 AND b = 7").collect() == [Row(b=7, a=8)]
+    with table.edit_schema() as edit:
+        edit.drop("a")
+    with table.edit_schema() as edit:
+        edit.add("a", "long", default=3)
+    assert lake.table("db.swap").where("a = 3").collect() == [Row(b=7, a=3)]
+    assert lake.table("db.swap").where("a = 8").collect() == []
+
+
+def test_nested_fields_evolve_by_id(lake: Lake) -> None:
+    schema = pa.schema(
+        [("id", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())]))]
+    )
+    table = lake.connection.create_table("db.nested", schema)
+    table.append(pa.table({"id": [1], "s": [{"x": 1, "y": "old"}]}, schema=schema))
+    with table.edit_schema() as edit:
+        edit.rename("s.y", "z").widen("s.x", "long").add("s.w", "string")
+    first = {"id": 1, "s": {"x": 1, "z": "old", "w": None}}
+    assert rows_in(lake, "db.nested") == [first]
+    with table.edit_schema() as edit:
+        edit.add("s.v", "long", default=9)
+    assert rows_in(lake, "db.nested") == [{"id": 1, "s": {**first["s"], "v": 9}}]  # type: ignore[dict-item]
+    assert rows_in(lake, "db.nested") == rows_of(table)
+    assert lake.table("db.nested").where("s.z = 'old' AND s.v = 9").count() == 1
+
+
+def test_rows_know_where_they_stand_and_what_they_are(lake: Lake) -> None:
+    table = lake.connection.create_table("db.lineage", [("id", "long"), ("s", "string")])
+    table.append(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}))
+    lake.update("db.lineage", {"s": "'new'"}, "id = 2")
+    columns = ["id", "s", "_row_id", "_last_updated_sequence_number", "_pos", "_spec_id", "_file"]
+    found = rows_in(lake, "db.lineage", columns=columns)
+    assert found == sorted(table.refresh().scan(columns=columns).to_arrow().to_pylist(), key=repr)
+    assert [(row["id"], row["_row_id"], row["_last_updated_sequence_number"]) for row in found] == [
+        (1, 0, 1),
+        (2, 1, 2),
+        (3, 2, 1),
+    ]
+
+
+def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: Lake) -> None:
+    table = lake.connection.create_table("db.eq", [("k", "double"), ("n", "long")])
+    nan = float("nan")
+    table.append(pa.table({"k": [1.0, None, nan, 2.0], "n": [1, 2, 3, 4]}))
+    gone = pa.table({"k": pa.array([1.0, None, nan], pa.float64())})
+    deletes = write_equality_deletes(gone, ["k"], metadata=table.metadata, store=table.files.store)
+    table.row_delta(deletes)
+    table.append(pa.table({"k": [1.0, None], "n": [5, 6]}))
+    lake.delete("db.eq", "n = 4")
+    assert rows_in(lake, "db.eq") == [{"k": 1.0, "n": 5}, {"k": None, "n": 6}]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_what_a_table_is_made_of_reads_as_a_dataframe(lake: Lake, kind: str) -> None:
+    if not lake.connection.table_exists("db.made"):
+        lake.write(lake.spark.range(3), "db.made").create()
+    expected = getattr(lake.handle("db.made").inspect, kind)()
+    found = lake.table(f"db.made.{kind}")
+    assert found.columns == expected.column_names
+    assert found.count() == expected.num_rows
+
+
+def test_earlier_snapshots_branches_and_times_read_as_they_were(lake: Lake) -> None:
+    first = lake.write(lake.spark.range(3), "db.then").create()
+    was = first.metadata.current_snapshot_id
+    first.create_branch("audit")
+    lake.write(lake.spark.range(10, 12), "db.then").branch("audit").append()
+    lake.write(lake.spark.range(100, 101), "db.then").append()
+    now = lake.handle("db.then").snapshot()
+    assert now is not None
+    assert lake.table("db.then", snapshot_id=was).count() == 3
+    assert lake.table("db.then", ref="audit").count() == 5
+    assert lake.table("db.then", as_of=now.timestamp_ms).count() == 4
+    assert lake.table("db.then").count() == 4
+
+
+def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lake) -> None:
+    rows = lake.spark.range(10).selectExpr("id", "id % 2 AS p")
+    lake.write(rows, "db.parts").create(partition_by=["p"])
+    lake.write(
+        lake.spark.range(1).selectExpr("id + 100 AS id", "1L AS p"), "db.parts"
+    ).overwrite_partitions()
+    assert {row["id"] for row in rows_in(lake, "db.parts")} == {0, 2, 4, 6, 8, 100}
+    lake.write(lake.spark.range(4, 5).selectExpr("id", "0L AS p"), "db.parts").overwrite("id < 7")
+    assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
+    with pytest.raises(InvalidInput, match="a new row does not match id < 7"):
+        lake.write(lake.spark.range(9, 10).selectExpr("id", "0L AS p"), "db.parts").overwrite(
+            "id < 7"
+        )
+    assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
+
+
+def test_replacing_a_table_keeps_its_history(lake: Lake) -> None:
+    was = lake.write(lake.spark.range(3), "db.again").create().metadata.current_snapshot_id
+    new = lake.spark.range(2).selectExpr("'x' AS word", "id AS n")
+    lake.write(new, "db.again").create_or_replace(partition_by=["word"])
+    assert lake.table("db.again").columns == ["word", "n"]
+    assert lake.table("db.again").count() == 2
+    assert lake.table("db.again", snapshot_id=was).columns == ["id"]
+    assert lake.table("db.again", snapshot_id=was).count() == 3
+
+
+def test_the_schema_is_merged_when_asked(lake: Lake) -> None:
+    lake.write(lake.spark.range(1).selectExpr("cast(id AS int) AS n"), "db.merged").create()
+    wide = lake.spark.range(1).selectExpr("id + 5000000000 AS n", "'w' AS more")
+    with pytest.raises(InvalidInput, match="no column 'more'"):
+        lake.write(wide, "db.merged").append()
+    lake.write(wide, "db.merged").merge_schema().append()
+    assert rows_in(lake, "db.merged") == [
+        {"n": 0, "more": None},
+        {"n": 5_000_000_000, "more": "w"},
+    ]
+
+
+def test_files_hold_no_more_than_the_target(lake: Lake) -> None:
+    rows = lake.spark.range(0, 20_000, 1, 1).selectExpr("id", "repeat('x', 50) AS s")
+    table = lake.write(rows, "db.sized").create(
+        properties={"write.target-file-size-bytes": str(200_000)}
+    )
+    files = table.inspect.data_files()
+    assert files.num_rows >= 5
+    assert max(files["file_size_in_bytes"].to_pylist()) < 200_000
+    assert lake.table("db.sized").count() == 20_000
+
+
+def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: Lake) -> None:
+    rows = lake.spark.range(0, 4000, 1, 8).selectExpr("id", "id % 4 AS p", "-id AS o")
+    table = lake.write(rows, "db.sorted").create(partition_by=["bucket(4, p)"], order_by=["o"])
+    assert table.inspect.data_files().num_rows <= 8
+    for task in table.scan().plan().tasks["location"].to_pylist():
+        found = lake.table("db.sorted", columns=["o", "_file", "_pos"])
+        values = [r.o for r in found.where(f"_file LIKE '%{task}'").orderBy("_pos").collect()]
+        assert values == sorted(values)
+
+
+@pytest.mark.parametrize(
+    ("do", "error", "says"),
+    [
+        (lambda lake: lake.table("db.none"), NotFound, "db.none"),
+        (lambda lake: lake.table("db.bad", filter="nope = 1"), InvalidInput, "nope"),
+        (lambda lake: lake.delete("db.bad", "nope = 1"), InvalidInput, "nope"),
+        (lambda lake: lake.delete("db.bad", "id = "), InvalidInput, "Syntax error"),
+        (lambda lake: lake.update("db.bad", {"nope": "1"}), InvalidInput, "nope"),
+        (lambda lake: lake.update("db.bad", {}), InvalidInput, "at least one column"),
+        (lambda lake: lake.update("db.bad", {"id": "'x' || id"}), InvalidInput, "cannot be cast"),
+        (
+            lambda lake: lake.merge("db.bad", lake.spark.range(1), ["id"]).run(),
+            InvalidInput,
+            "when_",
+        ),
+        (
+            lambda lake: lake.write(
+                lake.spark.range(1).selectExpr("NULL AS id"), "db.bad"
+            ).append(),
+            InvalidInput,
+            "column id is required, but the data has a null",
+        ),
+        (
+            lambda lake: lake.upsert(lake.spark.range(1), "db.bad"),
+            InvalidInput,
+            "identifier fields",
+        ),
+    ],
+)
+def test_bad_input_says_what_is_wrong_and_changes_nothing(
+    lake: Lake, do: Any, error: type[Exception], says: str
+) -> None:
+    if not lake.connection.table_exists("db.bad"):
+        lake.connection.create_table("db.bad", pa.schema([pa.field("id", pa.int64(), False)]))
+        lake.write(lake.spark.range(3), "db.bad").append()
+    before = lake.handle("db.bad").metadata
+    with pytest.raises(error, match=says) as found:
+        do(lake)
+    assert "\n\tat org." not in str(found.value)
+    assert lake.handle("db.bad").metadata == before
+
+
+def test_a_row_that_matches_twice_is_refused_and_no_file_is_left(lake: Lake) -> None:
+    table = lake.write(lake.spark.range(5), "db.twice").create()
+    source = lake.spark.createDataFrame([(1,), (1,)], "id long")
+    files = {info.location for info in table.files.store.list(table.location)}
+    merge = lake.merge("db.twice", source, "target.id = source.id")
+    with pytest.raises(InvalidInput, match="matches more than one row of the source"):
+        merge.when_matched_update({"id": "target.id + 1"}).run()
+    assert {info.location for info in table.files.store.list(table.location)} == files

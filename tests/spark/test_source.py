@@ -1,0 +1,222 @@
+"""Tables as a data source in Python: read, filter, write, commit once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import DoubleType, LongType, NestedField, StringType, UUIDType
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import datasource as pushed
+
+from icetree.errors import InvalidInput
+from icetree.spark.lake import Lake
+from icetree.spark.source import register
+from icetree.spark.source_filters import filter_from
+from icetree.spark.source_options import options, options_of
+from icetree.spark.source_write import TableWriter
+from icetree.table.table import Table
+from tests.table.changing import delete_equal, delete_rows, now
+
+_SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "v", StringType(), required=False),
+    NestedField(3, "x", DoubleType(), required=False),
+    NestedField(4, "key", UUIDType(), required=False),
+    identifier_field_ids=[1],
+)
+_ARROW = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        ("v", pa.string()),
+        ("x", pa.float64()),
+        ("key", pa.binary(16)),
+    ]
+)
+
+_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    lake = Lake.local(tmp_path, spark=spark)
+    lake.connection.create_namespace("db")
+    register(spark)
+    yield lake
+    lake.connection.close()
+
+
+def _table(lake: Lake, **how: Any) -> Table:
+    return lake.connection.create_table("db.t", _SCHEMA, **how)
+
+
+def _some(*ids: int) -> pa.Table:
+    rows = [{"id": id, "v": f"v{id}", "x": id / 2, "key": bytes([id]) * 16} for id in ids]
+    return pa.Table.from_pylist(rows, _ARROW)
+
+
+def _options(lake: Lake, **more: Any) -> dict[str, Any]:
+    return {**options_of(lake, "db.t"), **more}
+
+
+def _read(lake: Lake, **more: Any) -> DataFrame:
+    given = {name.replace("_", "-"): value for name, value in more.items()}
+    return lake.spark.read.format("icetree").options(**_options(lake, **given)).load()
+
+
+def _ids(rows: DataFrame) -> list[int]:
+    return sorted(row["id"] for row in rows.select("id").collect())
+
+
+def test_a_table_is_read_without_what_is_deleted_in_it(lake: Lake) -> None:
+    table = _table(lake)
+    table.append(_some(*range(6)))
+    delete_rows(table, [1])
+    delete_equal(table, [2], add=_some(7))
+    rows = _read(lake)
+    assert rows.columns == ["id", "v", "x", "key"]
+    assert _ids(rows) == [0, 3, 4, 5, 7]
+    [row] = rows.where("id = 7").collect()
+    assert row.asDict() == {
+        "id": 7,
+        "v": "v7",
+        "x": 3.5,
+        "key": "07070707-0707-0707-0707-070707070707",
+    }
+
+
+def test_options_say_which_snapshot_rows_and_columns(lake: Lake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2))
+    first = now(table)
+    at_ms = table.metadata.last_updated_ms
+    table.create_tag("old", at=first)
+    table.append(_some(3))
+    assert _ids(_read(lake, snapshot_id=first)) == [1, 2]
+    assert _ids(_read(lake, tag="old")) == [1, 2]
+    assert _ids(_read(lake, branch="main")) == [1, 2, 3]
+    assert _ids(_read(lake, as_of_timestamp=at_ms)) == [1, 2]
+    assert _ids(_read(lake, filter="id > 1")) == [2, 3]
+    assert _read(lake, columns="v,id").columns == ["v", "id"]
+
+
+def test_an_option_that_is_not_known_is_refused(lake: Lake) -> None:
+    _table(lake)
+    with pytest.raises(PySparkException, match="option 'snapshotid' is not known"):
+        _read(lake, snapshotid=1)
+    with pytest.raises(InvalidInput, match="they all say which"):
+        options({"tag": "a", "branch": "b"}).which()
+    with pytest.raises(InvalidInput, match="which table"):
+        _ = options({}).table
+    connected = Lake(lake.spark, lake.connection)
+    with pytest.raises(InvalidInput, match="open it by its catalog's address"):
+        options_of(connected, "db.t")
+
+
+_FILTERS = {
+    "id > 10 and v != 'v11'": [12],
+    "id in (1, 12) or v is null": [1, 12],
+    "x >= 5.5": [11, 12],
+    "not v like 'v1%'": [2, 3],
+    "key = '03030303-0303-0303-0303-030303030303'": [3],
+}
+
+
+def test_a_dataframe_is_good_for_many_filters(lake: Lake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2, 3))
+    table.append(_some(11, 12))
+    rows = _read(lake)
+    assert {text: _ids(rows.where(text)) for text in _FILTERS} == _FILTERS
+
+
+def test_filters_that_mean_the_same_are_pushed_down_where_asked_for(lake: Lake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2, 3))
+    table.append(_some(11, 12))
+    # Without this file only a query that skips it can succeed.
+    first = table.scan("id = 1").plan().tasks["location"][0].as_py()
+    held = Path(table.location, first)
+    held.rename(held.with_suffix(".away"))
+    lake.spark.conf.set(_PUSHDOWN, "true")
+    try:
+        assert _ids(_read(lake, push_filters="true").where("id > 10 and v != 'v11'")) == [12]
+    finally:
+        lake.spark.conf.unset(_PUSHDOWN)
+    assert _ids(_read(lake, filter="id > 10")) == [11, 12]
+    held.with_suffix(".away").rename(held)
+
+
+def test_a_filter_that_means_something_else_to_spark_is_left_to_it() -> None:
+    taken = filter_from(pushed.GreaterThan(("id",), 3), _SCHEMA)
+    assert str(taken) == "GreaterThan(term=Reference(name='id'), literal=LongLiteral(3))"
+    assert filter_from(pushed.IsNull(("x",)), _SCHEMA) is not None
+    for left in (
+        pushed.GreaterThan(("x",), 3.0),  # a NaN is above all numbers there
+        pushed.EqualTo(("key",), "03030303-0303-0303-0303-030303030303"),  # text there
+        pushed.In(("id",), (1, None)),
+        pushed.EqualNullSafe(("id",), 1),
+        pushed.StringContains(("v",), "a"),
+        pushed.EqualTo(("nothing",), 1),
+    ):
+        assert filter_from(left, _SCHEMA) is None, left
+
+
+def test_rows_are_appended_and_replaced_as_one_snapshot(lake: Lake) -> None:
+    table = _table(lake)
+    rows = lake.spark.createDataFrame(
+        [(id, f"v{id}", None, str(id) * 8 + "-0000-0000-0000-" + "0" * 12) for id in range(4)],
+        "id long, v string, x double, key string",
+    )
+    writer = rows.repartition(2).write.format("icetree").options(**_options(lake))
+    writer.mode("append").save()
+    assert len(list(table.refresh().history())) == 1
+    assert _ids(lake.table("db.t")) == [0, 1, 2, 3]
+    assert str(table.scan("id = 3").to_arrow()["key"][0]) == "33333333-0000-0000-0000-000000000000"
+    few = rows.where("id = 2").write.format("icetree").options(**_options(lake))
+    few.mode("overwrite").save()
+    assert _ids(lake.table("db.t")) == [2]
+    assert len(list(table.refresh().history())) == 2
+
+
+def test_a_commit_with_a_key_is_made_once(lake: Lake) -> None:
+    table = _table(lake)
+    rows = lake.spark.createDataFrame([(1, "a")], "id long, v string")
+    for _ in range(2):
+        writer = rows.write.format("icetree").options(**_options(lake, key="load 7"))
+        writer.mode("append").save()
+    assert _ids(lake.table("db.t")) == [1]
+    assert len(list(table.refresh().history())) == 1
+
+
+def test_partitions_that_are_written_to_are_replaced(lake: Lake) -> None:
+    table = _table(lake, partition_by=["v"])
+    table.append(_some(1, 2))
+    rows = lake.spark.createDataFrame([(9, "v2")], "id long, v string")
+    writer = rows.write.format("icetree").options(**_options(lake, **{"overwrite-mode": "dynamic"}))
+    writer.mode("overwrite").save()
+    assert _ids(lake.table("db.t")) == [1, 9]
+
+
+def test_a_write_that_fails_commits_nothing(lake: Lake) -> None:
+    table = _table(lake)
+    bad = lake.spark.range(0, 4, numPartitions=2).selectExpr(
+        "id", "if(id = 3, raise_error('no more'), 'fine') as v"
+    )
+    with pytest.raises(PySparkException, match="no more"):
+        bad.write.format("icetree").options(**_options(lake)).mode("append").save()
+    assert table.refresh().snapshot() is None
+
+
+def test_files_of_a_write_that_is_given_up_are_deleted(lake: Lake, tmp_path: Path) -> None:
+    _table(lake)
+    writer = TableWriter(options(_options(lake)), overwrite=False)
+    done = writer.write(iter(_some(1, 2).to_batches()))
+    assert len(list(tmp_path.rglob("data/*.parquet"))) == 1
+    writer.abort([done, None])
+    assert not list(tmp_path.rglob("data/*.parquet"))

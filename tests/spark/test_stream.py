@@ -1,0 +1,242 @@
+"""Streams into tables: every row exactly once, whatever is run again."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from icetree.errors import InvalidInput
+from icetree.spark.lake import Lake
+from icetree.spark.source import register
+from icetree.spark.source_options import options_of
+from icetree.spark.stream import Batch, stop, write_stream
+from icetree.table.table import Table
+
+_SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "v", StringType(), required=False),
+    identifier_field_ids=[1],
+)
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    lake = Lake.local(tmp_path / "lake", spark=spark)
+    lake.connection.create_namespace("db")
+    (tmp_path / "in").mkdir()
+    yield lake
+    lake.connection.close()
+
+
+def _table(lake: Lake, **how: Any) -> Table:
+    return lake.connection.create_table("db.t", _SCHEMA, **how)
+
+
+def _drop(folder: Path, name: str, *rows: tuple[int, str]) -> None:
+    """Put a file of rows where the stream looks."""
+    lines = [json.dumps({"id": id, "v": v}) for id, v in rows]
+    (folder / "in" / f"{name}.json").write_text("\n".join(lines))
+
+
+def _incoming(lake: Lake, folder: Path) -> DataFrame:
+    reader = lake.spark.readStream.schema("id long, v string").option("maxFilesPerTrigger", 1)
+    return reader.json(str(folder / "in"))
+
+
+def _run(lake: Lake, folder: Path, **how: Any) -> list[Batch]:
+    """Take what is there, and end."""
+    batches: list[Batch] = []
+    query = write_stream(
+        lake,
+        _incoming(lake, folder),
+        "db.t",
+        checkpoint=folder / "checkpoint",
+        trigger="available-now",
+        on_batch=batches.append,
+        **how,
+    )
+    query.awaitTermination()
+    return batches
+
+
+def _forget_last_batch(folder: Path) -> None:
+    """Leave the checkpoint as a kill between a batch's commit and its end leaves it."""
+    commits = folder / "checkpoint" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+
+
+def _rows(lake: Lake) -> list[tuple[int, str]]:
+    return sorted((row["id"], row["v"]) for row in lake.table("db.t").collect())
+
+
+def test_each_micro_batch_is_one_snapshot_and_a_line_in_the_log(
+    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = _table(lake)
+    _drop(tmp_path, "a", (1, "a"), (2, "b"))
+    _drop(tmp_path, "b", (3, "c"))
+    with caplog.at_level(logging.INFO, logger="icetree.spark.stream"):
+        batches = _run(lake, tmp_path)
+    assert _rows(lake) == [(1, "a"), (2, "b"), (3, "c")]
+    assert sorted(batch.rows for batch in batches) == [1, 2]
+    assert len(list(table.refresh().history())) == 2
+    lines = [line for line in caplog.messages if "batch 0 to db.t: rows=" in line]
+    assert len(lines) == 1
+    _drop(tmp_path, "c", (4, "d"))
+    assert [batch.rows for batch in _run(lake, tmp_path)] == [1]
+    assert _rows(lake) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
+
+
+def test_a_batch_that_is_run_again_is_not_applied_again(lake: Lake, tmp_path: Path) -> None:
+    table = _table(lake)
+    _drop(tmp_path, "a", (1, "a"))
+    _run(lake, tmp_path)
+    _forget_last_batch(tmp_path)
+    _drop(tmp_path, "b", (2, "b"))
+    again = _run(lake, tmp_path)
+    assert [batch.repeated for batch in again] == [True, False]
+    assert _rows(lake) == [(1, "a"), (2, "b")]
+    assert len(list(table.refresh().history())) == 2
+
+
+def test_another_query_is_not_taken_for_one_run_again(lake: Lake, tmp_path: Path) -> None:
+    _table(lake)
+    _drop(tmp_path, "a", (1, "a"))
+    _run(lake, tmp_path)
+    (tmp_path / "checkpoint").rename(tmp_path / "old")
+    assert [batch.repeated for batch in _run(lake, tmp_path)] == [False]
+    assert _rows(lake) == [(1, "a"), (1, "a")]
+
+
+@pytest.mark.parametrize("deletes", ["vectors", "equality"])
+def test_an_upsert_replaces_the_row_with_the_same_key(
+    lake: Lake, tmp_path: Path, deletes: str
+) -> None:
+    table = _table(lake)
+    _drop(tmp_path, "a", (1, "a"), (2, "b"))
+    _run(lake, tmp_path, mode="upsert", deletes=deletes)
+    _drop(tmp_path, "b", (2, "B"), (3, "c"))
+    _run(lake, tmp_path, mode="upsert", deletes=deletes)
+    _forget_last_batch(tmp_path)
+    [again] = _run(lake, tmp_path, mode="upsert", deletes=deletes)
+    assert again.repeated
+    assert _rows(lake) == [(1, "a"), (2, "B"), (3, "c")]
+    assert table.refresh().scan().count() == 3
+    assert len(list(table.history())) == 2
+
+
+def test_of_rows_with_one_key_the_latest_counts(lake: Lake, tmp_path: Path) -> None:
+    _table(lake)
+    _drop(tmp_path, "a", (1, "a"), (1, "b"))
+    how: dict[str, Any] = {"mode": "upsert", "deletes": "equality"}
+    with pytest.raises(PySparkException, match="say which one counts with latest_by"):
+        _run(lake, tmp_path, **how)
+    assert _rows(lake) == []
+    _run(lake, tmp_path, latest_by="v", **how)
+    assert _rows(lake) == [(1, "b")]
+
+
+def test_a_key_that_may_be_in_any_partition_is_refused_or_deleted_in_all(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = _table(lake, partition_by=["v"])
+    _drop(tmp_path, "a", (1, "a"))
+    how: dict[str, Any] = {"mode": "upsert", "deletes": "equality"}
+    with pytest.raises(PySparkException, match="no unpartitioned spec"):
+        _run(lake, tmp_path, **how)
+    with table.refresh().edit_spec() as edit:
+        edit.remove("v")
+    with table.edit_spec() as edit:
+        edit.add("v")
+    _run(lake, tmp_path, **how)
+    _drop(tmp_path, "b", (1, "b"))
+    _run(lake, tmp_path, **how)
+    assert _rows(lake) == [(1, "b")]
+
+
+def test_rows_go_to_a_branch(lake: Lake, tmp_path: Path) -> None:
+    table = _table(lake)
+    table.append(pa.table({"id": pa.array([9], pa.int64()), "v": ["x"]}))
+    table.create_branch("audit")
+    _drop(tmp_path, "a", (1, "a"))
+    _run(lake, tmp_path, branch="audit")
+    assert _rows(lake) == [(9, "x")]
+    assert lake.table("db.t", ref="audit").count() == 2
+
+
+def test_what_cannot_be_streamed_is_refused_before_it_starts(lake: Lake, tmp_path: Path) -> None:
+    lake.connection.create_table("db.t", Schema(*_SCHEMA.fields))
+    rows = _incoming(lake, tmp_path)
+    how: dict[str, Any] = {"checkpoint": tmp_path / "checkpoint"}
+    for bad, message in (
+        ({"mode": "upsert"}, "no identifier fields"),
+        ({"mode": "merge"}, "allowed are append and upsert"),
+        ({"deletes": "none", "mode": "upsert"}, "allowed are vectors and equality"),
+        ({"latest_by": "v"}, "latest_by is for mode='upsert'"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            write_stream(lake, rows, "db.t", **how, **bad)
+    with pytest.raises(InvalidInput, match="has no column 'w'"):
+        write_stream(lake, rows.withColumnRenamed("v", "w"), "db.t", **how)
+    with pytest.raises(InvalidInput, match="are no stream"):
+        write_stream(
+            lake, lake.spark.createDataFrame([(1, "a")], "id long, v string"), "db.t", **how
+        )
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_small_batches_follow_each_other_without_losing_a_row(lake: Lake, tmp_path: Path) -> None:
+    table = _table(lake)
+    rate = lake.spark.readStream.format("rate").option("rowsPerSecond", 40).load()
+    rows = rate.selectExpr("value as id", "cast(timestamp as string) as v")
+    for _ in range(2):
+        batches: list[Batch] = []
+        query = write_stream(
+            lake,
+            rows,
+            "db.t",
+            checkpoint=tmp_path / "checkpoint",
+            trigger="500 milliseconds",
+            on_batch=batches.append,
+        )
+        until = time.monotonic() + 60
+        while sum(batch.rows > 0 for batch in batches) < 3 and time.monotonic() < until:
+            assert query.exception() is None
+            time.sleep(0.1)
+        stop(query)
+        assert not query.isActive
+        assert sum(batch.rows > 0 for batch in batches) >= 3
+    ids = sorted(table.refresh().scan(columns=["id"]).to_arrow()["id"].to_pylist())
+    assert ids == list(range(len(ids)))
+
+
+def test_the_data_source_takes_a_stream_too(lake: Lake, tmp_path: Path) -> None:
+    table = _table(lake)
+    register(lake.spark)
+    given = options_of(lake, "db.t")
+    for name, rows in (("a", (1, "a")), ("b", (2, "b"))):
+        _drop(tmp_path, name, rows)
+        for _ in range(2):
+            writer = _incoming(lake, tmp_path).writeStream.format("icetree").options(**given)
+            query = (
+                writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .trigger(availableNow=True)
+                .start()
+            )
+            query.awaitTermination()
+        _forget_last_batch(tmp_path)
+    assert _rows(lake) == [(1, "a"), (2, "b")]
+    assert len(list(table.refresh().history())) == 2

@@ -1,0 +1,157 @@
+"""Streams out of tables: appended rows, or all changes, from where the query stood."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from icetree.spark.lake import Lake
+from icetree.spark.stream import read_stream, stop, write_stream
+from icetree.table.table import Table
+from tests.table.changing import compact, delete_equal, delete_rows, now
+
+_SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "v", StringType(), required=False),
+    NestedField(3, "tags", StringType(), required=False),
+    identifier_field_ids=[1],
+)
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    lake = Lake.local(tmp_path / "lake", spark=spark)
+    lake.connection.create_namespace("db")
+    yield lake
+    lake.connection.close()
+
+
+@pytest.fixture
+def table(lake: Lake) -> Table:
+    return lake.connection.create_table("db.t", _SCHEMA)
+
+
+def _some(*rows: tuple[int, str]) -> pa.Table:
+    ids, values = zip(*rows, strict=True)
+    return pa.table({"id": pa.array(ids, pa.int64()), "v": list(values)})
+
+
+class _Run:
+    """A query that hands over the rows of its batches."""
+
+    def __init__(self, folder: Path) -> None:
+        self._checkpoint = folder / "checkpoint"
+
+    def __call__(self, rows: DataFrame) -> list[list[tuple[Any, ...]]]:
+        """Take what is there, and end; return the rows of each batch."""
+        batches: list[list[tuple[Any, ...]]] = []
+
+        def take(batch: DataFrame, _: int) -> None:
+            batches.append(sorted(tuple(row) for row in batch.collect()))
+
+        writer = rows.writeStream.option("checkpointLocation", str(self._checkpoint))
+        query = writer.foreachBatch(take).trigger(availableNow=True).start()
+        query.awaitTermination()
+        return batches
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> _Run:
+    return _Run(tmp_path)
+
+
+def test_a_stream_goes_on_from_its_checkpoint(lake: Lake, table: Table, run: _Run) -> None:
+    table.append(_some((1, "a")))
+    table.append(_some((2, "b")))
+    assert run(read_stream(lake, "db.t")) == [[(1, "a", None), (2, "b", None)]]
+    assert run(read_stream(lake, "db.t")) == []
+    table.append(_some((3, "c")))
+    compact(table)  # changes no row
+    assert run(read_stream(lake, "db.t")) == [[(3, "c", None)]]
+
+
+def test_a_stream_starts_after_a_snapshot(lake: Lake, table: Table, run: _Run) -> None:
+    table.append(_some((1, "a")))
+    first = now(table)
+    table.append(_some((2, "b")))
+    rows = read_stream(lake, "db.t", since=first, columns=["v"])
+    assert run(rows) == [[("b",)]]
+
+
+def test_a_run_takes_no_more_snapshots_than_allowed(lake: Lake, table: Table, run: _Run) -> None:
+    for id in range(3):
+        table.append(_some((id, "x")))
+    rows = read_stream(lake, "db.t", columns=["id"], max_snapshots_per_trigger=2)
+    assert run(rows) == [[(0,), (1,)]]
+    assert run(rows) == [[(2,)]]
+    assert run(rows) == []
+
+
+def test_a_delete_ends_a_stream_of_appended_rows_unless_skipped(
+    lake: Lake, table: Table, run: _Run
+) -> None:
+    table.append(_some((1, "a"), (2, "b")))
+    delete_rows(table, [1])
+    table.append(_some((3, "c")))
+    with pytest.raises(PySparkException, match="is no append but of kind delete"):
+        run(read_stream(lake, "db.t"))
+    rows = read_stream(lake, "db.t", columns=["id"], skip=["delete"])
+    assert run(rows) == [[(1,), (2,), (3,)]]
+    with pytest.raises(PySparkException, match="allowed are overwrite and delete"):
+        run(read_stream(lake, "db.t", skip=["append"]))
+
+
+def test_a_stream_of_changes_tells_what_the_feed_tells(lake: Lake, table: Table, run: _Run) -> None:
+    table.append(_some((1, "a"), (2, "b"), (3, "c")))
+    delete_rows(table, [1])
+    delete_equal(table, [2, 3], add=_some((2, "B"), (3, "c")))
+    compact(table)
+    [told] = run(read_stream(lake, "db.t", changes=True))
+    here = table.changes().to_arrow(images=True)
+    assert told == sorted(tuple(row.values()) for row in here.to_pylist())
+    assert [row[3] for row in told if row[0] == 2] == ["INSERT", "UPDATE_AFTER", "UPDATE_BEFORE"]
+    last = now(table)
+    delete_rows(table, [3])
+    [told] = run(read_stream(lake, "db.t", changes=True, columns=["id"]))
+    assert [(row[0], row[1]) for row in told] == [(3, "DELETE")]
+    assert table.changes(last).to_arrow().num_rows == 1
+
+
+def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path: Path) -> None:
+    rate = lake.spark.readStream.format("rate").option("rowsPerSecond", 40).load()
+    incoming = rate.selectExpr("value as id", "'x' as v")
+    seen: list[int] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        seen.extend(row["id"] for row in batch.collect())
+
+    writing = write_stream(
+        lake, incoming, "db.t", checkpoint=tmp_path / "in", trigger="500 milliseconds"
+    )
+    reading = (
+        read_stream(lake, "db.t", columns=["id"])
+        .writeStream.option("checkpointLocation", str(tmp_path / "out"))
+        .foreachBatch(take)
+        .trigger(processingTime="200 milliseconds")
+        .start()
+    )
+    until = time.monotonic() + 90
+    while len(seen) < 60 and time.monotonic() < until:
+        assert writing.exception() is None
+        assert reading.exception() is None
+        time.sleep(0.1)
+    stop(writing)
+    reading.processAllAvailable()
+    stop(reading)
+    written = table.refresh().scan(columns=["id"]).to_arrow()["id"].to_pylist()
+    assert len(seen) >= 60
+    assert sorted(seen) == sorted(written) == list(range(len(written)))

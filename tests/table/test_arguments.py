@@ -1,0 +1,210 @@
+"""What callers may give, in which forms, and the sentence for what they may not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spec.entry import to_table
+from icetree.table.arguments import milliseconds
+from icetree.table.table import Table
+from tests.table import arrow_lake
+from tests.table.lake import data_file, live, new_table
+
+NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
+NOON_MS = 1_769_860_800_000
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        NOON_MS,
+        NOON,
+        NOON + timedelta(microseconds=999),
+        NOON.astimezone(timezone(timedelta(hours=2))),
+        "2026-01-31T12:00:00Z",
+        "2026-01-31 12:00:00+00:00",
+        "2026-01-31T14:00:00.000999+02:00",
+    ],
+)
+def test_a_time_has_many_forms(time: int | datetime | str) -> None:
+    assert milliseconds(time, what="at") == NOON_MS
+
+
+def test_a_time_before_1970_is_rounded_down_too() -> None:
+    assert milliseconds("1969-12-31T23:59:59.999500Z", what="at") == -1
+
+
+@pytest.mark.parametrize(
+    ("time", "why"),
+    [
+        (NOON.replace(tzinfo=None), "no time zone"),
+        ("2026-01-31", "no time zone"),
+        ("yesterday", "is no time"),
+        (1.5, "is no time"),
+        (True, "is no time"),
+        ([], "is no time"),
+    ],
+)
+def test_what_is_no_certain_time_is_refused(time: Any, why: str) -> None:
+    with pytest.raises(InvalidInput, match=f"^at=.*{why}"):
+        milliseconds(time, what="at")
+
+
+def test_a_table_is_read_and_rolled_back_by_time() -> None:
+    table = new_table()
+    table.append_files([data_file("a")])
+    first = table.snapshot()
+    assert first is not None
+    now = datetime.fromtimestamp(first.timestamp_ms / 1000, timezone.utc)
+    later = now + timedelta(days=1)
+    assert table.snapshot_at(later.isoformat()) == first
+    assert table.scan(as_of_ms=later).snapshot == first
+    with pytest.raises(NotFound, match="nothing as early as"):
+        table.scan(as_of_ms=now - timedelta(days=1))
+    table.rollback(at_ms=later)
+    assert table.snapshot() == first
+    with pytest.raises(InvalidInput, match="as old as"):
+        table.rollback(at_ms=now - timedelta(days=1))
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    table = new_table()
+    table.append_files([data_file("a")])
+    snapshot = table.snapshot()
+    assert snapshot is not None
+    id: Any = np.int64(snapshot.snapshot_id)
+    limit: Any = np.int32(3)
+    assert table.scan(snapshot_id=id).snapshot == snapshot
+    assert table.scan(limit=limit).limit == 3
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda t: t.scan(limit="x"), "limit='x': allowed are whole numbers of 0 or more"),
+        (lambda t: t.scan(limit=-1), "limit=-1: allowed are whole numbers of 0 or more"),
+        (lambda t: t.scan(limit=True), "limit=True"),
+        (lambda t: t.scan(columns=5), "columns=5: give a list of names"),
+        (lambda t: t.scan(snapshot_id="12"), "snapshot id='12': allowed are whole numbers"),
+        (lambda t: t.snapshot("12"), "snapshot id='12'"),
+        (lambda t: t.inspect.files(snapshot_id="12"), "snapshot id='12'"),
+        (lambda t: t.rollback("12"), "to='12'"),
+        (lambda t: t.create_branch("b", at="12"), "at='12'"),
+        (lambda t: t.create_tag("b", at="12"), "at='12'"),
+        (lambda t: t.set_current("12"), "snapshot_id='12'"),
+        (lambda t: t.cherry_pick("12"), "snapshot_id='12'"),
+        (lambda t: t.append_files(["x"]), "'x' does not tell enough of a file"),
+        (lambda t: t.append_files("x"), "'x' does not tell enough of a file"),
+        (lambda t: t.append_files(3), "3 does not tell enough of a file"),
+        (lambda t: t.append_files(pa.table({"n": [1]})), "add rows with append"),
+        (lambda t: t.row_delta(pa.table({"n": [1]})), "add rows with append"),
+        (lambda t: t.delete_files([1]), "1 is no text"),
+        (lambda t: t.delete_files(1), "give texts"),
+        (lambda t: t.truncate(brnch="b"), "no 'brnch': .* did you mean 'branch'"),
+        (lambda t: t.explain("n = 1", reff="b"), "explain takes no 'reff'.* mean 'ref'"),
+        (lambda t: t.verify(depth=1), "verify takes no 'depth'"),
+        (lambda t: t.truncate(branch=5), "branch=5"),
+        (lambda t: t.truncate(branch=" "), "branch=' '"),
+        (lambda t: t.truncate(summary={"a": 1}), "summary has texts only, not 'a': 1"),
+    ],
+)
+def test_a_mistake_is_told_in_a_sentence_and_changes_nothing(
+    act: Callable[[Table], Any], why: str
+) -> None:
+    table = new_table()
+    table.append_files([data_file("a")])
+    before = table.metadata
+    with pytest.raises(InvalidInput, match=why):
+        act(table)
+    assert table.refresh().metadata == before
+
+
+def test_one_transform_need_not_be_a_list() -> None:
+    schema = pa.schema([("ts", pa.timestamp("us"))])
+    table = arrow_lake.new_table(schema, partition_by="day(ts)", order_by="ts desc")
+    [expression] = table.metadata.expressions
+    assert expression.transform == "day"
+    assert len(table.metadata.shape().sort_order) == 1
+    with pytest.raises(InvalidInput, match="partition_by: 1 is no text"):
+        arrow_lake.new_table(schema, partition_by=[1])
+
+
+def test_a_struct_without_fields_is_refused_since_no_file_can_hold_it() -> None:
+    for type in (pa.struct([]), pa.list_(pa.struct([]))):
+        with pytest.raises(InvalidInput, match="is a struct without fields"):
+            arrow_lake.new_table(pa.schema([("s", type)]))
+    table = new_table()
+    with (
+        pytest.raises(InvalidInput, match="'s' is a struct without fields"),
+        table.edit_schema() as schema,
+    ):
+        schema.add("s", "struct<>")
+
+
+def rows_of(table: Table) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist())
+
+
+def partitioned() -> Table:
+    schema = pa.schema([("country", pa.string()), ("n", pa.int64())])
+    table = arrow_lake.new_table(schema, partition_by="country")
+    table.append(pa.table({"country": ["DE", "DE", "FR"], "n": [1, 2, 3]}))
+    return table
+
+
+def test_rows_take_the_place_of_rows_that_match() -> None:
+    table = partitioned()
+    table.overwrite("country = 'DE'", pa.table({"country": ["DE"], "n": [9]}))
+    assert rows_of(table) == [("DE", 9), ("FR", 3)]
+
+
+def test_rows_take_the_place_of_their_partitions() -> None:
+    table = partitioned()
+    new = pa.table({"country": ["FR", "US"], "n": [7, 8]})
+    table.replace_partitions(new.to_batches())
+    assert rows_of(table) == [("DE", 1), ("DE", 2), ("FR", 7), ("US", 8)]
+    table.replace_partitions(pa.record_batch({"country": ["US"], "n": [0]}))
+    assert rows_of(table) == [("DE", 1), ("DE", 2), ("FR", 7), ("US", 0)]
+
+
+def test_rows_take_the_place_of_files() -> None:
+    table = partitioned()
+    gone = [name for name in arrow_lake.files(table) if "FR" in name]
+    reader = pa.table({"country": ["FR"], "n": [5]}).to_reader()
+    table.overwrite_files(reader, gone)
+    assert rows_of(table) == [("DE", 1), ("DE", 2), ("FR", 5)]
+
+
+def test_rows_that_do_not_match_the_filter_are_refused_and_leave_no_file() -> None:
+    table = partitioned()
+    before = sorted(each.location for each in table.files.store.list(f"{table.location}/data"))
+    with pytest.raises(InvalidInput):
+        table.overwrite("country = 'DE'", pa.table({"country": ["FR"], "n": [9]}))
+    after = sorted(each.location for each in table.files.store.list(f"{table.location}/data"))
+    assert after == before
+    assert rows_of(table) == [("DE", 1), ("DE", 2), ("FR", 3)]
+
+
+def test_files_as_columns_are_still_files() -> None:
+    table = new_table()
+    table.append_files([data_file("a", 0, 9)])
+    table.overwrite("n < 10", to_table([data_file("b", 0, 9)], table.metadata.shape()))
+    assert live(table) == ["b"]
+
+
+def test_a_commit_shows_itself_in_a_line() -> None:
+    table = new_table()
+    done = table.append_files([data_file("a")], key="once")
+    assert done.snapshot is not None
+    assert repr(done) == (
+        f"Committed('db.t', snapshot={done.snapshot.snapshot_id}, operation='append', attempts=1)"
+    )
+    assert repr(table.append_files([data_file("a")], key="once")).endswith(", made before)")
+    assert repr(table.set_properties(a="b")) == "Committed('db.t', no snapshot, attempts=1)"
