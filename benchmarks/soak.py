@@ -265,7 +265,12 @@ def replay(journal: Path) -> tuple[list[str], int, Change | None]:
 
 
 def open_lake(folder: Path) -> Connection:
-    return icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
+    # A small cache is full soon: what grows after that is a leak.
+    return icetree.connect(
+        f"sqlite:///{folder}/catalog.db",
+        warehouse=str(folder / "lake"),
+        **{"io.manifest.cache.max-total-bytes": 4 << 20},
+    )
 
 
 def write(folder: str, process: int, until: int, share: float, count: Any, rss: Any) -> None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from pyiceberg.schema import Schema
 from typing_extensions import Self
@@ -18,25 +18,36 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.create import table_metadata
 from icetree.spec.location import absolute
+from icetree.spec.properties import whole_number
 from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.arguments import texts
-from icetree.table.cache import Cache
+from icetree.table.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.table.commit import COMPRESSION, next_metadata_location
 from icetree.table.files import TableFiles, read_metadata
 from icetree.table.state import State
 from icetree.table.table import Table
 
+#: How many bytes of manifests a connection keeps at most.
+CACHE_BYTES: Final = "io.manifest.cache.max-total-bytes"
+
 
 class Connection:
     """A catalog with the store its tables live in; `icetree.connect` makes one."""
 
-    def __init__(self, *, catalog: Catalog, store: Store, warehouse: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        store: Store,
+        warehouse: str | None = None,
+        cache_bytes: int = DEFAULT_LIMIT_BYTES,
+    ) -> None:
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse.rstrip("/") if warehouse else None
         # Locations are unique, so tables can share a cache and its limit.
-        self._cache = Cache()
+        self._cache = Cache(cache_bytes)
 
     def __enter__(self) -> Self:
         return self
@@ -194,4 +205,7 @@ def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connectio
     if warehouse is not None and "://" not in warehouse:
         warehouse = str(Path(warehouse).expanduser().absolute())
     store = store_for(warehouse or "file:///", config.properties)
-    return Connection(catalog=open_catalog(config), store=store, warehouse=warehouse)
+    cache_bytes = whole_number(config.properties, CACHE_BYTES, default=DEFAULT_LIMIT_BYTES, least=0)
+    return Connection(
+        catalog=open_catalog(config), store=store, warehouse=warehouse, cache_bytes=cache_bytes
+    )
