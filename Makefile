@@ -12,10 +12,15 @@ ICEBERG_JAVA := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0
 JARS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/icetree/jars
 ICEBERG_JAR  := $(JARS)/iceberg-spark-runtime-4.1_2.13-1.11.0.jar
 
+# Delta's Spark connector and what it needs, which benchmarks are measured beside.
+DELTA        := 4.4.0
+DELTA_PARTS  := delta-spark_4.1_2.13 delta-storage delta-kernel-api delta-kernel-defaults delta-kernel-unitycatalog
+DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path test check lint types format bench-core bench-commit bench-plan soak constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path test check lint types format bench-core bench-commit bench-plan bench-spark soak constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -23,8 +28,8 @@ help: ## Show this list
 setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine has none, Java
 	@echo "$(VENV) is ready."
 
-demo: $(READY) ## Build a small table, print its tree, prove a few laws
-	@$(PY) -m icetree demo
+demo: $(READY) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evolve, verify; ARGS="--small" needs no Spark
+	@$(PY) -m icetree demo $(ARGS)
 
 test: $(READY) $(ICEBERG_JAR) ## Run every test
 	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder
@@ -51,6 +56,11 @@ bench-commit: $(BENCH) ## Measure commits beside PyIceberg and deltalake; ARGS="
 bench-plan: $(BENCH) ## Measure planning beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.plan $(ARGS)
 
+# Commas between jars are Spark's wish.
+bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain Parquet, Iceberg Java and Delta; ARGS="--quick" for a few minutes' worth
+	@ICEBERG_JAR="$(ICEBERG_JAR)" DELTA_JARS="$$(echo $(DELTA_JARS) | tr ' ' ',')" \
+		$(PY) -m benchmarks.spark $(ARGS)
+
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
 	@$(PY) -m benchmarks.soak $(ARGS)
 
@@ -73,6 +83,13 @@ $(ICEBERG_JAR):
 	@! command -v mvn > /dev/null || echo "Fetching $(ICEBERG_JAVA), 48 MB."
 	@! command -v mvn > /dev/null || mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 		-Dartifact=$(ICEBERG_JAVA) -DoutputDirectory=$(JARS)
+
+$(DELTA_JARS):
+	@command -v mvn > /dev/null || { \
+		echo "Maven fetches Delta, which benchmarks compare with: install it (Debian: apt install maven)."; exit 1; }
+	@echo "Fetching $(@F)."
+	@mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
+		-Dartifact=io.delta:$(patsubst %-$(DELTA).jar,%,$(@F)):$(DELTA) -DoutputDirectory=$(JARS)
 
 clean: ## Remove .venv and everything generated
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse

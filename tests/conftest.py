@@ -1,7 +1,6 @@
 """How the tests are shared out when they run side by side.
 
-A file's tests stay together, so that what they share is made once. Tests that need a Java virtual
-machine share one session, so one process has them all.
+A file's tests stay together, so that what they share is made once; some folders share more.
 """
 
 from __future__ import annotations
@@ -13,7 +12,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = ("tests/spark", "tests/peers", "tests/laws/test_tree_laws.py", "tests/table")
-_JAVA = ("tests/spark", "tests/peers")
+#: Tests that share what takes long to make: a Spark session, tables of peers.
+_SHARING = {
+    "tests/spark": "spark",
+    "tests/test_docs.py": "spark",
+    "tests/peers": "peers",
+}
 
 
 class Together(LoadScopeScheduling):
@@ -21,8 +25,9 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith(_JAVA):
-            return "java"
+        for place, group in _SHARING.items():
+            if file.startswith(place):
+                return group
         # The parts of this law are made to run side by side.
         return nodeid if "test_any_history" in nodeid else file
 

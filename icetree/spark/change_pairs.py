@@ -50,12 +50,11 @@ def updates_told(
 def _is_paired(by: Sequence[Column]) -> Column:
     """Tell rows of which as many are on the other side: the nth that went is the nth that came."""
     alike = Window.partitionBy(*by)
-    own = Window.partitionBy(*by, f.col(CHANGE_TYPE)).orderBy(*_ORDER)
-    gone, new = (
-        f.count(f.when(f.col(CHANGE_TYPE) == kind, True)).over(alike) for kind in (DELETE, INSERT)
-    )
-    others = f.when(f.col(CHANGE_TYPE) == DELETE, new).otherwise(gone)
-    return f.row_number().over(own) <= others
+    is_new = f.col(CHANGE_TYPE) == INSERT
+    gone, new = (f.count(f.when(kind, True)).over(alike) for kind in (~is_new, is_new))
+    # Those that went come first, so that one sort numbers both kinds.
+    number = f.row_number().over(alike.orderBy(is_new, *_ORDER))
+    return f.when(is_new, number <= gone * 2).otherwise(number <= new)
 
 
 def comparable(column: Column, type: DataType) -> Column:

@@ -24,7 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
-from icetree.errors import CorruptTable
+from icetree.spark.change_marks import DATA_DV, marks, spread
 from icetree.spark.change_pairs import (
     TASK_NUMBER,
     comparable,
@@ -47,18 +47,14 @@ from icetree.tree.tasks import TASK, Metrics, Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
-    from icetree.store.base import Store
     from icetree.table.table import Table
 
 _ROW_ID: Final = METADATA_COLUMNS["_row_id"]
 _POS: Final = METADATA_COLUMNS["_pos"]
 _STAMP: Final = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
-_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
 _OTHER: Final = ("equality_deletes", "position_deletes")
 #: Columns go by number while rows are compared: no name of the table can be in the way.
 _COLUMN: Final = "__icetree_column_"
-#: Up to so many positions go to every executor, which saves a shuffle of the files' rows.
-_MOST_BROADCAST: Final = 5_000_000
 
 
 def changes(
@@ -226,7 +222,7 @@ def _waves(tasks: pa.Table) -> Iterator[pa.Table]:
 def _once_each(tasks: pa.Table) -> pa.Table:
     """Return a task for each file, without its DV: whoever joins knows which rows are meant."""
     tasks = tasks.take(_first_of_each(tasks))
-    for name in _DV:
+    for name in DATA_DV:
         at = tasks.schema.get_field_index(name)
         tasks = tasks.set_column(at, name, pa.nulls(tasks.num_rows, tasks[name].type))
     return tasks
@@ -272,47 +268,14 @@ def _stamped_by_task(feed: _Feed, rows: DataFrame, tasks: pa.Table) -> DataFrame
 def _marked(feed: _Feed, files: pa.Table, tasks: pa.Table) -> DataFrame:
     """Return the rows that the DVs of tasks took, of files that each are there once."""
     at = pc.index_in(tasks["location"], value_set=files["location"].combine_chunks())
-    marks = _positions(feed, tasks.append_column(ORDINAL, at.cast(pa.int32())))
-    if (pc.sum(tasks["within_dv_cardinality"]).as_py() or 0) <= _MOST_BROADCAST:
-        marks = f.broadcast(marks)
-    found = _live(feed, files).join(marks, on=[ORDINAL, POSITION])
+    taken = marks(
+        feed.spark,
+        tasks.append_column(ORDINAL, at.cast(pa.int32())),
+        store=feed.scan.files.store,
+        location=feed.location,
+    )
+    found = _live(feed, files).join(taken, on=[ORDINAL, POSITION])
     return _stamped_by_task(feed, found, tasks)
-
-
-def _positions(feed: _Feed, tasks: pa.Table) -> DataFrame:
-    """Return the rows that DVs took, as (`ORDINAL`, `POSITION`, `TASK_NUMBER`)."""
-    store, location = feed.scan.files.store, feed.location
-    names = ("location", "record_count", *_DV, *(f"within_{name}" for name in _DV))
-    out = pa.schema([(ORDINAL, pa.int32()), (POSITION, pa.int64()), (TASK_NUMBER, pa.int32())])
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for sent in (value for batch in batches for value in batch.column(0)):
-            for task in unshipped(sent.as_py()).to_pylist():
-                rows = _newly_marked(task, store, location)
-                ordinal, number = (
-                    pa.repeat(pa.scalar(task[name], pa.int32()), len(rows))
-                    for name in (ORDINAL, TASK_NUMBER)
-                )
-                yield pa.RecordBatch.from_arrays([ordinal, pa.array(rows), number], schema=out)
-
-    jobs = _jobs(feed.spark, tasks.select([*names, ORDINAL, TASK_NUMBER]))
-    return jobs.mapInArrow(read, f"{ORDINAL} int, {POSITION} long, {TASK_NUMBER} int")
-
-
-def _newly_marked(task: dict[str, Any], store: Store, location: str) -> Any:
-    """Return the positions in the DV to be within that the file's own DV does not have."""
-    own = {name: task[f"within_{name}"] for name in _DV}
-    marked = read_vector(store, task | own, location)
-    if task["dv_location"] is None:
-        return marked
-    before = read_vector(store, task, location)
-    # A smaller one is no mistake: then rows came back, and another task tells which.
-    if len(before) <= len(marked) and not np.isin(before, marked).all():
-        raise CorruptTable(
-            task["within_dv_location"],
-            f"the DV of {task['location']} gives rows back that the one before it removed",
-        )
-    return np.setdiff1d(marked, before, assume_unique=True)
 
 
 def _through_python(feed: _Feed, tasks: pa.Table) -> DataFrame:
@@ -347,7 +310,7 @@ def _through_python(feed: _Feed, tasks: pa.Table) -> DataFrame:
     schema = StructType()
     for name, field in zip(names, fields, strict=True):
         schema = schema.add(name, spark_type(field.field_type))
-    return _jobs(feed.spark, tasks).mapInArrow(
+    return spread(feed.spark, tasks).mapInArrow(
         read, schema.add(POSITION, "long").add(TASK_NUMBER, "integer")
     )
 
@@ -355,27 +318,20 @@ def _through_python(feed: _Feed, tasks: pa.Table) -> DataFrame:
 def _within(task: pa.Table, deletes: pa.Table, how: dict[str, Any], location: str) -> Any:
     """Return a test of positions: those that the deletes to be within take."""
     [fact] = task.select(
-        ["location", "record_count", *(f"within_{name}" for name in _DV)]
+        ["location", "record_count", *(f"within_{name}" for name in DATA_DV)]
     ).to_pylist()
     marked: Rows = np.zeros(0, np.int64)
     if fact["within_dv_location"] is not None:
-        own = {name: fact[f"within_{name}"] for name in _DV}
+        own = {name: fact[f"within_{name}"] for name in DATA_DV}
         marked = read_vector(how["store"], fact | own, location)
     other = task
-    for name in (*_DV, *_OTHER):
+    for name in (*DATA_DV, *_OTHER):
         at = other.schema.get_field_index(name)
-        values = pa.nulls(1, task[name].type) if name in _DV else task[f"within_{name}"]
+        values = pa.nulls(1, task[name].type) if name in DATA_DV else task[f"within_{name}"]
         other = other.set_column(at, name, values)
     found = read_tasks(_plan(other, deletes), columns=Schema(_POS), **how)
     left = np.concatenate([np.zeros(0, np.int64), *(batch.column(0).to_numpy() for batch in found)])
     return lambda positions: np.isin(positions, marked) | ~np.isin(positions, left)
-
-
-def _jobs(spark: SparkSession, tasks: pa.Table) -> DataFrame:
-    """Return tasks as rows of bytes, spread over the executors."""
-    sent = [(shipped(tasks.slice(number, 1)),) for number in range(tasks.num_rows)]
-    most = max(1, min(len(sent), spark.sparkContext.defaultParallelism * 4))
-    return spark.createDataFrame(sent, "task binary").repartition(most)
 
 
 def _nothing(feed: _Feed) -> DataFrame:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Self
 
 from icetree.spark.merge import Merge, upsert
@@ -16,6 +17,7 @@ from icetree.spark.read import dataframe
 from icetree.spark.rows import delete, update
 from icetree.spark.session import local_session
 from icetree.spark.write import Write
+from icetree.table.changes import Point
 from icetree.table.commit import Committed
 from icetree.table.connection import Connection, open_connection
 from icetree.table.transaction import Filter
@@ -75,7 +77,49 @@ class Lake:
         )
         return dataframe(self.spark, scan)
 
+    def sql(self, text: str) -> DataFrame:
+        """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.
+
+        What it finds comes back; nothing does, of a statement that changes something.
+        """
+        from icetree.spark.sql import run_sql
+
+        return run_sql(self, text)
+
+    def changes(
+        self,
+        name: str,
+        since: Point | None = None,
+        upto: Point | None = None,
+        *,
+        net: bool = False,
+        images: bool = True,
+        columns: Iterable[str] | None = None,
+    ) -> DataFrame:
+        """Return the rows that changed after `since`, up to and with `upto`.
+
+        Each is a snapshot id, a branch or tag, or a time. Rows have `_change_type`,
+        `_change_ordinal` and `_commit_snapshot_id` beside their own columns.
+        """
+        from icetree.spark.changes import changes
+
+        return changes(self, name, since, upto, net=net, images=images, columns=columns)
+
+    def read_stream(self, name: str, **how: Any) -> DataFrame:
+        """Return a stream of a table's appended rows, or of its changes; see `stream.read_stream`."""
+        from icetree.spark.stream import read_stream
+
+        return read_stream(self, name, **how)
+
     # --- write -----------------------------------------------------------------------------
+
+    def write_stream(
+        self, rows: DataFrame, name: str, *, checkpoint: str | Path, **how: Any
+    ) -> StreamingQuery:
+        """Commit each micro-batch of a stream, exactly once; see `stream.write_stream`."""
+        from icetree.spark.stream import write_stream
+
+        return write_stream(self, rows, name, checkpoint=checkpoint, **how)
 
     def write(self, rows: DataFrame, name: str) -> Write:
         """Say what to write to a table; `append` or one of its kin then does it."""

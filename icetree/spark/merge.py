@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from typing_extensions import Self
@@ -19,10 +21,12 @@ from icetree.errors import InvalidInput
 from icetree.spark.fit import default
 from icetree.spark.listing import ORDINAL, POSITION
 from icetree.spark.names import quoted
+from icetree.spark.pushdown_plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.rows import carry_out
 from icetree.spark.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
 from icetree.spark.target import LINEAGE, Target, target
 from icetree.spark.trouble import one_line
+from icetree.spark.types import spark_schema
 from icetree.table.commit import Committed
 
 if TYPE_CHECKING:
@@ -128,6 +132,10 @@ class Merge:
         self._clauses.append(clause)
         return self
 
+    @property
+    def _condition(self) -> Column:
+        return _column(self._on)
+
     def _joined_by(self, on: str | Column | Sequence[str]) -> str | Column:
         if isinstance(on, str | Column):
             return on
@@ -135,13 +143,26 @@ class Merge:
         return " AND ".join(f"{table}.{quoted(c)} = {source}.{quoted(c)}" for c in on)
 
     def _target(self) -> Target:
-        return target(self._lake, self._name, "merge", None, branch=self._branch)
+        return target(
+            self._lake, self._name, "merge", None, branch=self._branch, pruning=self._pruning
+        )
+
+    def _pruning(self, schema: Schema) -> BooleanExpression:
+        """Return what a row of the table must be like to have a match, as far as that is known."""
+        if any(each.when == _NOT_MATCHED_BY_SOURCE for each in self._clauses):
+            return AlwaysTrue()
+        empty = nothing(self._lake.spark, spark_schema(schema.fields))
+        mark = marker(optimized(empty))
+        with one_line():
+            source = self._source.alias(self._aliases[1])
+            pairs = empty.alias(self._aliases[0]).join(source, self._condition)
+            plan = optimized(pairs)
+        return pruned_by(plan, {mark: Pruned(view="", schema=schema)})[""]
 
     def _acts(self, into: Target) -> DataFrame:
         rows = into.rows().withColumn(_IN_TABLE, f.lit(True)).alias(self._aliases[0])
         source = self._source.withColumn(_IN_SOURCE, f.lit(True)).alias(self._aliases[1])
-        on = f.expr(self._on) if isinstance(self._on, str) else self._on
-        pairs = rows.join(source, on, self._how(into))
+        pairs = rows.join(source, self._condition, self._how(into))
         clauses = [(self._applies(each), number) for number, each in enumerate(self._clauses)]
         chosen = reduce(
             lambda found, each: found.when(each[0], f.lit(each[1])),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound
 
 #: Where pyspark prints the stack of an error that it also raises.
 _NOISE: Final = "SQLQueryContextLogger"
@@ -18,21 +18,32 @@ _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
 
 
+_MISSING: Final = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+
+
 @contextmanager
-def plainly() -> Iterator[None]:
-    """Turn what Spark has against a statement into `InvalidInput`, with its place in the text."""
+def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn what Spark has against a statement into `InvalidInput`, with its place in the text.
+
+    `called` has names that stand for others in a text which is not the user's own: then a place in
+    it would mean nothing.
+    """
     logger = logging.getLogger(_NOISE)
     was = logger.disabled
     logger.disabled = True
     try:
         yield
     except (AnalysisException, ParseException) as error:
-        raise InvalidInput(sentence(error)) from None
+        told = sentence(error, placed=called is None)
+        for name, meant in (called or {}).items():
+            told = told.replace(name, meant)
+        kind = NotFound if error.getCondition() in _MISSING else InvalidInput
+        raise kind(told) from None
     finally:
         logger.disabled = was
 
 
-def sentence(error: PySparkException) -> str:
+def sentence(error: PySparkException, *, placed: bool = True) -> str:
     """Return what an error of Spark's says, as one line, with the place it speaks of."""
     told = str(error)
     first = (error.getMessage() or told).strip()
@@ -42,6 +53,6 @@ def sentence(error: PySparkException) -> str:
         first = first.split("\n")[0]
     plain = re.sub(r"\s+", " ", _CODE.sub("", first)).strip().rstrip(";").strip()
     place = _PLACE.search(told)
-    if place is None or _PLACE.search(plain):
+    if place is None or not placed or _PLACE.search(plain):
         return plain
     return f"{plain.rstrip('.')} (line {place[1]}, position {place[2]})"

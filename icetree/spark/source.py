@@ -49,10 +49,13 @@ class IcetreeSource(DataSource):
 
     @override
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return what reads a snapshot."""
+        """Return what reads a snapshot, or the changes since one."""
         from icetree.spark.source_read import PushingReader, TableReader
+        from icetree.spark.stream_read import ChangesReader
 
         given = self._given()
+        if given.flag("changes"):
+            return ChangesReader(given, schema)
         return (PushingReader if given.flag("push-filters") else TableReader)(given, schema)
 
     @override

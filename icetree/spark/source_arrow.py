@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.types import IcebergType, NestedField
@@ -14,6 +14,9 @@ from icetree.spark.types import arrow_for_spark
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.table.arrow_schema import plain
+
+#: Spark holds a batch of Arrow data in memory as a whole.
+_ROWS_AT_ONCE: Final = 1 << 16
 
 
 def for_spark(array: pa.Array | pa.ChunkedArray, type: IcebergType) -> pa.Array:
@@ -82,4 +85,5 @@ class ReadingPart:
             case_sensitive=self._case_sensitive,
             threads=2,
         ):
-            yield batch_for_spark(batch, self._columns.fields)
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                yield batch_for_spark(batch.slice(start, _ROWS_AT_ONCE), self._columns.fields)

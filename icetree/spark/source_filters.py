@@ -47,7 +47,7 @@ _COMPARE: Final[Mapping[type[Any], Any]] = {
 def filter_from(given: spark.Filter, schema: Schema) -> BooleanExpression | None:
     """Return the same filter, or None where ours cannot say exactly that."""
     try:
-        made = _made(given, schema)
+        made: BooleanExpression | None = _made(given, schema)
         if made is not None:
             row_filter(made, schema)
     except (IcetreeError, TypeError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -13,13 +13,18 @@ from icetree.spark.plainly import plainly
 from icetree.spark.sql_ddl import run_ddl
 from icetree.spark.sql_dml import run_dml
 from icetree.spark.sql_extensions import run_extension
-from icetree.spark.sql_plan import is_query, kind, parse, seq
+from icetree.spark.sql_names import find_table
+from icetree.spark.sql_plan import is_query, kind, parse, seq, substituted
 from icetree.spark.sql_select import bind, select, unpruned
 from icetree.spark.sql_show import run_show
 from icetree.spark.sql_tokens import Cursor
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
+
+
+#: How a statement names a table that it is about.
+_TABLES: Final = frozenset({"UnresolvedTable", "UnresolvedTableOrView"})
 
 
 def run_sql(lake: Lake, text: str) -> DataFrame:
@@ -30,10 +35,12 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     """
     if not isinstance(text, str):
         raise InvalidInput(f"{text!r} is no statement: give SQL as text")
-    text = text.strip().rstrip(";").rstrip()
+    text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
     if run_extension(lake, text):
         return _nothing(lake)
     plan = parse(lake.spark, text)
+    if kind(plan) == "Call":
+        raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
     if is_query(lake.spark, plan):
         return select(lake, text, plan=plan)
     if run_ddl(lake, plan, text) or run_dml(lake, plan, text):
@@ -49,8 +56,11 @@ def _nothing(lake: Lake) -> DataFrame:
 def _by_spark(lake: Lake, plan: Any, text: str) -> DataFrame:
     """Let Spark carry out a statement, on the tables of the lake that it reads."""
     what = kind(plan)
-    if what == "Call":
-        raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
+    for child in seq(plan.children()):
+        parts = seq(child.multipartIdentifier()) if kind(child) in _TABLES else []
+        if parts and find_table(lake, parts) is not None:
+            words = " ".join(text.split()[:2]).upper()
+            raise Unsupported(f"{words}: not for {'.'.join(parts)}, a table of the lake")
     if what == "CreateViewCommand" and _create_view(lake, plan, text):
         return _nothing(lake)
     if what == "CacheTableAsSelect":

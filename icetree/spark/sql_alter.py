@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.sql_columns import default_value, java_type, own_path
 from icetree.spark.sql_plan import kind, option, pairs, seq
+from icetree.spark.types import spark_type
 from icetree.spec.schema_edit import SchemaEdit
 from icetree.table.table import Table
 
@@ -89,8 +90,6 @@ def _alter_column(table: Table, edit: SchemaEdit, change: Any, spark: SparkSessi
 
 
 def _java_type_of(table: Table, path: tuple[str, ...], spark: SparkSession) -> Any:
-    from icetree.spark.types import spark_type
-
     name = ".".join(path)
     try:
         found = spark_type(table.schema.find_field(name).field_type, column=name)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression, EqualTo, IsNull
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -17,9 +18,9 @@ from icetree.spark.sql_columns import own_name, own_path
 from icetree.spark.sql_merge import merge
 from icetree.spark.sql_names import TableRef, writable
 from icetree.spark.sql_plan import kind, option, pairs, seq
-from icetree.spark.sql_select import select
-from icetree.spark.sql_tokens import Cursor, tokens
-from icetree.spark.types import spark_type
+from icetree.spark.sql_select import select, with_tables
+from icetree.spark.sql_tokens import Cursor, qualifiers, tokens
+from icetree.spark.types import default_literal, spark_type
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -61,8 +62,10 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
         for name, value in pairs(plan.partitionSpec()).items()
         if value.isDefined()
     }
-    rows = select(lake, _insert_query(text, has_columns=bool(given)))
-    rows = _placed(rows, table, given, fixed, by_name=plan.byName(), name=".".join(parts))
+    query = _insert_query(text, has_columns=bool(given))
+    wanted = _columns(table, given, fixed, ".".join(parts))
+    rows = select(lake, _with_defaults(query, wanted, table))
+    rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
     write = lake.write(rows, found.name).branch(found.branch)
     if not plan.overwrite():
         write.append()
@@ -80,7 +83,8 @@ def _insert_query(text: str, *, has_columns: bool) -> str:
     before = cursor.until("INSERT")
     end = start + len(before)
     cursor.expect("INSERT")
-    cursor.accept("OVERWRITE") or cursor.expect("INTO")
+    if not cursor.accept("OVERWRITE"):
+        cursor.expect("INTO")
     cursor.accept("TABLE")
     cursor.name()
     if cursor.accept("PARTITION"):
@@ -91,24 +95,50 @@ def _insert_query(text: str, *, has_columns: bool) -> str:
     return f"{text[:end]} {cursor.rest()}"
 
 
+def _columns(
+    table: Table, given: Sequence[str], fixed: Mapping[str, str | None], name: str
+) -> list[str]:
+    """Return the columns that rows are for, in their order."""
+    own = [field.name for field in table.schema.fields]
+    wanted = [own_name(table.schema, each) for each in given] or own
+    unknown = [each for each in wanted if each not in own]
+    if unknown:
+        raise InvalidInput(f"{name} has no column {unknown[0]!r}; there are: {', '.join(own)}")
+    return [each for each in wanted if each not in fixed]
+
+
+def _with_defaults(query: str, wanted: Sequence[str], table: Table) -> str:
+    """Return a query in which each DEFAULT of a VALUES is the column's own."""
+    cursor = Cursor(query)
+    if not cursor.accept("VALUES") or not any(each.says("DEFAULT") for each in tokens(query)):
+        return query
+    rows = []
+    for row in cursor.listed():
+        values = Cursor(row).bracket()
+        said = [
+            _default(name, table) if value.strip().upper() == "DEFAULT" else value
+            for name, value in zip(wanted, values, strict=False)
+        ]
+        rows.append(f"({', '.join([*said, *values[len(said) :]])})")
+    return f"VALUES {', '.join(rows)}"
+
+
+def _default(name: str, table: Table) -> str:
+    field = table.schema.find_field(name)
+    if field.write_default is None or not field.field_type.is_primitive:
+        return "NULL"
+    return default_literal(field.write_default, field)
+
+
 def _placed(
     rows: DataFrame,
     table: Table,
-    given: Sequence[str],
+    wanted: Sequence[str] | None,
     fixed: Mapping[str, str | None],
-    *,
-    by_name: bool,
     name: str,
 ) -> DataFrame:
-    """Return the rows with the table's names for their columns."""
-    schema = table.schema
-    if not by_name:
-        own = [field.name for field in schema.fields]
-        wanted = [own_name(schema, each) for each in given] or own
-        wanted = [each for each in wanted if each not in fixed]
-        unknown = [each for each in wanted if each not in own]
-        if unknown:
-            raise InvalidInput(f"{name} has no column {unknown[0]!r}; there are: {', '.join(own)}")
+    """Return the rows with the table's names for their columns; None leaves the rows their own."""
+    if wanted is not None:
         if len(wanted) != len(rows.columns):
             raise InvalidInput(
                 f"{name} takes {len(wanted)} columns ({', '.join(wanted)}), but the rows have "
@@ -116,16 +146,18 @@ def _placed(
             )
         rows = rows.toDF(*wanted)
     for column, value in fixed.items():
-        type = spark_type(schema.find_field(column).field_type, column=column)
+        type = spark_type(table.schema.find_field(column).field_type, column=column)
         rows = rows.withColumn(column, f.lit(value).cast(type))
     return rows
 
 
 def _partition(fixed: Mapping[str, str | None]) -> BooleanExpression:
+    # PyIceberg's own types do not know how its predicates are made.
+    null: Any = IsNull
+    equal: Any = EqualTo
     found: BooleanExpression = AlwaysTrue()
     for name, value in fixed.items():
-        one: Any = IsNull(name) if value is None else EqualTo(name, value)
-        found = found & one
+        found = And(found, null(name) if value is None else equal(name, value))
     return found
 
 
@@ -143,7 +175,8 @@ def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
     where = cursor.until(*_QUERY)
     rows = select(lake, f"{before} {cursor.rest()}")
     table = lake.handle(found.name)
-    rows = _placed(rows, table, (), {}, by_name=False, name=".".join(parts))
+    name = ".".join(parts)
+    rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
     lake.write(rows, found.name).branch(found.branch).overwrite(where)
     return True
 
@@ -158,9 +191,12 @@ def _delete(lake: Lake, plan: Any, text: str) -> bool:
     cursor = Cursor(text)
     cursor.until("WHERE", ";")
     condition = cursor.until(";") if cursor.accept("WHERE") else None
-    if condition is not None:
-        condition = _of_table(condition, parts, alias, "DELETE")
-    lake.delete(found.name, condition, branch=found.branch)
+    with ExitStack() as views:
+        if condition is not None:
+            condition = _of_table(condition, parts, alias, found.name)
+            if _reads(condition):
+                condition = views.enter_context(with_tables(lake, condition))
+        lake.delete(found.name, condition, branch=found.branch)
     return True
 
 
@@ -175,20 +211,29 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     table = lake.handle(found.name)
     values: dict[str, str | Column] = {}
-    for path, value in pairs_given:
-        own = own_path(table.schema, unqualified(path, parts, alias, table))
-        assign(values, own, _of_table(value, parts, alias, "UPDATE"), table)
-    if condition is not None:
-        condition = _of_table(condition, parts, alias, "UPDATE")
-    with plainly():
-        lake.update(found.name, values, condition, branch=found.branch)
+    with ExitStack() as views:
+
+        def bound(text: str) -> str:
+            own = _of_table(text, parts, alias, found.name)
+            return views.enter_context(with_tables(lake, own)) if _reads(own) else own
+
+        for path, value in pairs_given:
+            own = own_path(table.schema, unqualified(path, parts, alias, table))
+            assign(values, own, bound(value), table)
+        with plainly():
+            where = None if condition is None else bound(condition)
+            lake.update(found.name, values, where, branch=found.branch)
     return True
+
+
+def _reads(text: str) -> bool:
+    return any(token.says("SELECT") for token in tokens(text))
 
 
 def _assignment(text: str) -> tuple[list[str], str]:
     cursor = Cursor(text)
     path = cursor.name()
-    cursor.accept("=") or cursor.expect("=")
+    cursor.expect("=")
     cursor.accept("=")
     return path, cursor.rest()
 
@@ -225,23 +270,31 @@ def assign(values: dict[str, str | Column], path: Sequence[str], value: str, tab
     values[name] = new
 
 
-def _of_table(text: str, parts: Sequence[str], alias: str | None, verb: str) -> str:
+def _of_table(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
     """Return an expression on a table's columns, without its name or alias before them."""
-    found = tokens(text)
-    if any(token.says("SELECT") for token in found):
-        raise Unsupported(
-            f"{verb} with a subquery: use MERGE INTO, which joins, or find the values first"
-        )
-    names = [[alias]] if alias is not None else [[parts[-1]], [*parts]]
+    names = [[alias]] if alias is not None else [[parts[-1]], parts, full.split(".")]
+    inner = _subqueries(text)
     for name in sorted(names, key=len, reverse=True):
-        wanted = [word for part in name for word in (part.lower(), ".")]
-        for at in reversed(range(len(found) - len(wanted))):
-            run = found[at : at + len(wanted)]
-            behind_dot = at > 0 and found[at - 1].text == "."
-            if not behind_dot and [token.name.lower() for token in run] == wanted:
-                text = text[: run[0].start] + text[run[-1].stop :]
-        found = tokens(text)
+        for run in reversed(qualifiers(text, name)):
+            if any(start <= run[0].start < stop for start, stop in inner):
+                raise Unsupported(
+                    f"a subquery names {'.'.join(name)}, the table to change: use MERGE INTO, or "
+                    "give the table inside an alias of its own"
+                )
+            text = text[: run[0].start] + text[run[-1].stop :]
+            inner = _subqueries(text)
     return text
+
+
+def _subqueries(text: str) -> list[tuple[int, int]]:
+    """Return where subqueries stand in an expression."""
+    found = tokens(text)
+    spans = []
+    for at, token in enumerate(found):
+        if token.says("SELECT"):
+            later = (each.start for each in found[at:] if each.depth < token.depth)
+            spans.append((token.start, next(later, len(text))))
+    return spans
 
 
 def _merge(lake: Lake, plan: Any, text: str) -> bool:

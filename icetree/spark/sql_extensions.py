@@ -85,7 +85,7 @@ def _write(table: Table, cursor: Cursor) -> None:
         cursor.expect("ORDERED", "BY")
         mode = mode or (None if locally else "range")
         in_brackets = cursor.accept("(")
-        keys = [_plain(key.strip()) for key in cursor.listed(")" if in_brackets else ";")]
+        keys = [_plain(key.strip()) for key in cursor.listed(";")]
         if in_brackets:
             cursor.expect(")")
     else:

@@ -15,7 +15,7 @@ from icetree.spark.sql_columns import own_path
 from icetree.spark.sql_names import TableRef
 from icetree.spark.sql_plan import kind, seq
 from icetree.spark.sql_select import select
-from icetree.spark.sql_tokens import Cursor, tokens
+from icetree.spark.sql_tokens import Cursor, qualifiers, tokens
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def merge(
         table=lake.handle(into.name),
         target=alias or parts[-1],
         source=_alias(plan.sourceTable()),
-        longer=[list(parts)] if alias is None else [],
+        longer=[list(parts), into.name.split(".")] if alias is None else [],
         source_parts=_parts(plan.sourceTable()),
     )
     clauses = lake.merge(
@@ -87,19 +87,15 @@ class _Names:
         source_parts: list[str],
     ) -> None:
         self.table, self.target, self.source = table, target, source
-        self._longer = [*longer, *([source_parts] if len(source_parts) > 1 else [])]
+        self._longer = [each for each in (*longer, source_parts) if len(each) > 1]
 
     def expression(self, text: str) -> str:
         """Return an expression in which each table has its alias alone: `db.t.a` is `t.a`."""
         if any(token.says("SELECT") for token in tokens(text)):
             raise Unsupported("MERGE with a subquery in a clause: join it to the source instead")
         for parts in self._longer:
-            wanted = [word for part in parts for word in (part.lower(), ".")]
-            found = tokens(text)
-            for at in reversed(range(len(found) - len(wanted))):
-                run = found[at : at + len(wanted)]
-                if [token.name.lower() for token in run] == wanted:
-                    text = text[: run[0].start] + text[run[-2].start :]
+            for run in reversed(qualifiers(text, parts)):
+                text = text[: run[0].start] + text[run[-2].start :]
         return text
 
     def path(self, name: Sequence[str]) -> tuple[str, ...]:

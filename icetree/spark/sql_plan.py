@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from icetree.spark.plainly import plainly
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
+#: What may stand between a list of columns and the one table that they are of.
+_TRANSPARENT = frozenset({"Filter", "SubqueryAlias", "Sample"})
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
 
 
@@ -19,6 +21,16 @@ def parse(spark: SparkSession, text: str) -> Any:
     session = spark._jsparkSession  # noqa: SLF001  # Spark has no other door
     with plainly():
         return session.sessionState().sqlParser().parsePlan(text)
+
+
+def substituted(spark: SparkSession, text: str) -> str:
+    """Return a statement with the session's variables in place of `${…}`, as Spark reads it."""
+    if "${" not in text:
+        return text
+    java = spark._jvm  # noqa: SLF001  # Spark has no other door
+    assert java is not None
+    found: str = java.org.apache.spark.sql.internal.VariableSubstitution().substitute(text)
+    return found
 
 
 def kind(node: Any) -> str:
@@ -71,6 +83,8 @@ class Named:
     span: Span
     #: Where an alias goes, for a table that has none of its own.
     alias_at: int | None
+    #: The end of a `*` that stands for this table alone.
+    star: int | None = None
     #: `VERSION AS OF`, or the text after `TIMESTAMP AS OF`.
     version: str | None = None
     timestamp: str | None = None
@@ -78,30 +92,45 @@ class Named:
 
 def named_tables(plan: Any, text: str) -> list[Named]:
     """Return the tables that a query names, save those that are its own CTEs."""
-    return list(_named(plan, text, frozenset(), None))
+    return list(_named(plan, text, frozenset(), None, None))
 
 
-def _named(node: Any, text: str, scope: frozenset[str], above: Any) -> Iterator[Named]:
+def _named(
+    node: Any, text: str, scope: frozenset[str], above: Any, star: int | None
+) -> Iterator[Named]:
     what = kind(node)
     if what in ("UnresolvedRelation", "RelationTimeTravel"):
-        found = _table(node, what, text, above)
+        found = _table(node, what, text, above, star)
         if found is not None and not (len(found.parts) == 1 and found.parts[0].lower() in scope):
             yield found
     if what == "UnresolvedWith":
         for each in seq(node.cteRelations()):
             name = each._1().lower()  # noqa: SLF001  # Scala's own name
             inner = scope | {name} if node.allowRecursion() else scope
-            yield from _named(each._2(), text, inner, None)  # noqa: SLF001
+            yield from _named(each._2(), text, inner, None, None)  # noqa: SLF001
             scope |= {name}
+    if what == "Project":
+        star = _star(node, text)
+    elif what not in _TRANSPARENT:
+        star = None
     for child in seq(node.children()):
-        yield from _named(child, text, scope, node)
+        yield from _named(child, text, scope, node, star)
     for inner_plan in seq(node.subqueries()):
-        yield from _named(inner_plan, text, scope, None)
+        yield from _named(inner_plan, text, scope, None, None)
 
 
-def _table(node: Any, what: str, text: str, above: Any) -> Named | None:
+def _star(project: Any, text: str) -> int | None:
+    """Return the end of the `*` in a list of columns, where there is one."""
+    for each in seq(project.projectList()):
+        span = span_of(each) if kind(each) == "UnresolvedStar" else None
+        if span is not None and text[span.stop - 1] == "*":
+            return span.stop
+    return None
+
+
+def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Named | None:
     relation = node.relation() if what == "RelationTimeTravel" else node
-    if kind(relation) != "UnresolvedRelation":
+    if kind(relation) != "UnresolvedRelation" or relation.isStreaming():
         return None
     span = span_of(relation)
     if span is None:
@@ -123,7 +152,14 @@ def _table(node: Any, what: str, text: str, above: Any) -> Named | None:
         sample = span_of(above)
         alias_at = span.stop if sample is None else sample.stop
     parts = tuple(seq(relation.multipartIdentifier()))
-    return Named(parts=parts, span=span, alias_at=alias_at, version=version, timestamp=timestamp)
+    return Named(
+        parts=parts,
+        span=span,
+        alias_at=alias_at,
+        star=star,
+        version=version,
+        timestamp=timestamp,
+    )
 
 
 def span_of(node: Any) -> Span | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Or
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
 
@@ -21,12 +21,12 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.plainly import plainly
-from icetree.spark.pushdown import nothing, optimized
+from icetree.spark.pushdown_plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.read import dataframe
+from icetree.spark.sql_clock import steady
 from icetree.spark.sql_names import TableRef, find_table
 from icetree.spark.sql_plan import Named, named_tables, parse
-from icetree.spark.sql_prune import Pruned, marker, pruned_by
-from icetree.spark.sql_tokens import tokens
+from icetree.spark.sql_tokens import qualifiers, tokens
 from icetree.spark.types import spark_schema, spark_type
 from icetree.table.arrow_schema import METADATA_COLUMNS
 from icetree.table.scan import Scan
@@ -51,6 +51,8 @@ class Bound:
     named: Named
     ref: TableRef
     view: str
+    #: Metadata columns, which `*` leaves out.
+    hidden: tuple[str, ...]
     #: What to read; none for a metadata table.
     scan: Callable[[BooleanExpression], Scan] | None
 
@@ -64,7 +66,7 @@ def select(lake: Lake, text: str, *, plan: Any = None) -> DataFrame:
             return lake.spark.sql(text)
     rewritten = rewrite(text, bound)
     filters = _filters(lake, text, rewritten, bound)
-    with _views(lake, bound, filters), plainly():
+    with _views(lake, bound, filters), plainly(_called(bound)):
         return lake.spark.sql(rewritten)
 
 
@@ -78,8 +80,22 @@ def unpruned(
         found = _filters(lake, query, rewrite(query, inner), inner)
         # The same tables in the same order, under the names of other views.
         filters = {mine.view: found[its.view] for mine, its in zip(bound, inner, strict=True)}
-    with _views(lake, bound, filters), plainly():
+    with _views(lake, bound, filters), plainly(_called(bound) if bound else None):
         return lake.spark.sql(rewrite(text, bound))
+
+
+@contextmanager
+def with_tables(lake: Lake, expression: str) -> Iterator[str]:
+    """Give an expression in which views stand for the tables that its subqueries read."""
+    before = "SELECT 1 WHERE "
+    text = before + expression
+    bound = bind(lake, text, parse(lake.spark, text))
+    with _views(lake, bound, {}):
+        yield rewrite(text, bound)[len(before) :]
+
+
+def _called(bound: Iterable[Bound]) -> dict[str, str]:
+    return {each.view: ".".join(each.named.parts) for each in bound}
 
 
 def bind(lake: Lake, text: str, plan: Any) -> list[Bound]:
@@ -92,12 +108,14 @@ def bind(lake: Lake, text: str, plan: Any) -> list[Bound]:
             continue
         ref = find_table(lake, named.parts)
         if ref is not None:
-            scan = None if ref.metadata else _scan(lake, ref, named, extra)
-            found.append(Bound(named=named, ref=ref, view=_PREFIX + uuid4().hex, scan=scan))
+            made = None if ref.metadata else _scan(lake, ref, named, extra)
+            scan, hidden = (None, ()) if made is None else made
+            view = _PREFIX + uuid4().hex
+            found.append(Bound(named=named, ref=ref, view=view, hidden=hidden, scan=scan))
     return found
 
 
-def rewrite(text: str, bound: Iterable[Bound]) -> str:
+def rewrite(text: str, bound: Sequence[Bound]) -> str:
     """Return the text of a query with views in place of tables."""
     edits: list[tuple[int, int, str]] = []
     for each in bound:
@@ -105,7 +123,9 @@ def rewrite(text: str, bound: Iterable[Bound]) -> str:
         edits.append((span.start, span.stop, each.view))
         if alias_at is not None and not _is_table_statement(text, span.start):
             edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
-            edits += _unqualified(text, each.named, [other.named for other in bound])
+            edits += _unqualified(text, each, bound)
+        if each.hidden and each.named.star is not None:
+            edits.append((each.named.star, each.named.star, f" EXCEPT ({', '.join(each.hidden)})"))
     for start, stop, new in sorted(set(edits), reverse=True):
         text = text[:start] + new + text[stop:]
     return text
@@ -117,24 +137,13 @@ def _is_table_statement(text: str, at: int) -> bool:
     return bool(before) and before[-1].says("TABLE")
 
 
-def _unqualified(
-    text: str, named: Named, others: Iterable[Named]
-) -> Iterator[tuple[int, int, str]]:
+def _unqualified(text: str, each: Bound, others: Iterable[Bound]) -> Iterator[tuple[int, int, str]]:
     """Yield the edits that make `db.t.a` into `t.a`: a view has no namespace."""
-    if len(named.parts) < 2:
-        return
-    spans = [other.span for other in others]
-    wanted = [word for part in named.parts for word in (part.lower(), ".")]
-    found = tokens(text)
-    for at in range(len(found) - len(wanted)):
-        run = found[at : at + len(wanted)]
-        if [token.name.lower() for token in run] != wanted:
-            continue
-        if at and found[at - 1].text == ".":
-            continue
-        if any(span.start <= run[0].start < span.stop for span in spans):
-            continue
-        yield run[0].start, run[-2].start, ""
+    spans = [other.named.span for other in others]
+    for name in {each.named.parts, tuple(each.ref.name.split("."))}:
+        for run in qualifiers(text, name) if len(name) > 1 else ():
+            if not any(span.start <= run[0].start < span.stop for span in spans):
+                yield run[0].start, run[-2].start, ""
 
 
 # --- what to read ------------------------------------------------------------------------------
@@ -148,19 +157,20 @@ def _metadata_columns(text: str) -> tuple[str, ...]:
 
 def _scan(
     lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]
-) -> Callable[[BooleanExpression], Scan]:
+) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
     table = lake.handle(ref.name)
     at = _version(lake, ref, named)
     whole = table.scan(**at)
     own = [field.name for field in whole.schema.fields if _is_known(field)]
-    columns = [*own, *(name for name in extra if name not in own)]
+    hidden = tuple(name for name in extra if name not in own)
+    columns = [*own, *hidden]
     # A column that Spark has no type for is not there, but the others are.
-    plainly_all = len(columns) == len(whole.schema.fields) == len(own)
+    simple = not hidden and len(own) == len(whole.schema.fields)
 
     def scan(where: BooleanExpression) -> Scan:
-        return table.scan(where, columns=None if plainly_all else columns, **at)
+        return table.scan(where, columns=None if simple else columns, **at)
 
-    return scan
+    return scan, hidden
 
 
 def _is_known(field: NestedField) -> bool:
@@ -185,7 +195,7 @@ def _version(lake: Lake, ref: TableRef, named: Named) -> dict[str, Any]:
 
 def _moment(lake: Lake, text: str) -> int:
     with plainly():
-        [[found]] = lake.spark.sql(f"SELECT unix_millis(CAST(({text}) AS TIMESTAMP))").collect()
+        [[found]] = lake.spark.sql(f"SELECT unix_millis(try_cast(({text}) AS TIMESTAMP))").collect()
     if found is None:
         raise InvalidInput(f"TIMESTAMP AS OF {text}: that is no time")
     return int(found)
@@ -206,9 +216,7 @@ def _filters(
     if _CLOCK.search(text):
         # What the time of day decides may be decided otherwise by the time the query runs.
         later = _pushed_down(lake, rewritten, bound)
-        found = {
-            view: each if each == later[view] else AlwaysTrue() for view, each in found.items()
-        }
+        found = {view: steady(each, later[view]) for view, each in found.items()}
     return everything | found
 
 
@@ -227,21 +235,12 @@ def _pushed_down(
                 markers[marker(optimized(empty))] = Pruned(view=each.view, schema=scan.schema)
             empty.createOrReplaceTempView(each.view)
             views.append(each.view)
-        with plainly():
+        with plainly(_called(bound)):
             plan = optimized(lake.spark.sql(rewritten))
     finally:
         for view in views:
             lake.spark.catalog.dropTempView(view)
-    found = pruned_by(plan, markers)
-    return {view: _any(filters) for view, filters in found.items()}
-
-
-def _any(filters: Sequence[BooleanExpression]) -> BooleanExpression:
-    # A table that no part of the plan reads need not be read.
-    found: BooleanExpression = AlwaysFalse()
-    for each in filters:
-        found = Or(found, each)
-    return found
+    return pruned_by(plan, markers)
 
 
 # --- views -------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def _ddl(table: Table) -> str:
 
 
 def _definition(field: NestedField) -> str:
-    words = [quoted(field.name), _type(field).upper()]
+    words = [quoted(field.name), _type(field)]
     if field.required:
         words.append("NOT NULL")
     if field.write_default is not None and field.field_type.is_primitive:
@@ -159,7 +159,9 @@ def _text(value: str) -> str:
 def _partitioning(table: Table) -> list[str]:
     """Return the partition fields as statements write them."""
     found = []
-    for each in table.metadata.partitioning[0]:
+    expressions, specs = table.metadata.partitioning
+    known = {each.expr_id: each for each in expressions}
+    for each in (known[id] for id in specs[table.metadata.default_spec_id]):
         sources = ", ".join(table.schema.find_column_name(id) or "?" for id in each.source_ids)
         word, _, number = each.transform.partition("[")
         if word == "identity":

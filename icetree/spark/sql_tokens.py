@@ -65,6 +65,18 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
+def qualifiers(text: str, parts: Sequence[str]) -> list[list[Token]]:
+    """Return where a name stands before another, as `db.t.` does in `db.t.a`; dots included."""
+    wanted = [word for part in parts for word in (part.lower(), ".")]
+    found = tokens(text)
+    return [
+        found[at : at + len(wanted)]
+        for at in range(len(found) - len(wanted))
+        if not (at and found[at - 1].text == ".")
+        and [token.name.lower() for token in found[at : at + len(wanted)]] == wanted
+    ]
+
+
 class Cursor:
     """A place in a statement."""
 
@@ -129,7 +141,7 @@ class Cursor:
         return int(token.text)
 
     def until(self, *words: str) -> str:
-        """Pass everything before any of the words (outside brackets), and return it as text."""
+        """Pass everything before any of the words, or the end of the bracket; return it as text."""
         start = end = self.at
         base = self.next.depth if self.next is not None else 0
         while (token := self.next) is not None:
@@ -151,7 +163,7 @@ class Cursor:
     def bracket(self) -> list[str]:
         """Pass a bracket, and return the parts between its commas."""
         self.expect("(")
-        found = [] if self.next is not None and self.next.says(")") else list(self.listed(")"))
+        found = [] if self.next is not None and self.next.says(")") else list(self.listed())
         self.expect(")")
         return found
 

@@ -2,7 +2,8 @@
 
 A micro-batch is one commit under a key made of the query's id and the batch's number. Spark runs a
 batch again, under the same number, when it was cut off before its checkpoint knew of it; the table
-knows the key by then, and nothing is done twice.
+knows the key by then, and nothing is done twice. It does so while the snapshot of the last batch is
+part of its history: do not expire that while its query is down.
 """
 
 from __future__ import annotations
@@ -199,9 +200,14 @@ class _How:
         chosen = self._latest(rows)
         if self.deletes == EQUALITY:
             return upsert_by_equality(table, chosen, self.keys, branch=self.branch, key=key)
-        if chosen.isEmpty():
-            return None
-        return self.lake.upsert(chosen, self.name, branch=self.branch, key=key)
+        # Looked at more than once, and of equal rows another may be the latest the next time.
+        held = chosen.persist()
+        try:
+            if held.isEmpty():
+                return None
+            return self.lake.upsert(held, self.name, branch=self.branch, key=key)
+        finally:
+            held.unpersist()
 
     def _append(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
         transaction = table.transaction(branch=self.branch, key=key)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
@@ -98,8 +98,7 @@ class SnapshotReader(DataSourceStreamReader):
     def initialOffset(self) -> Offset:
         """Return where a new query starts: after `since`, or at the table's first snapshot."""
         since = self._options.values.get("since")
-        self._reached = START if since is None else self._after(since)
-        return self._reached
+        return START if since is None else self._after(since)
 
     @override
     def latestOffset(self) -> Offset:
@@ -109,9 +108,11 @@ class SnapshotReader(DataSourceStreamReader):
         if head is None:
             return START
         latest = _offset(head)
-        if self._most is None or self._reached is None or self._reached == latest:
+        if self._most is None:
             return latest
-        waiting = _between(table, self._reached, latest)
+        # Where a query goes on, an empty range was planned before this; otherwise it is new.
+        reached = self._reached or self.initialOffset()
+        waiting = () if reached == latest else _between(table, reached, latest)
         return _offset(waiting[min(self._most, len(waiting)) - 1]) if waiting else latest
 
     @override
@@ -217,6 +218,23 @@ class SnapshotReader(DataSourceStreamReader):
                     parent_id=snapshot.parent_snapshot_id,
                     table=held,
                 )
+
+
+class ChangesReader(DataSourceReader):
+    """Reads the changes up to now, as a stream that has just begun would."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._reader = SnapshotReader(options, schema)
+
+    @override
+    def partitions(self) -> Sequence[InputPartition]:
+        """Plan all changes after `since`."""
+        return self._reader.partitions(self._reader.initialOffset(), self._reader.latestOffset())
+
+    @override
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read the rows of a partition, on an executor."""
+        return self._reader.read(partition)
 
 
 def change_schema(options: Options) -> StructType:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
 from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
@@ -103,17 +104,23 @@ def target(
     condition: str | Column | None,
     *,
     branch: str | None,
+    pruning: Callable[[Schema], BooleanExpression] | None = None,
 ) -> Target:
-    """Return the table with the files planned that may hold a row the condition is true of."""
+    """Return the table with the files planned that may hold a row the condition is true of.
+
+    `pruning` says the same of conditions that are not of the table's rows alone.
+    """
     table = lake.handle(name)
-    pruning: BooleanExpression = AlwaysTrue()
-    if condition is not None:
-        pruning = condition_filter(lake.spark, table.schema, condition)
+    where: BooleanExpression = AlwaysTrue()
+    if pruning is not None:
+        where = pruning(table.schema)
+    elif condition is not None:
+        where = condition_filter(lake.spark, table.schema, condition)
     ref = None if branch in (None, MAIN) else branch
     columns = [*(field.name for field in table.schema.fields), *LINEAGE]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)
-    plan = planner(table.files, table.metadata, scan.snapshot, pruning, stats_columns=True).whole()
+    plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()
     everything = Plan(
         tasks=_unfiltered(plan.tasks),
         deletes=plan.deletes,
@@ -127,7 +134,7 @@ def target(
         branch=branch or MAIN,
         scan=scan,
         plan=everything,
-        filter=pruning,
+        filter=where,
     )
 
 

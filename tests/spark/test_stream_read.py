@@ -118,7 +118,7 @@ def test_a_stream_of_changes_tells_what_the_feed_tells(lake: Lake, table: Table,
     [told] = run(read_stream(lake, "db.t", changes=True))
     here = table.changes().to_arrow(images=True)
     assert told == sorted(tuple(row.values()) for row in here.to_pylist())
-    assert [row[3] for row in told if row[0] == 2] == ["INSERT", "UPDATE_AFTER", "UPDATE_BEFORE"]
+    assert {row[3] for row in told if row[0] == 2} == {"INSERT", "UPDATE_AFTER", "UPDATE_BEFORE"}
     last = now(table)
     delete_rows(table, [3])
     [told] = run(read_stream(lake, "db.t", changes=True, columns=["id"]))
@@ -144,7 +144,7 @@ def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path
         .trigger(processingTime="200 milliseconds")
         .start()
     )
-    until = time.monotonic() + 90
+    until = time.monotonic() + 300
     while len(seen) < 60 and time.monotonic() < until:
         assert writing.exception() is None
         assert reading.exception() is None

@@ -1,1 +1,1 @@
-"""`icetree demo`: a small table's life, its tree, and a few laws proved before one's eyes."""
+"""`icetree demo`: a pipeline on Spark and its table's truth; or a small table and a few of its laws."""

@@ -1,8 +1,9 @@
-"""The demo on the screen: each commit a line, then the tree, then the laws."""
+"""The small demo on the screen: each commit a line, then the tree, then the laws."""
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from icetree.cli.demo.before import v3, v4
-from icetree.cli.demo.laws import laws
+from icetree.cli.demo.laws import Law, laws
 from icetree.cli.demo.story import story
 from icetree.cli.demo.table import POLICY, SHAPE, Commit, DemoTable
 from icetree.errors import InvalidInput
@@ -25,17 +26,19 @@ _WHAT = 47
 
 def show(console: Console, keep: Path | None) -> bool:
     """Run the demo in a folder that stays, or in one that goes; tell whether every law holds."""
-    with nullcontext(str(_new_folder(keep))) if keep else tempfile.TemporaryDirectory() as folder:
+    with nullcontext(str(new_folder(keep))) if keep else tempfile.TemporaryDirectory() as folder:
         table = DemoTable(folder=Path(folder))
         _commits(console, table)
         _tree(console, table)
         if keep:
             console.print(f"\n  Kept: {keep / 'tree.svg'} and {keep / 'metadata'}", soft_wrap=True)
         _comparison(console, table)
-        return _laws(console, table)
+        heading(console, "Laws", "tried on the files just written")
+        return print_laws(console, laws(table))
 
 
-def _new_folder(folder: Path) -> Path:
+def new_folder(folder: Path) -> Path:
+    """Return the folder, made and empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -45,14 +48,15 @@ def _new_folder(folder: Path) -> Path:
     return folder
 
 
-def _heading(console: Console, title: str, more: str = "") -> None:
+def heading(console: Console, title: str, more: str = "") -> None:
+    """Print a title, and beside it what is to be seen."""
     console.print()
     console.print(Text.assemble((title, "bold cyan"), (f"  {more}" if more else "", "dim")))
     console.print()
 
 
 def _commits(console: Console, table: DemoTable) -> None:
-    _heading(console, "A table of orders, partitioned by day", "one line a commit")
+    heading(console, "A table of orders, partitioned by day", "one line a commit")
     head = f"   #  {'commit':<{_WHAT}}{'files':>5}{'bytes':>10}{'root':>12}"
     console.print(Text(head, style="dim"))
     for commit in story(table):
@@ -92,14 +96,14 @@ def _tree(console: Console, table: DemoTable) -> None:
         root_file=last.head.root_file,
     )
     (table.folder / "tree.svg").write_text(to_svg(drawn), encoding="utf-8")
-    _heading(console, "Its tree", "the newest snapshot")
+    heading(console, "Its tree", "the newest snapshot")
     console.print(Drawing(drawn))
 
 
 def _comparison(console: Console, table: DemoTable) -> None:
     now = v4(table.commits, leaves=len(leaves_in(table.head.root)))
     before = v3(table.commits)
-    _heading(console, "Beside v3", "the same commits, counted")
+    heading(console, "Beside v3", "the same commits, counted")
     commits = counted(len(table.commits), "commit")
     for what, ours, theirs in (
         (f"metadata files written by {commits}", now.written, before.written),
@@ -115,13 +119,13 @@ def _comparison(console: Console, table: DemoTable) -> None:
     )
 
 
-def _laws(console: Console, table: DemoTable) -> bool:
-    _heading(console, "Laws", "tried on the files just written")
+def print_laws(console: Console, tried: Iterable[Law]) -> bool:
+    """Print each law and what was seen; tell whether all hold."""
     hold = True
-    for law in laws(table):
+    for law in tried:
         mark = Text.assemble(("  ✓ ", "bold green") if law.holds else ("  ✗ ", "bold red"))
         console.print(Text.assemble(mark, law.says))
-        console.print(Text(f"    {law.seen}", style="dim"))
+        console.print(Text(f"    {law.seen}", style="dim"), soft_wrap=True)
         hold = hold and law.holds
     console.print()
     return hold

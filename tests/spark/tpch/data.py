@@ -40,23 +40,22 @@ _TYPE_WORDS = (
     ("BRUSHED", "CAST", "FORGED", "MILLED", "PAINTED"),
     ("BRONZE", "CHROME", "IRON", "OAK", "ZINC"),
 )
-TYPES = tuple(f"{a} {b} {c}" for a in _TYPE_WORDS[0] for b in _TYPE_WORDS[1] for c in _TYPE_WORDS[2])
+TYPES = tuple(
+    f"{a} {b} {c}" for a in _TYPE_WORDS[0] for b in _TYPE_WORDS[1] for c in _TYPE_WORDS[2]
+)
 CONTAINERS = tuple(
     f"{size} {kind}"
     for size in ("TINY", "SMALL", "MIDDLE", "LARGE", "GIANT")
     for kind in ("BAG", "BARREL", "BASKET", "BOX", "CAN", "CRATE", "JAR", "TUBE")
 )
 BRANDS = tuple(f"Make#{maker}{line}" for maker in range(1, 6) for line in range(1, 6))
-#: Words of which five make the name of a part.
-COLOURS = tuple(
-    f"{shade}{colour}"
-    for shade in ("", "pale", "deep", "dusty")
-    for colour in (
-        "amber", "apricot", "ash", "brick", "butter", "clay", "cobalt", "copper", "fern", "flax",
-        "fog", "honey", "ink", "moss", "olive", "pearl", "plum", "rust", "sand", "slate",
-        "straw", "teal", "wine",
-    )  # fmt: skip
+_HUES = (
+    "amber", "apricot", "ash", "brick", "butter", "clay", "cobalt", "copper", "fern", "flax", "fog",
+    "honey", "ink", "moss", "olive", "pearl", "plum", "rust", "sand", "slate", "straw", "teal",
+    "wine",
 )  # fmt: skip
+#: Words of which five make the name of a part.
+COLOURS = tuple(f"{shade}{hue}" for shade in ("", "pale", "deep", "dusty") for hue in _HUES)
 _VERBS = ("wait", "travel", "rest", "roll", "gather", "drift", "climb", "settle", "turn", "hum")
 _THINGS = ("parcels", "letters", "ledgers", "crates", "orders", "maps", "clerks", "lanterns")
 _MANNERS = ("slowly", "by night", "in rows", "at dawn", "without end", "side by side", "twice")

@@ -1,4 +1,4 @@
-"""What an optimised plan asks of each relation in it."""
+"""What an optimised plan of Spark's asks of each relation in it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyiceberg.expressions import (
-    AlwaysTrue,
-    And,
-    BooleanExpression,
-    GreaterThan,
-    GreaterThanOrEqual,
-)
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Or
 from pyiceberg.schema import Schema
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from icetree.spark.pushdown import filter_of
+from icetree.spark.listing import read_listed
+from icetree.spark.pushdown_expression import filter_of
 from icetree.spark.sql_plan import kind, seq
 
 _RELATION: Final = re.compile(r"\bRelation ")
@@ -38,21 +35,22 @@ def marker(plan: Any) -> str:
     return found
 
 
-def pruned_by(plan: Any, markers: Mapping[str, Pruned]) -> dict[str, list[BooleanExpression]]:
-    """Return, for each view, the filters that keep what each of its occurrences needs.
+def pruned_by(plan: Any, markers: Mapping[str, Pruned]) -> dict[str, BooleanExpression]:
+    """Return, for each view, a filter that keeps what all its occurrences in the plan need.
 
     Where a part of the plan cannot be seen, nothing is left out.
     """
-    found: dict[str, list[BooleanExpression]] = {each.view: [] for each in markers.values()}
+    # A table that no part of the plan reads need not be read.
+    found: dict[str, BooleanExpression] = {each.view: AlwaysFalse() for each in markers.values()}
     seen = 0
     for relation, condition in _relations(plan, None):
         seen += 1
         pruned = markers.get(_place(relation) or "")
         if pruned is not None:
             told = AlwaysTrue() if condition is None else filter_of(condition, pruned.schema)
-            found[pruned.view].append(told)
+            found[pruned.view] = Or(found[pruned.view], told)
     if seen < len(_RELATION.findall(plan.toString())):
-        return {view: [AlwaysTrue()] for view in found}
+        return {view: AlwaysTrue() for view in found}
     return found
 
 
@@ -76,32 +74,17 @@ def _place(leaf: Any) -> str | None:
     return place
 
 
-def steady(now: BooleanExpression, later: BooleanExpression) -> BooleanExpression:
-    """Return the parts of a filter that time does not change, or only makes narrower."""
-    others = list(_parts(later))
-    kept: BooleanExpression = AlwaysTrue()
-    for part in _parts(now):
-        if part in others or any(_rises(part, other) for other in others):
-            kept = And(kept, part)
-    return kept
+def nothing(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return no rows at all, of a relation that Spark does not know to be empty.
+
+    Nothing is taken as never null: readers may find nulls where there should be none.
+    """
+    nullable = StructType.fromJson(schema.jsonValue())
+    for field in nullable:
+        field.nullable = True
+    return read_listed(spark, [], nullable)
 
 
-def _parts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, And):
-            waiting += [part.right, part.left]
-        else:
-            yield part
-
-
-def _rises(now: BooleanExpression, later: BooleanExpression) -> bool:
-    """Tell whether this is a lower bound that goes up with time."""
-    return (
-        isinstance(now, GreaterThan | GreaterThanOrEqual)
-        and isinstance(later, GreaterThan | GreaterThanOrEqual)
-        and now.term == later.term
-        and type(now.literal) is type(later.literal)
-        and bool(now.literal.value <= later.literal.value)
-    )
+def optimized(frame: DataFrame) -> Any:
+    """Return Spark's logical plan of a DataFrame, optimised."""
+    return frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  # Spark has no other door

@@ -1,0 +1,268 @@
+"""The systems that are compared on Spark, each in its own words: the same tables, the same work.
+
+`t` holds the events, `a` and `p` are appended to (`p` is partitioned by day), `many` has many
+files.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.spark_data import COLUMNS
+from icetree.spark import Lake
+from icetree.spec.entry import Entry
+from icetree.spec.stats import FieldStats
+
+
+class System(ABC):
+    """A way to keep tables in a folder."""
+
+    name: ClassVar[str]
+    #: Whether single rows can be deleted.
+    deletes: ClassVar[bool] = True
+    #: What its session has beside what all have; `{folder}` is where its tables are.
+    settings: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+
+    def source(self, folder: str) -> DataFrame:
+        """Return rows to write: plain Parquet."""
+        return self.spark.read.parquet(folder)
+
+    @abstractmethod
+    def table(self, name: str) -> DataFrame:
+        """Return a table's rows."""
+
+    @abstractmethod
+    def create(self, name: str, *, by_day: bool = False) -> None:
+        """Make an empty table of events."""
+
+    @abstractmethod
+    def append(self, name: str, source: str) -> None:
+        """Append the rows of a folder."""
+
+    @abstractmethod
+    def add_files(self, name: str, folder: str) -> None:
+        """Make a table of the files of a folder, as they are."""
+
+    def delete(self, name: str, where: str) -> None:
+        """Delete rows."""
+        raise NotImplementedError
+
+    def merge(self, name: str, source: str) -> None:
+        """Replace rows with equal ids, add the others."""
+        raise NotImplementedError
+
+    def keep(self, name: str) -> None:
+        """Remember a table as it is."""
+        raise NotImplementedError
+
+    def reset(self, name: str) -> None:
+        """Make a table what was remembered."""
+        raise NotImplementedError
+
+
+class Parquet(System):
+    """Folders of Parquet files, read and written by Spark itself."""
+
+    name = "Parquet"
+    deletes = False
+
+    def table(self, name: str) -> DataFrame:
+        return self.spark.read.schema(COLUMNS).parquet(str(self.folder / name))
+
+    def create(self, name: str, *, by_day: bool = False) -> None:
+        self._by = {**getattr(self, "_by", {}), name: ["day"] if by_day else []}
+
+    def append(self, name: str, source: str) -> None:
+        rows = self.source(source).write.mode("append").partitionBy(*self._by[name])
+        rows.parquet(str(self.folder / name))
+
+    def add_files(self, name: str, folder: str) -> None:
+        (self.folder / name).symlink_to(folder)
+
+
+class Icetree(System):
+    """Ours, with a catalog in SQLite."""
+
+    name = "icetree"
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        super().__init__(spark, folder)
+        self.lake = Lake.local(folder, spark=spark)
+        self.lake.connection.create_namespace("db", exist_ok=True)
+        self._kept: dict[str, int] = {}
+
+    def table(self, name: str) -> DataFrame:
+        return self.lake.table(f"db.{name}")
+
+    def create(self, name: str, *, by_day: bool = False) -> None:
+        columns = [tuple(each.split()) for each in COLUMNS.replace("bigint", "long").split(", ")]
+        columns = [(c, "timestamptz" if type == "timestamp" else type) for c, type in columns]
+        self.lake.connection.create_table(
+            f"db.{name}", columns, partition_by=["day"] if by_day else []
+        )
+
+    def append(self, name: str, source: str) -> None:
+        self.lake.write(self.source(source), f"db.{name}").append()
+
+    def delete(self, name: str, where: str) -> None:
+        self.lake.delete(f"db.{name}", where)
+
+    def merge(self, name: str, source: str) -> None:
+        merge = self.lake.merge(f"db.{name}", self.source(source), ["id"])
+        merge.when_matched_update_all().when_not_matched_insert_all().run()
+
+    def keep(self, name: str) -> None:
+        self._kept[name] = self.lake.handle(f"db.{name}").metadata.current_snapshot_id or 0
+
+    def reset(self, name: str) -> None:
+        self.lake.handle(f"db.{name}").set_current(self._kept[name])
+
+    def add_files(self, name: str, folder: str) -> None:
+        self.create(name)
+        files = sorted(Path(folder).glob("*.parquet"))
+        rows = pq.read_table(files[0])
+        size = files[0].stat().st_size
+        stats = {id: _stats(column) for id, column in enumerate(rows.columns, 1)}
+        entries = [
+            Entry(
+                location=file.as_uri(),
+                record_count=rows.num_rows,
+                file_size_in_bytes=size,
+                split_offsets=[4],
+                stats=stats,
+            )
+            for file in files
+        ]
+        self.lake.handle(f"db.{name}").append_files(entries)
+
+
+class SameFiles(Icetree):
+    """Spark's own reader on the files that icetree wrote: what is left is our planning."""
+
+    name = "Parquet, our files"
+    deletes = False
+
+    def table(self, name: str) -> DataFrame:
+        folder = self.lake.handle(f"db.{name}").location
+        return self.spark.read.schema(COLUMNS).parquet(f"{folder}/data")
+
+
+class _Statements(System):
+    """A system that Spark's SQL reaches by itself."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        super().__init__(spark, folder)
+        self._kept: dict[str, Any] = {}
+
+    @abstractmethod
+    def named(self, name: str) -> str:
+        """Return what statements call a table."""
+
+    def table(self, name: str) -> DataFrame:
+        return self.spark.sql(f"SELECT * FROM {self.named(name)}")
+
+    def append(self, name: str, source: str) -> None:
+        self.spark.sql(f"INSERT INTO {self.named(name)} SELECT * FROM parquet.`{source}`")
+
+    def delete(self, name: str, where: str) -> None:
+        self.spark.sql(f"DELETE FROM {self.named(name)} WHERE {where}")
+
+    def merge(self, name: str, source: str) -> None:
+        self.spark.sql(
+            f"MERGE INTO {self.named(name)} t USING parquet.`{source}` s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+        )
+
+
+class IcebergJava(_Statements):
+    """Iceberg's Spark runtime: format 3, merge on read, so that rows go by deletion vectors."""
+
+    name = "Iceberg Java"
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.lake.type": "hadoop",
+        "spark.sql.catalog.lake.warehouse": "{folder}",
+    }
+
+    def named(self, name: str) -> str:
+        return f"lake.db.{name}"
+
+    def create(self, name: str, *, by_day: bool = False) -> None:
+        self.spark.sql(
+            f"CREATE TABLE {self.named(name)} ({COLUMNS}) USING iceberg "
+            f"{'PARTITIONED BY (day)' if by_day else ''} TBLPROPERTIES ('format-version' = '3', "
+            "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
+            "'write.merge.mode' = 'merge-on-read')"
+        )
+
+    def keep(self, name: str) -> None:
+        history = f"SELECT snapshot_id FROM {self.named(name)}.refs WHERE name = 'main'"
+        self._kept[name] = self.spark.sql(history).first()[0]
+
+    def reset(self, name: str) -> None:
+        self.spark.sql(f"CALL lake.system.set_current_snapshot('db.{name}', {self._kept[name]})")
+
+    def add_files(self, name: str, folder: str) -> None:
+        self.create(name)
+        self.spark.sql(
+            "CALL lake.system.add_files("
+            f"table => 'db.{name}', source_table => '`parquet`.`{folder}`', parallelism => 2)"
+        )
+
+
+class Delta(_Statements):
+    """Delta's Spark connector, with deletion vectors."""
+
+    name = "Delta"
+
+    settings: ClassVar[Mapping[str, str]] = {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    }
+
+    def named(self, name: str) -> str:
+        return f"delta.`{self.folder}/{name}`"
+
+    def create(self, name: str, *, by_day: bool = False) -> None:
+        self.spark.sql(
+            f"CREATE TABLE {self.named(name)} ({COLUMNS}) USING delta "
+            f"{'PARTITIONED BY (day)' if by_day else ''} "
+            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+        )
+
+    def keep(self, name: str) -> None:
+        history = self.spark.sql(f"DESCRIBE HISTORY {self.named(name)} LIMIT 1")
+        self._kept[name] = history.first()["version"]
+
+    def reset(self, name: str) -> None:
+        self.spark.sql(f"RESTORE TABLE {self.named(name)} TO VERSION AS OF {self._kept[name]}")
+
+    def add_files(self, name: str, folder: str) -> None:
+        # Its log lies beside the files, where nobody else looks.
+        (self.folder / name).symlink_to(folder)
+        self.spark.sql(f"CONVERT TO DELTA parquet.`{self.folder}/{name}` NO STATISTICS")
+
+
+SYSTEMS: Mapping[str, type[System]] = {
+    kind.name: kind for kind in (Parquet, Icetree, IcebergJava, Delta)
+}
+
+
+def _stats(column: pa.ChunkedArray) -> FieldStats:
+    found = pc.min_max(column).as_py()
+    return FieldStats(
+        lower=found["min"], upper=found["max"], tight=True, values=len(column), nulls=0
+    )

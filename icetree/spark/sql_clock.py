@@ -1,0 +1,44 @@
+"""Filters that the time of day has a part in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.expressions import (
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThan,
+    GreaterThanOrEqual,
+)
+
+
+def steady(now: BooleanExpression, later: BooleanExpression) -> BooleanExpression:
+    """Return the parts of a filter that time does not change, or only makes narrower."""
+    others = list(_parts(later))
+    kept: BooleanExpression = AlwaysTrue()
+    for part in _parts(now):
+        if part in others or any(_rises(part, other) for other in others):
+            kept = And(kept, part)
+    return kept
+
+
+def _parts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
+    waiting = [expression]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, And):
+            waiting += [part.right, part.left]
+        else:
+            yield part
+
+
+def _rises(now: BooleanExpression, later: BooleanExpression) -> bool:
+    """Tell whether this is a lower bound that goes up with time."""
+    return (
+        isinstance(now, GreaterThan | GreaterThanOrEqual)
+        and isinstance(later, GreaterThan | GreaterThanOrEqual)
+        and now.term == later.term
+        and type(now.literal) is type(later.literal)
+        and bool(now.literal.value <= later.literal.value)
+    )

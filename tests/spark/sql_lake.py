@@ -1,0 +1,29 @@
+"""A lake for statements, and their results as plain values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icetree.spark.lake import Lake
+from icetree.spark.sql import run_sql
+
+
+class SqlLake:
+    """A lake with a namespace `db` in use."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.lake = Lake.local(folder, spark=spark)
+        self.lake.connection.create_namespace("db", exist_ok=True)
+        self.lake.namespace = "db"
+
+    def __call__(self, text: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return the rows it finds, sorted unless the statement sorts."""
+        rows = [tuple(row) for row in run_sql(self.lake, text).collect()]
+        return rows if "order by" in text.lower() else sorted(rows, key=repr)
+
+    def files(self, text: str) -> int:
+        """Return how many files a query reads."""
+        return len(run_sql(self.lake, text).inputFiles())

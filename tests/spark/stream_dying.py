@@ -1,0 +1,71 @@
+"""A process that streams files into a table and is killed at a given step of a given commit.
+
+Started as `python -m tests.spark.stream_dying <folder> <step> <number>` in a process group of its own,
+all of which is killed: Spark's Java too, so that nothing is left to tidy up.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from icetree.catalog.base import Catalog
+from icetree.spark.lake import Lake
+from icetree.spark.session import local_session
+from icetree.spark.stream import write_stream
+from icetree.table.connection import Connection, open_connection
+
+#: Before a batch is written, once its files are and its commit is not, once that is as well.
+STEPS = ("load", "before swap", "after swap")
+
+
+class DyingCatalog:
+    """A catalog under which the process ends at the nth time of a step."""
+
+    def __init__(self, catalog: Catalog, step: str, number: int) -> None:
+        self._catalog, self._step, self._left = catalog, step, number
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def load(self, name: Any) -> str:
+        self._reach("load")
+        return self._catalog.load(name)
+
+    def swap(self, name: Any, *, expected: str, to: str) -> Any:
+        self._reach("before swap")
+        outcome = self._catalog.swap(name, expected=expected, to=to)
+        self._reach("after swap")
+        return outcome
+
+    def _reach(self, step: str) -> None:
+        if step == self._step:
+            self._left -= 1
+            if self._left == 0:
+                os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def main(folder: Path, step: str, number: int) -> None:
+    spark = local_session("icetree dying", shuffle_partitions=1)
+    at = open_connection(
+        f"sqlite:///{folder}/lake/catalog.db", {"warehouse": f"{folder}/lake/warehouse"}
+    )
+    catalog: Any = DyingCatalog(at.catalog, step, number)
+    lake = Lake(spark, Connection(catalog=catalog, store=at.store, warehouse=at.warehouse))
+    reader = spark.readStream.schema("id long, v string").option("maxFilesPerTrigger", 1)
+    query = write_stream(
+        lake,
+        reader.json(str(folder / "in")),
+        "db.t",
+        checkpoint=folder / "checkpoint",
+        trigger="available-now",
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

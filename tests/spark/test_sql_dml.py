@@ -1,0 +1,183 @@
+"""INSERT, DELETE, UPDATE and MERGE as statements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icetree.errors import IcetreeError, InvalidInput, Unsupported
+from tests.spark.sql_lake import SqlLake
+
+
+@pytest.fixture
+def sql(spark: SparkSession, tmp_path: Path) -> SqlLake:
+    return lake_of(spark, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def still(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
+    """For statements that change nothing."""
+    return lake_of(spark, tmp_path_factory.mktemp("lake"))
+
+
+def lake_of(spark: SparkSession, folder: Path) -> SqlLake:
+    """Make a table with the rows 0 to 5, in partitions 0 and 1."""
+    made = SqlLake(spark, folder)
+    made(
+        "CREATE TABLE t (id BIGINT, s STRING DEFAULT 'none', p INT, st STRUCT<a: INT, b: STRING>) "
+        "PARTITIONED BY (p)"
+    )
+    made(
+        "INSERT INTO t SELECT id, 's' || id, id % 2, named_struct('a', CAST(id AS INT), 'b', 'b') "
+        "FROM range(6)"
+    )
+    return made
+
+
+def test_rows_are_inserted_by_position_by_name_and_by_list(sql: SqlLake) -> None:
+    sql(
+        "INSERT INTO t VALUES (10, DEFAULT, 0, NULL), (11, 'x, (y)', 1, named_struct('a', 1, 'b', 'q'))"
+    )
+    sql("INSERT INTO TABLE db.t (p, id) SELECT 1, 12")
+    sql("INSERT INTO t BY NAME SELECT 'n' AS s, 13 AS ID")
+    sql("WITH w AS (SELECT 14 AS n) INSERT INTO t (id) SELECT n FROM w")
+    assert sql("SELECT id, s, p, st.b FROM t WHERE id >= 10 ORDER BY id") == [
+        (10, "none", 0, None),
+        (11, "x, (y)", 1, "q"),
+        (12, "none", 1, None),
+        (13, "n", None, None),
+        (14, "none", None, None),
+    ]
+
+
+def test_an_insert_may_read_the_table_it_changes(sql: SqlLake) -> None:
+    sql("INSERT INTO t SELECT id + 100, s, p, st FROM t WHERE p = 1")
+    assert sql("SELECT id FROM t WHERE id > 99 ORDER BY id") == [(101,), (103,), (105,)]
+
+
+def test_an_overwrite_replaces_the_partitions_it_writes(sql: SqlLake) -> None:
+    sql("INSERT OVERWRITE t SELECT 20, 'o', 1, NULL")
+    assert sql("SELECT id FROM t WHERE p = 1") == [(20,)]
+    assert sql("SELECT count(*) FROM t") == [(4,)]
+    sql("INSERT OVERWRITE TABLE t PARTITION (p = 0) SELECT 21, 'o', NULL")
+    assert sql("SELECT id, p FROM t ORDER BY id") == [(20, 1), (21, 0)]
+    sql("INSERT INTO t PARTITION (p = 0) (id, s) SELECT 22, 'p'")
+    sql("INSERT INTO t REPLACE WHERE p = 0 AND id = 21 SELECT 21, 'new', 0, NULL")
+    assert sql("SELECT id, s FROM t WHERE p = 0 ORDER BY id") == [(21, "new"), (22, "p")]
+
+
+def test_rows_are_deleted_by_a_condition(sql: SqlLake) -> None:
+    sql("DELETE FROM t AS old WHERE old.id = 1 OR old.st.a = 2")
+    sql("DELETE FROM db.t WHERE t.id = 3 AND db.t.s IN ('s3', 'x')")
+    assert sql("SELECT id FROM t ORDER BY id") == [(0,), (4,), (5,)]
+    sql("DELETE FROM t")
+    assert sql("SELECT id FROM t") == []
+
+
+def test_rows_are_updated_by_expressions(sql: SqlLake) -> None:
+    sql(
+        "UPDATE t AS o SET o.s = CASE WHEN o.id = 0 THEN 'zero, set' ELSE upper(s) END, "
+        "st.a = o.st.a + 10, st.b = 'new' WHERE o.id < 2"
+    )
+    assert sql("SELECT id, s, st.a, st.b FROM t WHERE id < 3 ORDER BY id") == [
+        (0, "zero, set", 10, "new"),
+        (1, "S1", 11, "new"),
+        (2, "s2", 2, "b"),
+    ]
+    sql("UPDATE t SET s = DEFAULT")
+    assert sql("SELECT DISTINCT s FROM t") == [("none",)]
+
+
+def test_conditions_and_values_may_read_other_tables(sql: SqlLake) -> None:
+    sql("CREATE TABLE gone AS SELECT id AS n FROM range(4, 9)")
+    sql("DELETE FROM t AS o WHERE o.id IN (SELECT n FROM gone WHERE n > 4) OR o.id = 0")
+    assert sql("SELECT id FROM t ORDER BY id") == [(1,), (2,), (3,), (4,)]
+    sql(
+        "UPDATE t SET p = (SELECT max(n) FROM db.gone) WHERE EXISTS (SELECT 1 FROM gone WHERE n = id)"
+    )
+    assert sql("SELECT id, p FROM t WHERE p > 1") == [(4, 8)]
+
+
+def test_a_merge_knows_every_clause(sql: SqlLake) -> None:
+    sql("CREATE TABLE new AS SELECT id, 'n' || id AS s FROM range(1, 9)")
+    sql(
+        "MERGE INTO t USING (SELECT * FROM new WHERE id <> 4) AS n ON t.id = n.id "
+        "WHEN MATCHED AND n.id = 1 THEN DELETE "
+        "WHEN MATCHED AND CASE WHEN t.p = 0 THEN true ELSE false END THEN "
+        "UPDATE SET t.s = n.s || '!', st.b = n.s "
+        "WHEN MATCHED THEN UPDATE SET s = DEFAULT "
+        "WHEN NOT MATCHED AND n.id = 6 THEN INSERT (id, s, p) VALUES (n.id, concat(n.s, ','), 6) "
+        "WHEN NOT MATCHED BY TARGET AND n.id = 7 THEN INSERT (id) VALUES (n.id) "
+        "WHEN NOT MATCHED BY SOURCE AND t.id = 0 THEN UPDATE SET s = 'lonely' "
+        "WHEN NOT MATCHED BY SOURCE THEN DELETE"
+    )
+    assert sql("SELECT id, s, p, st.b FROM t ORDER BY id") == [
+        (0, "lonely", 0, "b"),
+        (2, "n2!", 0, "n2"),
+        (3, "none", 1, "b"),
+        (5, "none", 1, "b"),
+        (6, "n6,", 6, None),
+        (7, "none", None, None),
+    ]
+
+
+def test_a_merge_by_star_takes_columns_of_the_same_name(sql: SqlLake) -> None:
+    sql("CREATE TABLE new AS SELECT id, 'n' AS s, 7 AS p FROM range(5, 7)")
+    sql("ALTER TABLE t DROP COLUMN st")
+    sql(
+        "MERGE INTO db.t USING db.new ON db.t.id = db.new.id "
+        "WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert sql("SELECT * FROM t WHERE id > 4 ORDER BY id") == [(5, "n", 7), (6, "n", 7)]
+
+
+def test_statements_write_to_branches(sql: SqlLake) -> None:
+    sql("ALTER TABLE t CREATE BRANCH side")
+    sql("INSERT INTO t.branch_side (id) VALUES (50)")
+    sql("UPDATE db.t.branch_side SET s = 'side' WHERE id = 50")
+    sql("DELETE FROM t.branch_side WHERE id < 5")
+    assert sql("SELECT id, s FROM t.branch_side ORDER BY id") == [(5, "s5"), (50, "side")]
+    assert sql("SELECT count(*) FROM t") == [(6,)]
+    sql("TRUNCATE TABLE t")
+    assert sql("SELECT count(*) FROM t") == [(0,)]
+    assert sql("SELECT count(*) FROM t VERSION AS OF 'side'") == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "told"),
+    [
+        ("INSERT INTO t SELECT 1", InvalidInput, "takes 4 columns .*but the rows have 1"),
+        ("INSERT INTO t (id, nope) VALUES (1, 2)", InvalidInput, "no column 'nope'"),
+        ("INSERT INTO t (id) VALUES ('x')", InvalidInput, "column id is string"),
+        ("INSERT INTO t.snapshots VALUES (1)", InvalidInput, "can only be read"),
+        ("DELETE FROM t WHERE nope = 1", InvalidInput, "`nope`"),
+        ("DELETE FROM t WHERE id IN (SELECT nope FROM t)", InvalidInput, "`nope`"),
+        (
+            "DELETE FROM t o WHERE EXISTS (SELECT 1 FROM t i WHERE i.id = o.id)",
+            Unsupported,
+            "MERGE",
+        ),
+        ("UPDATE t SET nope = 1", InvalidInput, "no column 'nope'"),
+        ("UPDATE t SET s = 'a', s = 'b'", InvalidInput, "set twice"),
+        (
+            "MERGE INTO t USING t AS u ON t.id = u.id WHEN MATCHED THEN UPDATE SET nope = 1",
+            InvalidInput,
+            "no column 'nope'",
+        ),
+        (
+            "MERGE WITH SCHEMA EVOLUTION INTO t USING t AS u ON t.id = u.id WHEN MATCHED THEN DELETE",
+            Unsupported,
+            "SCHEMA EVOLUTION",
+        ),
+    ],
+)
+def test_a_refusal_takes_a_line_and_changes_nothing(
+    still: SqlLake, text: str, kind: type[IcetreeError], told: str
+) -> None:
+    before = still.lake.handle("db.t").metadata
+    with pytest.raises(kind, match=told) as refused:
+        still(text)
+    assert "\n" not in str(refused.value)
+    assert still.lake.handle("db.t").metadata == before
