@@ -48,7 +48,7 @@ class Sizes:
 
 
 FULL: Final = Sizes(rows=20_000_000, appended=2_000_000, files=10_000, tree=1_000_000, rounds=3)
-QUICK: Final = Sizes(rows=1_000_000, appended=100_000, files=1_000, tree=100_000, rounds=2)
+QUICK: Final = Sizes(rows=1_000_000, appended=100_000, files=1_000, tree=100_000, rounds=1)
 
 
 class Worker:

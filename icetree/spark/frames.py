@@ -12,6 +12,9 @@ def arrow_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
     plain = pa.schema([pa.field(f.name, _plain(f.type), f.nullable) for f in data.schema])
     # Without a schema, times without a zone would be taken as in the session's.
     schema = from_arrow_schema(plain, prefer_timestamp_ntz=True)
+    if not data.num_rows:
+        # Spark takes no Arrow table without a row.
+        return spark.createDataFrame([], schema)
     return spark.createDataFrame(data.cast(plain), schema)
 
 

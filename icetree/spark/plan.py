@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from icetree.codec import metadata as metadata_codec
@@ -57,13 +57,13 @@ class Executors:
             reader = files.reader(table.shape(schema_id))
             for batch in batches:
                 for number, sent in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                    leaf, removed = cloudpickle.loads(sent)
+                    leaf, removed = pickle.loads(sent)
                     found = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
                     yield _row(number, found)
 
         jobs = self.spark.createDataFrame(
             [
-                (number, cloudpickle.dumps((leaf, call.removed.get(leaf.location))))
+                (number, pickle.dumps((leaf, call.removed.get(leaf.location))))
                 for number, leaf in enumerate(leaves)
             ],
             "number int, leaf binary",

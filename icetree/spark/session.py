@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +28,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
     "spark.ui.enabled": "false",
+    # For tables of Spark's own, of which there are none; otherwise a folder appears where one works.
+    "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "icetree-spark-warehouse")),
     "spark.ui.showConsoleProgress": "false",
     # What fails is raised, in one line where that says it; a log would only repeat the stack.
     "spark.log.level": "FATAL",
