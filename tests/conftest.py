@@ -1,6 +1,7 @@
 """How the tests are shared out when they run side by side.
 
-A file's tests stay together, so that what they share is made once; some folders share more.
+A file's tests stay together, so that what they share is made once. A Spark session is shared by
+all tests of a process.
 """
 
 from __future__ import annotations
@@ -12,12 +13,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = ("tests/spark", "tests/peers", "tests/laws/test_tree_laws.py", "tests/table")
-#: Tests that share what takes long to make: a Spark session, tables of peers.
-_SHARING = {
-    "tests/spark": "spark",
-    "tests/test_docs.py": "spark",
-    "tests/peers": "peers",
-}
+#: Folders whose tests share what takes long to make.
+_SHARING = ("tests/peers",)
+#: Laws whose parts are made to run side by side.
+_PARTS = ("test_any_history", "test_any_sequence")
 
 
 class Together(LoadScopeScheduling):
@@ -25,11 +24,9 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        for place, group in _SHARING.items():
-            if file.startswith(place):
-                return group
-        # The parts of this law are made to run side by side.
-        return nodeid if "test_any_history" in nodeid else file
+        if any(law in nodeid for law in _PARTS):
+            return nodeid
+        return next((place for place in _SHARING if file.startswith(place)), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
