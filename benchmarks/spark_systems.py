@@ -15,9 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from benchmarks.spark_data import COLUMNS
 from icetree.spark import Lake
+from icetree.spark.types import table_schema
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 
@@ -26,8 +28,6 @@ class System(ABC):
     """A way to keep tables in a folder."""
 
     name: ClassVar[str]
-    #: Whether single rows can be deleted.
-    deletes: ClassVar[bool] = True
     #: What its session has beside what all have; `{folder}` is where its tables are.
     settings: ClassVar[Mapping[str, str]] = {}
 
@@ -75,13 +75,16 @@ class Parquet(System):
     """Folders of Parquet files, read and written by Spark itself."""
 
     name = "Parquet"
-    deletes = False
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        super().__init__(spark, folder)
+        self._by: dict[str, list[str]] = {}
 
     def table(self, name: str) -> DataFrame:
         return self.spark.read.schema(COLUMNS).parquet(str(self.folder / name))
 
     def create(self, name: str, *, by_day: bool = False) -> None:
-        self._by = {**getattr(self, "_by", {}), name: ["day"] if by_day else []}
+        self._by[name] = ["day"] if by_day else []
 
     def append(self, name: str, source: str) -> None:
         rows = self.source(source).write.mode("append").partitionBy(*self._by[name])
@@ -106,10 +109,9 @@ class Icetree(System):
         return self.lake.table(f"db.{name}")
 
     def create(self, name: str, *, by_day: bool = False) -> None:
-        columns = [tuple(each.split()) for each in COLUMNS.replace("bigint", "long").split(", ")]
-        columns = [(c, "timestamptz" if type == "timestamp" else type) for c, type in columns]
+        schema = table_schema(StructType.fromDDL(COLUMNS))
         self.lake.connection.create_table(
-            f"db.{name}", columns, partition_by=["day"] if by_day else []
+            f"db.{name}", schema, partition_by=["day"] if by_day else []
         )
 
     def append(self, name: str, source: str) -> None:
@@ -151,7 +153,6 @@ class SameFiles(Icetree):
     """Spark's own reader on the files that icetree wrote: what is left is our planning."""
 
     name = "Parquet, our files"
-    deletes = False
 
     def table(self, name: str) -> DataFrame:
         folder = self.lake.handle(f"db.{name}").location

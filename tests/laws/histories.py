@@ -15,7 +15,6 @@ from tests.laws.strategies import EFFORT, SHAPES, Op, histories, law, policies
 from tests.laws.table import Table
 from tests.laws.world import World
 
-
 #: Histories that Hypothesis makes at a time: it repeats itself the more it has made.
 _ROUND = 30
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.option(
     "--commits",
     type=click.IntRange(min=1, max=10_000),
-    default=240,
+    default=200,
     show_default=True,
     help="How many commits the stream makes.",
 )

@@ -8,13 +8,14 @@ from icetree.spark.lake import Lake
 
 EVENTS: Final = "shop.events"
 #: Events of the past that the table starts with, and those of one commit of the stream.
-PAST: Final = 403_200
+PAST: Final = 201_600
 ROWS: Final = 1_000
 #: Who asks for their events to be deleted.
 USER: Final = 42
 
-#: A root keeps at most so many files here, so that a small table has leaves to show.
+#: Fewer than by default, as suits small commits: files in a root, snapshots in metadata.json.
 ROOT_FILES: Final = 100
+INLINE_SNAPSHOTS: Final = 10
 
 CREATE: Final = f"""
     CREATE TABLE {EVENTS} (
@@ -23,7 +24,8 @@ CREATE: Final = f"""
     PARTITIONED BY (days(at))
     TBLPROPERTIES (
         'write.root.max-data-entries' = '{ROOT_FILES}',
-        'write.root.max-delete-entries' = '{ROOT_FILES}')
+        'write.root.max-delete-entries' = '{ROOT_FILES}',
+        'write.metadata.inline-snapshots' = '{INLINE_SNAPSHOTS}')
 """
 
 #: One every three seconds, from 2026-03-01 on.

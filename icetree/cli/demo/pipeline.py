@@ -33,6 +33,7 @@ AFTER: Final = 2_000
 APPENDS: Final = 3
 #: A stream that brings nothing for so long will not bring more.
 _PATIENCE_S: Final = 300.0
+_STOP_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ class Pipeline:
 
     def _all(self) -> Iterator[Step]:
         yield self._step("create a table of events, by day", self._create)
-        yield self._step("append two weeks of the past", self._load)
+        yield self._step("append a week of the past", self._load)
         yield self._streamed(f"stream {self.commits:,} small commits")
         yield self._step(f"DELETE what user {USER} did", self._erase)
         yield self._step("MERGE corrections and late events", self._merge)
@@ -137,14 +138,15 @@ class Pipeline:
         query = self.lake.write_stream(rows, EVENTS, checkpoint=self.checkpoint, on_batch=hear)
         try:
             seen, since = 0, time.monotonic()
-            while not ended.wait(0.5):
+            while not ended.wait(_STOP_S):
                 if len(made) > seen:
                     seen, since = len(made), time.monotonic()
                 if not query.isActive or time.monotonic() - since > _PATIENCE_S:
                     why = query.exception() or f"nothing new in {_PATIENCE_S:.0f} seconds"
                     raise Unavailable(f"the stream ended after {len(made)} commits: {why}")
         finally:
-            stop(query)
+            # The source never ends: what it brings by now is empty, and cut off without harm.
+            stop(query, timeout_s=_STOP_S)
         self.streamed = self.table.metadata.current_snapshot_id or 0
         return sum(batch.rows for batch in made)
 

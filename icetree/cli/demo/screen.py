@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from icetree.cli.demo.events import ROOT_FILES
+from icetree.cli.demo.events import INLINE_SNAPSHOTS, ROOT_FILES
 from icetree.cli.demo.ledger import Cost
 from icetree.cli.demo.pipeline import Pipeline, Step
 from icetree.cli.demo.show import heading, new_folder, print_laws
@@ -136,8 +136,8 @@ def _steps(console: Console, pipeline: Pipeline) -> None:
             progress.console.print(_line(step))
     console.print(
         Text(
-            f"\n  A root keeps at most {ROOT_FILES} data files here, so that a small table shows "
-            "leaves; the default is 1,000.",
+            f"\n  Set for small commits: {ROOT_FILES} data files in the root (default 1,000), "
+            f"{INLINE_SNAPSHOTS} snapshots in metadata.json (100).",
             style="dim",
         )
     )
@@ -221,7 +221,7 @@ def _sums(console: Console, pipeline: Pipeline) -> None:
             "  v3 is counted by the rules of Iceberg's Spark writers: a stream appends without "
             "merging,\n  others merge from 100 manifests on. Sizes are of files that PyIceberg "
             "encoded of these very\n  entries (1, 10 and 100 of them, straight lines in between), "
-            "metadata.json with gzip as ours.",
+            "metadata.json\n  with gzip. Iceberg Java's own files are about a third larger.",
             style="dim",
         )
     )

@@ -1,12 +1,14 @@
 """How large v3's metadata files are, measured on encodings of a table's own files.
 
 Manifests and lists are written by PyIceberg, in the layout of v2: v3 adds a few fields to each
-entry. metadata.json is written by the codec of this package, as version 3 and with gzip. What is
-not known for sure is left out, in favour of v3.
+entry. metadata.json is written by the codec of this package, as version 3, and gzipped, which is
+not v3's default. What is not known for sure is left out, in favour of v3: beside Iceberg Java 1.11,
+with these events, a commit of the stream is told about a quarter too small.
 """
 
 from __future__ import annotations
 
+import gzip
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -278,6 +280,6 @@ def _versions(table: Table) -> Callable[[int], int]:
             snapshot_pages=(),
             metadata_log=now.metadata_log[-count:],
         )
-        return len(metadata_codec.encode(version, compress=True))
+        return len(gzip.compress(metadata_codec.encode(version, compress=False)))
 
     return measure
