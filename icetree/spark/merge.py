@@ -7,6 +7,7 @@ into an action, the first one that does wins. One pass writes new rows and gathe
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,9 @@ from typing_extensions import Self
 
 from icetree.errors import InvalidInput
 from icetree.spark.fit import default
-from icetree.spark.listing import ORDINAL, POSITION
 from icetree.spark.names import quoted
 from icetree.spark.pushdown_plan import Pruned, marker, nothing, optimized, pruned_by
-from icetree.spark.rows import carry_out
+from icetree.spark.rows import PLACE, mark, rewrite, touched_by
 from icetree.spark.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
 from icetree.spark.target import LINEAGE, Target, target
 from icetree.spark.trouble import one_line
@@ -42,6 +42,16 @@ _NOT_MATCHED_BY_SOURCE: Final = "not matched by source"
 _CLAUSE: Final = "__icetree_clause"
 _IN_SOURCE: Final = "__icetree_in_source"
 _IN_TABLE: Final = "__icetree_in_table"
+_SEEN: Final = "__icetree_seen"
+#: Which join, by whether it has clauses for rows without a match of either side.
+_JOIN: Final = {
+    (True, True): "full",
+    (True, False): "right",
+    (False, True): "left",
+    (False, False): "inner",
+}
+#: A source of so many bytes, by Spark's reckoning, is handed to every executor.
+_SMALL_BYTES: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +127,16 @@ class Merge:
         if not self._clauses:
             raise InvalidInput(f"merge into {self._name}: say what to do, with a when_... clause")
         into = self._target()
-        with one_line():
-            return carry_out(into, self._acts(into), key=self._key)
+        with one_line(), ExitStack() as held:
+            acts = self._acts(into, held)
+            if into.merges_on_read:
+                return mark(into, acts, key=self._key)
+            acts = _hold(acts, held)
+            touched = touched_by(acts)
+            # A row may have several partners and still not change: it is kept once.
+            kept = into.rows(into.only(touched)).join(acts, list(PLACE), "left_anti")
+            everything = acts.unionByName(kept.withColumn(ACTION, f.lit(KEEP)))
+            return rewrite(into, touched, everything, key=self._key)
 
     # --- within ------------------------------------------------------------------------------
 
@@ -159,43 +177,46 @@ class Merge:
             plan = optimized(pairs)
         return pruned_by(plan, {mark: Pruned(view="", schema=schema)})[""]
 
-    def _acts(self, into: Target) -> DataFrame:
+    def _acts(self, into: Target, held: ExitStack) -> DataFrame:
+        """Return the rows that change, old and new."""
         rows = into.rows().withColumn(_IN_TABLE, f.lit(True)).alias(self._aliases[0])
-        source = self._source.withColumn(_IN_SOURCE, f.lit(True)).alias(self._aliases[1])
-        pairs = rows.join(source, self._condition, self._how(into))
+        # Looked at more than once, and it may be another each time.
+        source = _hold(self._source.withColumn(_IN_SOURCE, f.monotonically_increasing_id()), held)
+        whens = {each.when for each in self._clauses}
+        if _NOT_MATCHED_BY_SOURCE in whens or not _is_small(source):
+            how = _JOIN[_NOT_MATCHED in whens, _NOT_MATCHED_BY_SOURCE in whens]
+            return self._of_pairs(rows.join(self._named(source), self._condition, how), into)
+        # A small source goes to the table's rows, which then need not move; those of it without
+        # a match are told afterwards.
+        matched = rows.join(f.broadcast(self._named(source)), self._condition)
+        if _NOT_MATCHED not in whens:
+            return self._of_pairs(matched, into)
+        matched = _hold(matched, held)
+        seen = matched.select(f.col(_IN_SOURCE).alias(_SEEN)).distinct()
+        others = source.join(seen, f.col(_IN_SOURCE) == f.col(_SEEN), "left_anti")
+        alone = rows.where(f.lit(False)).join(self._named(others), self._condition, "right")
+        return self._of_pairs(matched, into).unionByName(self._of_pairs(alone, into))
+
+    def _named(self, source: DataFrame) -> DataFrame:
+        return source.alias(self._aliases[1])
+
+    def _of_pairs(self, pairs: DataFrame, into: Target) -> DataFrame:
+        """Return what becomes of pairs of a table's row and a source's, of which one may lack."""
         clauses = [(self._applies(each), number) for number, each in enumerate(self._clauses)]
         chosen = reduce(
             lambda found, each: found.when(each[0], f.lit(each[1])),
             clauses[1:],
             f.when(clauses[0][0], f.lit(clauses[0][1])),
         )
-        pairs = pairs.withColumn(_CLAUSE, chosen)
+        pairs = pairs.withColumn(_CLAUSE, chosen).where(f.col(_CLAUSE).isNotNull())
         actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
-        kept = f.when(f.col(_IN_TABLE), KEEP)
-        pairs = pairs.withColumn(ACTION, f.coalesce(*actions, kept))
-        if into.merges_on_read:
-            pairs = pairs.where(f.col(_CLAUSE).isNotNull())
-        else:
-            pairs = pairs.where(f.col(ACTION).isNotNull())
         return pairs.select(
             *(self._new_value(name, into).alias(name) for name in into.columns),
             self._of_table(LINEAGE[0]),
-            f.when(f.col(ACTION) == KEEP, self._of_table(LINEAGE[1])).alias(LINEAGE[1]),
-            *(self._of_table(name) for name in (ORDINAL, POSITION)),
-            ACTION,
+            f.lit(None).cast("long").alias(LINEAGE[1]),
+            *(self._of_table(name) for name in PLACE),
+            f.coalesce(*actions).alias(ACTION),
         )
-
-    def _how(self, into: Target) -> str:
-        inserts = any(each.when == _NOT_MATCHED for each in self._clauses)
-        keeps = not into.merges_on_read or any(
-            each.when == _NOT_MATCHED_BY_SOURCE for each in self._clauses
-        )
-        return {
-            (True, True): "full",
-            (True, False): "right",
-            (False, True): "left",
-            (False, False): "inner",
-        }[inserts, keeps]
 
     def _applies(self, clause: Clause) -> Column:
         in_table, in_source = (f.col(c).isNotNull() for c in (_IN_TABLE, _IN_SOURCE))
@@ -233,6 +254,19 @@ class Merge:
 
     def _of_table(self, name: str) -> Column:
         return f.col(f"{quoted(self._aliases[0])}.{quoted(name)}")
+
+
+def _hold(rows: DataFrame, held: ExitStack) -> DataFrame:
+    """Return the rows worked out once, until the end."""
+    found = rows.persist()
+    held.callback(found.unpersist)
+    return found
+
+
+def _is_small(source: DataFrame) -> bool:
+    """Tell whether rows are few enough for every executor; works them out."""
+    source.count()
+    return int(optimized(source).stats().sizeInBytes()) <= _SMALL_BYTES
 
 
 def _column(value: str | Column) -> Column:

@@ -89,7 +89,8 @@ def dataframe(
 ) -> DataFrame:
     """Return the rows of a scan, unread.
 
-    With `located` they also tell where they stand: `ORDINAL`, a row of the plan, and `POSITION`.
+    With `located` they also tell where they stand: `ORDINAL`, a row of the plan unless its tasks
+    have a column of that name, and `POSITION`.
     """
     plan = plan_scan(spark, scan) if plan is None else plan
     found = _rows(Reading(spark=spark, scan=scan, plan=plan, located=located))
@@ -98,7 +99,8 @@ def dataframe(
 
 def _rows(reading: Reading) -> DataFrame:
     tasks = reading.plan.tasks
-    tasks = tasks.append_column(ORDINAL, pa.array(range(tasks.num_rows), pa.int32()))
+    if ORDINAL not in tasks.column_names:
+        tasks = tasks.append_column(ORDINAL, pa.array(range(tasks.num_rows), pa.int32()))
     native = _is_native(reading)
     has_dv = pc.is_valid(tasks["dv_location"])
     has_keys = pc.greater(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)

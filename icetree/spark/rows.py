@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,7 +23,6 @@ from icetree.spec.entry import concat
 from icetree.table.commit import Committed
 from icetree.table.delete_files import write_data_vectors
 from icetree.table.removing import removal_of_tasks
-from icetree.table.transaction import Transaction
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -36,15 +35,14 @@ def delete(
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     on = target(lake, name, "delete", condition, branch=branch)
-    rows = on.rows()
-    with one_line():
-        hit = f.lit(True) if condition is None else _column(condition)
+    hit = _holds(condition)
+
+    def acts(rows: DataFrame) -> DataFrame:
         if on.merges_on_read:
-            acts = rows.where(hit).select(*PLACE, f.lit(DELETE).alias(ACTION))
-        else:
-            action = f.when(f.coalesce(hit, f.lit(False)), DELETE).otherwise(KEEP)
-            acts = rows.withColumn(ACTION, action)
-    return carry_out(on, acts)
+            return rows.where(hit).select(*PLACE, f.lit(DELETE).alias(ACTION))
+        return rows.withColumn(ACTION, f.when(hit, DELETE).otherwise(KEEP))
+
+    return _carry_out(on, acts)
 
 
 def update(
@@ -57,83 +55,102 @@ def update(
 ) -> Committed:
     """Set columns of the rows that the condition is true of, as one snapshot."""
     on = target(lake, name, "update", condition, branch=branch)
-    rows = on.rows()
     values = {_own(column, on): _column(value) for column, value in to.items()}
     if not values:
         raise InvalidInput(f"update of {name}: give at least one column to set")
-    with one_line():
-        hit = f.coalesce(f.lit(True) if condition is None else _column(condition), f.lit(False))
+    hit = _holds(condition)
+
+    def acts(rows: DataFrame) -> DataFrame:
         if on.merges_on_read:
-            rows, hit = rows.where(hit), f.lit(True)
-        changed = updated(rows, values, hit, on)
-        acts = changed.withColumn(ACTION, f.when(f.col(_HIT), REPLACE).otherwise(KEEP)).drop(_HIT)
-    return carry_out(on, acts)
+            return _updated(rows.where(hit), values, f.lit(True), on)
+        return _updated(rows, values, hit, on)
+
+    return _carry_out(on, acts)
 
 
-_HIT = "__icetree_hit"
-
-
-def updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Target) -> DataFrame:
+def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Target) -> DataFrame:
     """Return the rows with new values where hit; a row that changes is of this commit's age."""
     age = LINEAGE[1]
-    rows = rows.withColumn(_HIT, hit)
-    changed = f.col(_HIT)
+    # Once, since a condition may be another each time it is asked.
+    rows = rows.withColumn(ACTION, f.when(hit, REPLACE).otherwise(KEEP))
+    changed = f.col(ACTION) == REPLACE
     columns = [
         f.when(changed, values[name]).otherwise(f.col(quoted(name))).alias(name)
         if name in values
         else f.col(quoted(name))
         for name in on.columns
     ]
-    return rows.select(
-        *columns,
-        LINEAGE[0],
-        f.when(~changed, f.col(age)).alias(age),
-        *PLACE,
-        _HIT,
-    )
+    kept_age = f.when(~changed, f.col(age)).alias(age)
+    return rows.select(*columns, LINEAGE[0], kept_age, *PLACE, ACTION)
 
 
-def carry_out(on: Target, acts: DataFrame, *, key: str | None = None) -> Committed:
-    """Write what the actions ask for and commit it."""
-    transaction = on.table.transaction(**on.how, key=key)
-    if on.merges_on_read:
-        return _mark(on, _sunk(on, acts), transaction)
-    return _rewrite(on, acts, transaction)
+def _carry_out(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
+    """Write what becomes of the table's rows, and commit it."""
+    with one_line():
+        if on.merges_on_read:
+            return mark(on, acts(on.rows()))
+        touched = touched_by(acts(on.rows()))
+        return rewrite(on, touched, acts(on.rows(on.only(touched))))
 
 
-def _sunk(on: Target, acts: DataFrame) -> Sunk:
-    metadata = on.table.metadata
-    places = (ACTION, *PLACE)
-    if any(name in acts.columns for name in on.columns):
-        acts = fit(acts, on.table.schema, table=str(on.table.name), extra=(*places, *LINEAGE))
-        acts = arranged(acts, metadata)
-    return sink(acts, metadata=metadata, store=on.table.files.store, keep_lineage=True)
+def mark(on: Target, acts: DataFrame, *, key: str | None = None) -> Committed:
+    """Commit new files and data DVs of the rows that go; files left without rows go whole.
 
-
-def _mark(on: Target, sunk: Sunk, transaction: Transaction) -> Committed:
-    """Commit new files and data DVs of the rows that go; files left without rows go whole."""
+    `acts` are the rows that change.
+    """
     table, tasks = on.table, on.plan.tasks
+    transaction = table.transaction(**on.how, key=key)
+    sunk = _sunk(on, acts)
     emptied, marked = _emptied(tasks, sunk)
-    vectors = write_data_vectors(
+    data_dvs = write_data_vectors(
         on.named(marked),
         tasks=tasks,
         metadata=table.metadata,
         store=table.files.store,
         deletes=on.plan.deletes,
     )
-    written = concat([sunk.files, vectors])
+    written = concat([sunk.files, data_dvs])
     gone = removal_of_tasks(tasks.take(pa.array(emptied, pa.int64())))
+    seen = tasks.take(pa.array(list(marked), pa.int64()))
     return commit_written(
         transaction,
         table,
         written,
-        lambda: transaction.row_delta(
-            written,
-            remove=gone,
-            where=on.filter,
-            tasks=tasks.take(pa.array(list(marked), pa.int64())),
-        ),
+        lambda: transaction.row_delta(written, remove=gone, where=on.filter, tasks=seen),
     )
+
+
+def touched_by(acts: DataFrame) -> list[int]:
+    """Return the files of which a row changes."""
+    changing = acts.where((f.col(ACTION) != KEEP) & f.col(ORDINAL).isNotNull())
+    return sorted(row[0] for row in changing.select(ORDINAL).distinct().collect())
+
+
+def rewrite(
+    on: Target, touched: list[int], acts: DataFrame, *, key: str | None = None
+) -> Committed:
+    """Commit new files in place of those that hold a row which changes.
+
+    `acts` are all rows of the touched files, and new ones.
+    """
+    transaction = on.table.transaction(**on.how, key=key)
+    files = _sunk(on, acts).files
+    gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
+    return commit_written(
+        transaction,
+        on.table,
+        files,
+        lambda: transaction.overwrite_files(files, gone, where=on.filter),
+    )
+
+
+def _sunk(on: Target, acts: DataFrame) -> Sunk:
+    metadata = on.table.metadata
+    if any(name in acts.columns for name in on.columns):
+        extra = (ACTION, *PLACE, *LINEAGE)
+        acts = fit(acts, on.table.schema, table=str(on.table.name), extra=extra)
+        acts = arranged(acts, metadata)
+    return sink(acts, metadata=metadata, store=on.table.files.store, keep_lineage=True)
 
 
 def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:
@@ -148,23 +165,12 @@ def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:
     return emptied, {o: rows for o, rows in sunk.gone.items() if o not in set(emptied)}
 
 
-def _rewrite(on: Target, acts: DataFrame, transaction: Transaction) -> Committed:
-    """Commit new files in place of those that hold a row which changes."""
-    table = on.table
-    touched = sorted(
-        row[0]
-        for row in acts.where(f.col(ACTION) != KEEP).select(ORDINAL).distinct().collect()
-        if row[0] is not None
-    )
-    of_touched = f.col(ORDINAL).isNull() | f.col(ORDINAL).isin(touched)
-    sunk = _sunk(on, acts.where(of_touched))
-    gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
-    return commit_written(
-        transaction,
-        table,
-        sunk.files,
-        lambda: transaction.overwrite_files(sunk.files, gone, where=on.filter),
-    )
+def _holds(condition: str | Column | None) -> Column:
+    """Return true where the condition is, and false where it is not or is not known."""
+    if condition is None:
+        return f.lit(True)
+    with one_line():
+        return f.coalesce(_column(condition), f.lit(False))
 
 
 def _own(name: str, on: Target) -> str:

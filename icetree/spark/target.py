@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 
 from icetree.errors import InvalidInput
+from icetree.spark.listing import ORDINAL
 from icetree.spark.pushdown import condition_filter
 from icetree.spark.read import dataframe
 from icetree.spark.types import spark_type
@@ -88,9 +89,10 @@ class Target:
         return {locations[ordinal].as_py(): rows for ordinal, rows in gone.items()}
 
     def only(self, ordinals: list[int]) -> Plan:
-        """Return the plan of some of the files."""
+        """Return the plan of some of the files, which keep their numbers."""
+        numbers = pa.array(ordinals, pa.int32())
         return Plan(
-            tasks=self.plan.tasks.take(pa.array(ordinals, pa.int64())),
+            tasks=self.plan.tasks.take(numbers).append_column(ORDINAL, numbers),
             deletes=self.plan.deletes,
             residuals=self.plan.residuals,
             metrics=self.plan.metrics,

@@ -311,3 +311,18 @@ def test_a_merge_looks_only_at_files_that_may_match(lake: Lake) -> None:
     before = table.snapshot()
     assert before is not None
     assert table.refresh().scan("p = 1").plan().metrics.dvs == 1
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_row_with_several_partners_that_does_not_change_stays_once(lake: Lake, mode: str) -> None:
+    name = f"db.partners_{mode[:4]}"
+    table = lake.write(lake.spark.range(0, 4, 1, 1), name).create(
+        properties={"write.merge.mode": mode}
+    )
+    source = lake.spark.createDataFrame(
+        [(1, False), (1, True), (2, False), (2, False)], "k long, go boolean"
+    )
+    merge = lake.merge(name, source, "target.id = source.k")
+    merge.when_matched_update({"id": "target.id + 10"}, "source.go").run()
+    assert sorted(row.id for row in lake.table(name).collect()) == [0, 2, 3, 11]
+    assert table.refresh().verify(deep=True).findings == ()

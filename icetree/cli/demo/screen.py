@@ -137,7 +137,7 @@ def _steps(console: Console, pipeline: Pipeline) -> None:
     console.print(
         Text(
             f"\n  Set for small commits: {ROOT_FILES} data files in the root (default 1,000), "
-            f"{INLINE_SNAPSHOTS} snapshots in metadata.json (100).",
+            f"{INLINE_SNAPSHOTS} inline snapshots (100).",
             style="dim",
         )
     )
@@ -220,8 +220,8 @@ def _sums(console: Console, pipeline: Pipeline) -> None:
         Text(
             "  v3 is counted by the rules of Iceberg's Spark writers: a stream appends without "
             "merging,\n  others merge from 100 manifests on. Sizes are of files that PyIceberg "
-            "encoded of these very\n  entries (1, 10 and 100 of them, straight lines in between), "
-            "metadata.json\n  with gzip. Iceberg Java's own files are about a third larger.",
+            "encoded of these very\n  entries (1, 10 and 100 of them, straight lines in between) "
+            "and of metadata.json with gzip;\n  Iceberg Java's own are about a third larger.",
             style="dim",
         )
     )
