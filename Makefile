@@ -32,7 +32,7 @@ demo: $(READY) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evo
 	@$(PY) -m icetree demo $(ARGS)
 
 test: $(READY) $(ICEBERG_JAR) ## Run every test
-	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder
+	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
 check: lint types test ## What CI runs: lint, types and tests
 

@@ -9,9 +9,15 @@ from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
 
+#: Rows are few: compiling code for each plan would take longer than running it.
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("icetree tests", shuffle_partitions=2)
+    session = local_session("icetree tests", shuffle_partitions=2, extra_conf=QUICK)
     yield session
     session.stop()

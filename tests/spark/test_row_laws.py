@@ -187,10 +187,7 @@ def same(found: DataFrame) -> list[tuple[Any, ...]]:
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     made = Lake.local(tmp_path_factory.mktemp("laws"), spark=spark)
     made.connection.create_namespace("db")
-    # Rows are few: compiling code for each plan would take longer than running it.
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
     yield made
-    spark.conf.unset("spark.sql.codegen.wholeStage")
     made.connection.close()
 
 

@@ -7,6 +7,7 @@ hold what should be left.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -45,12 +46,19 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    place = tmp_path_factory.mktemp("tpch")
+def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    # Here rows are many enough for compiled code.
+    spark.conf.set("spark.sql.codegen.wholeStage", "true")
+    yield _both(spark, tmp_path_factory.mktemp("tpch"))
+    spark.conf.unset("spark.sql.codegen.wholeStage")
+
+
+def _both(spark: SparkSession, place: Path) -> Both:
     lake = Lake.local(place / "lake", spark=spark)
     lake.connection.create_namespace("tpch")
     lake.namespace = "tpch"
     plain = spark.newSession()
+    plain.conf.set("spark.sql.codegen.wholeStage", "true")
     for name, rows in tables(SCALE).items():
         _load(lake, place / "in", name, rows)
         left = rows.filter(_staying(rows)) if name == "lineitem" else rows
