@@ -6,7 +6,6 @@ all tests of a process.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -28,11 +27,6 @@ class Together(LoadScopeScheduling):
         if any(law in nodeid for law in _PARTS):
             return nodeid
         return next((place for place in _SHARING if file.startswith(place)), file)
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Run one process more than there are processors: many tests wait for disks and servers."""
-    return (os.cpu_count() or 1) + 1
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:

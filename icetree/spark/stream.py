@@ -30,6 +30,7 @@ from icetree.spark.source_write import batch_key
 from icetree.spark.stream_upsert import identifiers, upsert_by_equality
 from icetree.spark.write import commit_written
 from icetree.spec.snapshot import MAIN
+from icetree.store.places import scheme_of
 from icetree.table.commit import Committed
 from icetree.table.state import Work
 from icetree.table.table import Table
@@ -108,7 +109,8 @@ def write_stream(
         branch=branch or MAIN,
         on_batch=on_batch,
     )
-    writer = rows.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(how.take)
+    place = _place(checkpoint)
+    writer = rows.writeStream.option("checkpointLocation", place).foreachBatch(how.take)
     if query_name is not None:
         writer = writer.queryName(query_name)
     if trigger == AVAILABLE_NOW:
@@ -246,6 +248,12 @@ def _tell(batch: Batch, name: str) -> None:
         batch.query_id, batch.batch_id, name, batch.rows, batch.files, number, batch.repeated,
         0 if done is None else done.report.retries, batch.spent_ms,
     )  # fmt: skip
+
+
+def _place(checkpoint: str | Path) -> str:
+    """Return a folder as Spark finds it: to Java, a relative path is where Java was started."""
+    given = str(checkpoint)
+    return given if scheme_of(given) else str(Path(given).expanduser().absolute())
 
 
 def _require(value: str, name: str, allowed: tuple[str, ...]) -> None:
