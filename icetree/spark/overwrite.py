@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +24,7 @@ from icetree.table.filters import parse_filter
 from icetree.table.planning import planner
 from icetree.table.removing import removal_of_tasks
 from icetree.table.table import Table
-from icetree.table.transaction import Filter
+from icetree.table.transaction import Filter, Transaction
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
@@ -33,14 +32,18 @@ if TYPE_CHECKING:
 
 
 def overwrite(
-    lake: Lake, table: Table, rows: DataFrame, where: Filter, how: Mapping[str, Any]
+    lake: Lake,
+    table: Table,
+    transaction: Transaction,
+    rows: DataFrame,
+    where: Filter,
+    *,
+    branch: str,
 ) -> Committed:
     """Replace the rows that match by others, all of which must match too."""
     predicate = parse_filter(where)
     condition = row_condition(predicate, table.schema)
     metadata, store = table.metadata, table.files.store
-    transaction = table.transaction(**how)
-    branch = how.get("branch", MAIN)
     scan = table.scan(predicate, ref=None if branch == MAIN else branch)
     plan = planner(table.files, metadata, scan.snapshot, predicate, stats_columns=True).whole()
     if condition is not None:
@@ -49,7 +52,8 @@ def overwrite(
             "so it would stay when the same is overwritten again: filter the rows first"
         )
         rows = rows.where(f.when(condition, True).otherwise(f.raise_error(refusal)))
-    written = sink(arranged(rows, metadata), metadata=metadata, store=store).files
+    new = transaction.metadata
+    written = sink(arranged(rows, new), metadata=new, store=store).files
     try:
         whole = [c for c, left in enumerate(plan.residuals) if isinstance(left, AlwaysTrue)]
         sure = pc.is_in(plan.tasks["residual"], pa.array(whole, pa.int32()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ class Write:
 
     def append(self) -> Committed:
         """Add the rows, as one snapshot."""
-        return self._commit(lambda tx, files: tx.append_files(files))
+        return self._commit(self._lake.handle(self._name), Transaction.append_files)
 
     def overwrite(self, where: Filter) -> Committed:
         """Replace the rows that match by these, all of which must match too.
@@ -71,12 +71,14 @@ class Write:
         """
         from icetree.spark.overwrite import overwrite
 
-        table, rows = self._ready()
-        return overwrite(self._lake, table, rows, where, self._how)
+        table, transaction, rows = self._ready(self._lake.handle(self._name))
+        return overwrite(
+            self._lake, table, transaction, rows, where, branch=self._how.get("branch", MAIN)
+        )
 
     def overwrite_partitions(self) -> Committed:
         """Replace every partition that the rows are in."""
-        return self._commit(lambda tx, files: tx.replace_partitions(files))
+        return self._commit(self._lake.handle(self._name), Transaction.replace_partitions)
 
     # --- into a new table --------------------------------------------------------------------
 
@@ -99,10 +101,10 @@ class Write:
             location=location,
         )
         try:
-            self._fill(table)
+            self._commit(table, Transaction.append_files)
         except CommitUnknown:
             raise
-        except BaseException:
+        except Exception:
             connection.drop_table(self._name)
             raise
         return table
@@ -121,38 +123,25 @@ class Write:
 
     # --- within ------------------------------------------------------------------------------
 
-    def _fill(self, table: Table) -> Committed:
-        fitting = fit(self._rows, table.schema, table=self._name)
-        return write_and_commit(table, fitting, self._how, lambda tx, files: tx.append_files(files))
-
-    def _ready(self) -> tuple[Table, DataFrame]:
-        table = self._lake.handle(self._name)
+    def _ready(self, table: Table) -> tuple[Table, Transaction, DataFrame]:
+        transaction = table.transaction(**self._how)
         if self._merges:
-            with table.edit_schema() as edit:
+            with transaction.edit_schema() as edit:
                 edit.union_by_name(table_schema(self._rows.schema))
-        return table, fit(self._rows, table.schema, table=self._name)
+        rows = fit(self._rows, transaction.metadata.schema(), table=self._name)
+        return table, transaction, rows
 
-    def _commit(self, add: Any) -> Committed:
-        table, rows = self._ready()
-        return write_and_commit(table, rows, self._how, add)
+    def _commit(self, table: Table, add: Callable[[Transaction, Entries], None]) -> Committed:
+        """Write the rows as files, hand them to a transaction, commit; on failure nothing stays."""
+        table, transaction, rows = self._ready(table)
+        metadata = transaction.metadata
+        written = sink(arranged(rows, metadata), metadata=metadata, store=table.files.store).files
+        return commit_written(transaction, table, written, lambda: add(transaction, written))
 
 
-def write_and_commit(
-    table: Table, rows: DataFrame, how: Mapping[str, Any], add: Any, *, keep_lineage: bool = False
+def commit_written(
+    transaction: Transaction, table: Table, written: Entries, add: Callable[[], None]
 ) -> Committed:
-    """Write rows as files, hand them to the transaction, commit; on failure nothing stays."""
-    transaction = table.transaction(**how)
-    metadata = transaction.metadata
-    written = sink(
-        arranged(rows, metadata),
-        metadata=metadata,
-        store=table.files.store,
-        keep_lineage=keep_lineage,
-    ).files
-    return commit_written(transaction, table, written, lambda: add(transaction, written))
-
-
-def commit_written(transaction: Transaction, table: Table, written: Entries, add: Any) -> Committed:
     """Commit a transaction that new files were written for; these go when it comes to nothing."""
     try:
         add()

@@ -213,7 +213,14 @@ def test_the_schema_is_merged_when_asked(lake: Lake) -> None:
     wide = lake.spark.range(1).selectExpr("id + 5000000000 AS n", "'w' AS more")
     with pytest.raises(InvalidInput, match="no column 'more'"):
         lake.write(wide, "db.merged").append()
+    bad = lake.spark.range(1).selectExpr("CAST('x' AS int) AS n", "'w' AS more")
+    with pytest.raises(InvalidInput, match="cannot be cast"):
+        lake.write(bad, "db.merged").merge_schema().append()
+    before = lake.handle("db.merged")
+    assert before.schema.column_names == ["n"]
     lake.write(wide, "db.merged").merge_schema().append()
+    logs = [t.metadata.metadata_log for t in (before, lake.handle("db.merged"))]
+    assert len(logs[1]) == len(logs[0]) + 1, "schema and rows are one commit"
     assert rows_in(lake, "db.merged") == [
         {"n": 0, "more": None},
         {"n": 5_000_000_000, "more": "w"},
