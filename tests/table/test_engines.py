@@ -1,4 +1,4 @@
-"""Rows as frames of Polars and views of DuckDB, where these are installed, and frames as rows."""
+"""Rows as frames of Polars and views of DuckDB; frames as rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import uuid
 from decimal import Decimal
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -48,7 +50,6 @@ def table() -> Table:
 
 
 def test_polars_gets_every_type(table: Table) -> None:
-    pytest.importorskip("polars")
     frame = table.scan().to_polars()
     assert frame.columns == list(ROW)
     first, second = frame.drop("u", "m").rows(named=True)
@@ -58,23 +59,20 @@ def test_polars_gets_every_type(table: Table) -> None:
 
 
 def test_polars_gets_the_rows_and_columns_asked_for(table: Table) -> None:
-    pytest.importorskip("polars")
     assert table.scan("id = 2", columns=["id", "_pos"]).to_polars().rows() == [(2, 1)]
     assert table.scan("id = 3").to_polars().shape == (0, len(ROW))
 
 
 def test_a_polars_frame_is_rows_to_write() -> None:
-    polars = pytest.importorskip("polars")
     table = new_table("country string, n long, tags list<string>", partition_by="country")
-    frame = polars.DataFrame({"country": ["DE", "FR"], "n": [1, 2], "tags": [["a"], []]})
+    frame = pl.DataFrame({"country": ["DE", "FR"], "n": [1, 2], "tags": [["a"], []]})
     table.append(frame)
     table.replace_partitions(frame.head(1).with_columns(n=7))
-    wanted = frame.with_columns(n=polars.Series([7, 2])).to_arrow()
+    wanted = frame.with_columns(n=pl.Series([7, 2])).to_arrow()
     assert rows(table.scan().to_arrow()) == rows(wanted)
 
 
 def test_duckdb_gets_every_type(table: Table) -> None:
-    pytest.importorskip("duckdb")
     found = table.scan().to_duckdb().execute("select * exclude tz from scan order by id")
     names = [column[0] for column in found.description]
     first, second = found.fetchall()
@@ -85,7 +83,6 @@ def test_duckdb_gets_every_type(table: Table) -> None:
 
 
 def test_duckdb_joins_scans_in_a_connection_of_the_caller(table: Table) -> None:
-    duckdb = pytest.importorskip("duckdb")
     with duckdb.connect() as connection:
         table.scan(columns=["id", "tz"]).to_duckdb("left_side", connection=connection)
         table.scan("id = 1", columns=["id"]).to_duckdb("right_side", connection=connection)
