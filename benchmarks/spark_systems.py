@@ -54,21 +54,25 @@ class System(ABC):
     def add_files(self, name: str, folder: str) -> None:
         """Make a table of the files of a folder, as they are."""
 
+
+class Tables(System):
+    """A system that can also change rows."""
+
+    @abstractmethod
     def delete(self, name: str, where: str) -> None:
         """Delete rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def merge(self, name: str, source: str) -> None:
         """Replace rows with equal ids, add the others."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep(self, name: str) -> None:
         """Remember a table as it is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def reset(self, name: str) -> None:
         """Make a table what was remembered."""
-        raise NotImplementedError
 
 
 class Parquet(System):
@@ -94,7 +98,7 @@ class Parquet(System):
         (self.folder / name).symlink_to(folder)
 
 
-class Icetree(System):
+class Icetree(Tables):
     """Ours, with a catalog in SQLite."""
 
     name = "icetree"
@@ -159,7 +163,7 @@ class SameFiles(Icetree):
         return self.spark.read.schema(COLUMNS).parquet(f"{folder}/data")
 
 
-class _Statements(System):
+class _Statements(Tables):
     """A system that Spark's SQL reaches by itself."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:

@@ -20,7 +20,7 @@ from typing_extensions import Self
 
 from icetree.errors import InvalidInput
 from icetree.spark.fit import default
-from icetree.spark.names import quoted
+from icetree.spark.names import as_column, quoted
 from icetree.spark.pushdown_plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.rows import PLACE, mark, rewrite, touched_by
 from icetree.spark.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
@@ -152,7 +152,7 @@ class Merge:
 
     @property
     def _condition(self) -> Column:
-        return _column(self._on)
+        return as_column(self._on)
 
     def _joined_by(self, on: str | Column | Sequence[str]) -> str | Column:
         if isinstance(on, str | Column):
@@ -225,7 +225,7 @@ class Merge:
             _NOT_MATCHED: ~in_table,
             _NOT_MATCHED_BY_SOURCE: ~in_source,
         }[clause.when]
-        return when if clause.condition is None else when & _column(clause.condition)
+        return when if clause.condition is None else when & as_column(clause.condition)
 
     def _new_value(self, name: str, into: Target) -> Column:
         old = self._of_table(name)
@@ -249,7 +249,7 @@ class Merge:
         given = {each.lower(): value for each, value in clause.values.items()}
         if name.lower() in given:
             type = into.types[name]
-            return _column(given[name.lower()]).cast(type)
+            return as_column(given[name.lower()]).cast(type)
         return default(into.table.schema.find_field(name)) if clause.action == INSERT else None
 
     def _of_table(self, name: str) -> Column:
@@ -267,10 +267,6 @@ def _is_small(source: DataFrame) -> bool:
     """Tell whether rows are few enough for every executor; works them out."""
     source.count()
     return int(optimized(source).stats().sizeInBytes()) <= _SMALL_BYTES
-
-
-def _column(value: str | Column) -> Column:
-    return f.expr(value) if isinstance(value, str) else value
 
 
 def upsert(

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from icetree.spark.lake import Lake
 
 #: The last part of a name that asks for metadata instead of rows.
-KINDS: Final = frozenset(name for name in vars(Inspect) if not name.startswith("_"))
+KINDS: Final = frozenset(
+    name for name in vars(Inspect) if not name.startswith("_") and callable(vars(Inspect)[name])
+)
 
 
 def metadata_kind(lake: Lake, name: str) -> tuple[str, str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from icetree.codec import metadata as metadata_codec
 from icetree.spark.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
+from icetree.spark.source_arrow import for_spark
 from icetree.spark.types import arrow_for_spark, spark_schema
 from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS
@@ -30,7 +31,6 @@ def read_in_python(
     metadata = shipped_metadata(scan.metadata)
     asked, schema_id = scan.columns, scan.schema.schema_id
     columns = Schema(*asked.fields, *([_POS] if located and _POS not in asked.fields else []))
-    names = [field.name for field in asked.fields]
     out = pa.schema([(field.name, arrow_for_spark(field.field_type)) for field in asked.fields])
     deletes, residuals, metrics = shipped(plan.deletes), plan.residuals, plan.metrics
 
@@ -53,7 +53,7 @@ def read_in_python(
                 threads=1,
             )
             for batch in found:
-                arrays = [for_spark(batch[name], out.field(name).type) for name in names]
+                arrays = [for_spark(batch[x.name], x.field_type) for x in asked.fields]
                 fields = list(out)
                 if located:
                     ordinal = pa.scalar(task[ORDINAL][0].as_py(), pa.int32())
@@ -72,16 +72,3 @@ def read_in_python(
     most = max(1, min(len(sent), spark.sparkContext.defaultParallelism * 4))
     jobs = jobs.repartition(max(1, min(most, -(-total // _BYTES_AT_ONCE))))
     return jobs.mapInArrow(read, schema)
-
-
-def for_spark(array: Any, type: pa.DataType) -> pa.Array:
-    """Return values as Spark takes them; UUIDs as text."""
-    if isinstance(array, pa.ExtensionArray):
-        array = _uuid_text(array) if pa.types.is_string(type) else array.storage
-    return array if array.type.equals(type) else array.cast(type)
-
-
-def _uuid_text(array: pa.ExtensionArray) -> pa.Array:
-    return pa.array(
-        [None if each is None else str(each) for each in array.to_pylist()], pa.string()
-    )

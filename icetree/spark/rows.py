@@ -14,7 +14,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.arrange import arranged
 from icetree.spark.fit import fit
 from icetree.spark.listing import ORDINAL, POSITION
-from icetree.spark.names import quoted
+from icetree.spark.names import as_column, quoted
 from icetree.spark.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spark.target import LINEAGE, Target, target
 from icetree.spark.trouble import one_line
@@ -55,7 +55,7 @@ def update(
 ) -> Committed:
     """Set columns of the rows that the condition is true of, as one snapshot."""
     on = target(lake, name, "update", condition, branch=branch)
-    values = {_own(column, on): _column(value) for column, value in to.items()}
+    values = {_own(column, on): as_column(value) for column, value in to.items()}
     if not values:
         raise InvalidInput(f"update of {name}: give at least one column to set")
     hit = _holds(condition)
@@ -170,7 +170,7 @@ def _holds(condition: str | Column | None) -> Column:
     if condition is None:
         return f.lit(True)
     with one_line():
-        return f.coalesce(_column(condition), f.lit(False))
+        return f.coalesce(as_column(condition), f.lit(False))
 
 
 def _own(name: str, on: Target) -> str:
@@ -181,7 +181,3 @@ def _own(name: str, on: Target) -> str:
         known = ", ".join(on.columns)
         raise InvalidInput(f"{on.table.name} has no column {name!r} to set; there are: {known}")
     return alike[0]
-
-
-def _column(value: str | Column) -> Column:
-    return f.expr(value) if isinstance(value, str) else value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pyiceberg.expressions import (
     AlwaysTrue,
     And,
@@ -12,25 +10,17 @@ from pyiceberg.expressions import (
     GreaterThanOrEqual,
 )
 
+from icetree.tree.predicates import operands
+
 
 def steady(now: BooleanExpression, later: BooleanExpression) -> BooleanExpression:
     """Return the parts of a filter that time does not change, or only makes narrower."""
-    others = list(_parts(later))
+    others = list(operands(later, And))
     kept: BooleanExpression = AlwaysTrue()
-    for part in _parts(now):
+    for part in operands(now, And):
         if part in others or any(_rises(part, other) for other in others):
             kept = And(kept, part)
     return kept
-
-
-def _parts(expression: BooleanExpression) -> Iterator[BooleanExpression]:
-    waiting = [expression]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, And):
-            waiting += [part.right, part.left]
-        else:
-            yield part
 
 
 def _rises(now: BooleanExpression, later: BooleanExpression) -> bool:

@@ -7,18 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.table.inspect import Inspect
+from icetree.spark.metadata_tables import KINDS
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
 
 _BRANCH: Final = "branch_"
 _TAG: Final = "tag_"
-
-#: What of a table's metadata can be read like a table.
-METADATA_TABLES: Final = frozenset(
-    name for name in vars(Inspect) if not name.startswith("_") and callable(vars(Inspect)[name])
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +90,9 @@ def _find(lake: Lake, parts: Sequence[str]) -> TableRef | None:
         return TableRef(name=name, branch=last[len(_BRANCH) :])
     if last.startswith(_TAG):
         return TableRef(name=name, tag=last[len(_TAG) :])
-    if last.lower() in METADATA_TABLES:
+    if last.lower() in KINDS:
         return TableRef(name=name, metadata=last.lower())
-    known = ", ".join(sorted(METADATA_TABLES))
+    known = ", ".join(sorted(KINDS))
     raise NotFound(f"{name} has no {last!r}: there are branch_…, tag_…, {known}")
 
 

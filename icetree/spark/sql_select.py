@@ -18,7 +18,7 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.frames import arrow_frame
+from icetree.spark.metadata_tables import metadata_table
 from icetree.spark.names import quoted
 from icetree.spark.plainly import plainly
 from icetree.spark.pushdown_plan import Pruned, marker, nothing, optimized, pruned_by
@@ -280,5 +280,4 @@ def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
 
 def _metadata_frame(lake: Lake, ref: TableRef) -> DataFrame:
     assert ref.metadata is not None
-    inspect = lake.handle(ref.name).inspect
-    return arrow_frame(lake.spark, getattr(inspect, ref.metadata)())
+    return metadata_table(lake, ref.name, ref.metadata)

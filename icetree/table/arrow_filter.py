@@ -6,7 +6,7 @@ but `!=`. Literals are compared as values of the column's type, as Iceberg does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from icetree.table.arrow_transform import transformed
 from icetree.tree import literals
 from icetree.tree.bind import no_column
 from icetree.tree.literals import Fit
+from icetree.tree.predicates import operands
 
 #: Gives the values of a field, by its id.
 Values = Callable[[int], pa.Array]
@@ -86,23 +87,13 @@ def _judge(
         case ice.And() | ice.Or():
             kind = type(predicate)
             join = pc.and_kleene if isinstance(predicate, ice.And) else pc.or_kleene
-            parts = [_judge(part, schema, case_sensitive, seen) for part in _parts(predicate, kind)]
+            parts = [
+                _judge(part, schema, case_sensitive, seen) for part in operands(predicate, kind)
+            ]
             return lambda values, size: _joined(join, [part(values, size) for part in parts])
     if not isinstance(predicate, ice.UnboundPredicate | ice.BoundPredicate):
         raise InvalidInput(f"{predicate!r} is not a predicate that rows can be tested for")
     return _leaf(predicate, schema, case_sensitive, seen)
-
-
-def _parts(
-    predicate: ice.BooleanExpression, kind: type[ice.And | ice.Or]
-) -> Iterator[ice.BooleanExpression]:
-    waiting = [predicate]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, kind):
-            waiting += [part.right, part.left]
-        else:
-            yield part
 
 
 def _joined(join: Callable[[Any, Any], Any], found: Sequence[pa.Array]) -> pa.Array:

@@ -16,6 +16,7 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spec.arrays import one_chunk
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.types import has_nans
@@ -86,13 +87,9 @@ def source_values(rows: pa.Table, field_id: int, schema: Schema) -> pa.Array:
     for column in prune_columns(schema, {field_id}, select_full_types=False).fields:
         path = field_path(column, field_id)
         if path is not None and column.name in rows.column_names:
-            return plain(leaf_of(_whole(rows[column.name]), path))
+            return plain(leaf_of(one_chunk(rows[column.name]), path))
     name = schema.find_column_name(field_id) or field_id
     raise InvalidInput(f"the table is laid out by {name}, which the data does not have")
-
-
-def _whole(values: pa.ChunkedArray) -> pa.Array:
-    return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def folder_of(values: Sequence[pa.Scalar], spec: Sequence[Expression], shape: Shape) -> str:

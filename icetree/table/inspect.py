@@ -11,7 +11,15 @@ import pyarrow.compute as pc
 from icetree.codec import bitmap
 from icetree.errors import InvalidInput
 from icetree.spec import entry
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live
+from icetree.spec.entry import (
+    DELETE_FILES,
+    FILES,
+    POSITION,
+    Content,
+    Entries,
+    is_content,
+    is_live,
+)
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.inspect_files import entries_table, files_table, partitions_table
@@ -30,9 +38,6 @@ from icetree.tree.reading import Leaf, leaves_in
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-
-_FILES = (Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES)
-_DELETES = (Content.POSITION_DELETES, Content.EQUALITY_DELETES)
 
 
 class Inspect:
@@ -71,7 +76,7 @@ class Inspect:
 
     def files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the live data and delete files."""
-        return self._files(_FILES, snapshot_id, ref)
+        return self._files(FILES, snapshot_id, ref)
 
     def data_files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the live data files."""
@@ -79,7 +84,7 @@ class Inspect:
 
     def delete_files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the live data DVs, position delete files and equality delete files."""
-        return self._files(_DELETES, snapshot_id, ref)
+        return self._files(DELETE_FILES, snapshot_id, ref)
 
     def entries(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the entries of files of every status, in the root and in live leaves."""
@@ -117,7 +122,7 @@ class Inspect:
 
     def all_files(self) -> pa.Table:
         """Return the files that are live in some snapshot, each once."""
-        return self._all_files(_FILES)
+        return self._all_files(FILES)
 
     def all_data_files(self) -> pa.Table:
         """Return the data files that are live in some snapshot, each once."""
@@ -125,7 +130,7 @@ class Inspect:
 
     def all_delete_files(self) -> pa.Table:
         """Return the delete files that are live in some snapshot, each once."""
-        return self._all_files(_DELETES)
+        return self._all_files(DELETE_FILES)
 
     def all_entries(self) -> pa.Table:
         """Return the entries of every root, and of every leaf once."""
@@ -189,7 +194,7 @@ class Inspect:
         root = self._root(snapshot)
         file = snapshot.root_file if snapshot else "root"
         vectors = read_manifest_dvs(root, reader, root_file=file)
-        own = root.filter(is_content(root, *_FILES))
+        own = root.filter(is_content(root, *FILES))
         nowhere = pa.nulls(own.num_rows, pa.int64())
         yield _placed(own.append_column(POSITION, nowhere), None, pa.repeat(False, own.num_rows))
         for leaf in leaves_in(root.filter(is_live(root))):
