@@ -18,7 +18,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from benchmarks.spark_systems import SYSTEMS, Icetree, SameFiles, System
+from benchmarks.spark_systems import SYSTEMS, Icetree, SameFiles, System, Tables
 from icetree.spark.session import local_session
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -60,11 +60,16 @@ def _verbs(system: System) -> dict[str, Callable[..., Any]]:
         "scan": lambda name: _scan(system, name),
         "aggregate": lambda name: _aggregate(system, name),
         "first": lambda name: len(system.table(name).head(1)),
-        **{
-            verb: getattr(system, verb)
-            for verb in ("append", "delete", "merge", "keep", "reset", "add_files")
-        },
+        "append": system.append,
+        "add_files": system.add_files,
     }
+    if isinstance(system, Tables):
+        verbs |= {
+            "delete": system.delete,
+            "merge": system.merge,
+            "keep": system.keep,
+            "reset": system.reset,
+        }
     if isinstance(system, Icetree):
         same = SameFiles(system.spark, system.folder)
         verbs["scan_same"] = lambda name: _scan(same, name)
