@@ -37,117 +37,125 @@ TRACKED = 32
 LATENCY_MS = 25.0
 
 
+Commit = Callable[[int], None]
+
+
 @dataclass(slots=True)
 class Series:
-    """What each commit of one system cost."""
+    """A table that one system commits to, and what each commit cost."""
 
+    where: Path
+    commit: Commit
     cpu_ms: list[float] = field(default_factory=list)
     wall_ms: list[float] = field(default_factory=list)
     size_bytes: list[int] = field(default_factory=list)
     files: list[int] = field(default_factory=list)
+    known: dict[str, int] = field(default_factory=dict)
 
-    def window(self, first: int, last: int) -> Timing:
-        """Return the lower quartile of commits `first` to `last`, counted from 1."""
-        at = slice(first - 1, last)
+    def step(self) -> None:
+        """Commit once, and note what it took and wrote."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        self.commit(len(self.cpu_ms))
+        self.cpu_ms.append((time.process_time() - cpu) * 1000)
+        self.wall_ms.append((time.perf_counter() - wall) * 1000)
+        now = _sizes(self.where)
+        new = now.keys() - self.known.keys()
+        self.files.append(len(new))
+        self.size_bytes.append(sum(now[name] for name in new))
+        self.known = now
+
+    def last(self, count: int) -> Timing:
+        """Return the lower quartile of the last `count` commits."""
         return Timing(
-            cpu_ms=quantiles(self.cpu_ms[at], n=4)[0], wall_ms=quantiles(self.wall_ms[at], n=4)[0]
+            cpu_ms=quantiles(self.cpu_ms[-count:], n=4)[0],
+            wall_ms=quantiles(self.wall_ms[-count:], n=4)[0],
         )
-
-    def middle(self, numbers: list[int], first: int, last: int) -> int:
-        """Return the median of a count over commits `first` to `last`."""
-        return sorted(numbers[first - 1 : last])[(last - first) // 2]
 
 
 def measure(report: Report, quick: bool) -> None:
     """Measure everything."""
-    early, middle, late = (20, 150, 400) if quick else (50, 1000, 5000)
     span = 20 if quick else 50
+    early, middle, late = (span, 150, 400) if quick else (span, FAR, 5000)
     for columns in (5, 50):
         with tempfile.TemporaryDirectory() as folder:
-            ours = _run(late, *_icetree(Path(folder), columns))
-            peers = {"deltalake": _run(middle, *_deltalake(Path(folder), columns))}
+            tables = {
+                ("icetree", mark): Series(*_icetree(Path(folder, str(mark)), columns))
+                for mark in (early, middle, late)
+            }
+            tables["deltalake", middle] = Series(*_deltalake(Path(folder), columns))
             if columns == 5:
-                peers["PyIceberg"] = _run(middle, *_pyiceberg(Path(folder), columns))
-        _tell(report, {"icetree": ours, **peers}, columns, (early, middle, late), span)
-        _judge(report, ours, peers, columns, (early, middle, late), span)
+                tables["PyIceberg", middle] = Series(*_pyiceberg(Path(folder), columns))
+            _run(report, tables, span, columns)
+            _tell(report, tables, span, columns)
+            _judge(report, tables, (early, middle, late), span, columns)
     _round_trips(report)
 
 
-def _tell(
-    report: Report,
-    systems: dict[str, Series],
-    columns: int,
-    marks: tuple[int, int, int],
-    span: int,
-) -> None:
-    for mark in marks:
-        first = mark - span + 1
-        for system, series in systems.items():
-            if len(series.cpu_ms) >= mark:
-                report.add(
-                    f"commits {first} to {mark}, {columns} columns",
-                    series.window(first, mark),
-                    system=system,
-                    bytes=series.middle(series.size_bytes, first, mark),
-                    files=series.middle(series.files, first, mark),
-                )
+#: A table for each system and each count of commits to be measured at.
+Tables = dict[tuple[str, int], Series]
+
+
+def _run(report: Report, tables: Tables, span: int, columns: int) -> None:
+    """Commit to each table until it lacks `span` commits, then to all of them in turn.
+
+    A machine is not equally fast all the time: what is compared is measured turn by turn.
+    """
+    for (system, mark), series in tables.items():
+        report.tell(f"  {mark - span:,} commits of {system}, {columns} columns")
+        for _ in range(mark - span):
+            series.step()
+    for _ in range(span):
+        for series in tables.values():
+            series.step()
+
+
+def _tell(report: Report, tables: Tables, span: int, columns: int) -> None:
+    for (system, mark), series in tables.items():
+        report.add(
+            f"commits {mark - span + 1} to {mark}, {columns} columns",
+            series.last(span),
+            system=system,
+            bytes=_middle(series.size_bytes[-span:]),
+            files=_middle(series.files[-span:]),
+        )
 
 
 def _judge(
-    report: Report,
-    ours: Series,
-    peers: dict[str, Series],
-    columns: int,
-    marks: tuple[int, int, int],
-    span: int,
+    report: Report, tables: Tables, marks: tuple[int, int, int], span: int, columns: int
 ) -> None:
     early, middle, late = marks
-    start, then, end = (ours.window(mark - span + 1, mark).cpu_ms for mark in marks)
+    ours = {mark: tables["icetree", mark] for mark in marks}
+    start, then, end = (ours[mark].last(span).cpu_ms for mark in marks)
     report.at_most(f"CPU at commit {late} over commit {early}, {columns} columns", end / start, 1.3)
-    for name, reach in (("PyIceberg", 50.0), ("deltalake", 3.0)):
-        if name in peers:
-            theirs = peers[name].window(middle - span + 1, middle).cpu_ms
-            at = middle
-            if name == "PyIceberg" and middle < FAR:
-                # Its cost grows by the same amount with every commit, so a line tells the rest.
-                theirs, at = _projected(peers[name].cpu_ms), FAR
-            report.at_least(
-                f"CPU of {name} over ours at commit {at}, {columns} columns", theirs / then, reach
-            )
-    if "PyIceberg" in peers:
-        ours_bytes = ours.middle(ours.size_bytes, late - span + 1, late)
-        theirs_bytes = _projected([float(size) for size in peers["PyIceberg"].size_bytes])
-        report.at_most(
-            f"metadata bytes over PyIceberg's at commit {FAR}", ours_bytes / theirs_bytes, 1 / 8
+    deltalake = tables["deltalake", middle].last(span).cpu_ms
+    report.at_least(
+        f"CPU of deltalake over ours at commit {middle}, {columns} columns", deltalake / then, 3.0
+    )
+    peer = tables.get(("PyIceberg", middle))
+    if peer is not None:
+        # Its cost grows by the same amount with every commit, so a line tells the rest.
+        far = peer.last(span).cpu_ms if middle == FAR else _projected(peer.cpu_ms)
+        report.at_least(
+            f"CPU of PyIceberg over ours at commit {FAR}, {columns} columns", far / then, 50.0
         )
-    manifests = ours.middle(ours.files, middle - span + 1, middle) - 1
+        report.at_most(
+            f"metadata bytes over PyIceberg's at commit {FAR}",
+            _middle(ours[late].size_bytes[-span:])
+            / _projected([float(size) for size in peer.size_bytes]),
+            1 / 8,
+        )
+    manifests = _middle(ours[middle].files[-span:]) - 1
     report.at_most(f"new manifests a small commit, {columns} columns", manifests, 1)
+
+
+def _middle(numbers: list[int]) -> int:
+    return sorted(numbers)[len(numbers) // 2]
 
 
 def _projected(values: list[float]) -> float:
     """Return what a series that grows on a line comes to at commit `FAR`, by least squares."""
     slope, start = linear_regression(range(1, len(values) + 1), values)
     return start + slope * FAR
-
-
-Commit = Callable[[int], None]
-
-
-def _run(count: int, where: Path, commit: Commit) -> Series:
-    """Commit again and again, and note what each took and wrote."""
-    series = Series()
-    known = _sizes(where)
-    for number in range(count):
-        wall, cpu = time.perf_counter(), time.process_time()
-        commit(number)
-        series.cpu_ms.append((time.process_time() - cpu) * 1000)
-        series.wall_ms.append((time.perf_counter() - wall) * 1000)
-        now = _sizes(where)
-        new = now.keys() - known.keys()
-        series.files.append(len(new))
-        series.size_bytes.append(sum(now[name] for name in new))
-        known = now
-    return series
 
 
 def _sizes(where: Path) -> dict[str, int]:
@@ -167,6 +175,7 @@ def _schema(columns: int) -> pa.Schema:
 
 
 def _icetree(folder: Path, columns: int) -> tuple[Path, Commit]:
+    folder.mkdir()
     lake = icetree.connect(f"sqlite:///{folder}/ours.db", warehouse=str(folder / "ours"))
     lake.create_namespace("db")
     table = lake.create_table("db.t", _schema(columns))
