@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Self
 
-from icetree.spark.merge import Merge, upsert
-from icetree.spark.metadata_tables import metadata_kind, metadata_table
-from icetree.spark.read import dataframe
-from icetree.spark.rows import delete, update
+from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
+from icetree.spark.read.scan import dataframe
+from icetree.spark.rows.change import delete, update
+from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import local_session
-from icetree.spark.write import Write
+from icetree.spark.write.writer import Write
 from icetree.table.changes import Point
 from icetree.table.commit import Committed
 from icetree.table.connection import Connection, open_connection
@@ -82,7 +82,7 @@ class Lake:
 
         What it finds comes back; nothing does, of a statement that changes something.
         """
-        from icetree.spark.sql import run_sql
+        from icetree.spark.sql.statement import run_sql
 
         return run_sql(self, text)
 
@@ -101,13 +101,13 @@ class Lake:
         Each is a snapshot id, a branch or tag, or a time. Rows have `_change_type`,
         `_change_ordinal` and `_commit_snapshot_id` beside their own columns.
         """
-        from icetree.spark.changes import changes
+        from icetree.spark.changes.feed import changes
 
         return changes(self, name, since, upto, net=net, images=images, columns=columns)
 
     def read_stream(self, name: str, **how: Any) -> DataFrame:
         """Return a stream of a table's appended rows, or of its changes; see `stream.read_stream`."""
-        from icetree.spark.stream import read_stream
+        from icetree.spark.stream.write import read_stream
 
         return read_stream(self, name, **how)
 
@@ -117,7 +117,7 @@ class Lake:
         self, rows: DataFrame, name: str, *, checkpoint: str | Path, **how: Any
     ) -> StreamingQuery:
         """Commit each micro-batch of a stream, exactly once; see `stream.write_stream`."""
-        from icetree.spark.stream import write_stream
+        from icetree.spark.stream.write import write_stream
 
         return write_stream(self, rows, name, checkpoint=checkpoint, **how)
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icetree.spark.lake import Lake
-from icetree.spark.sql import run_sql
+from icetree.spark.sql.statement import run_sql
 
 
 class SqlLake:

@@ -15,7 +15,7 @@ from typing import Any
 from icetree.catalog.base import Catalog
 from icetree.spark.lake import Lake
 from icetree.spark.session import local_session
-from icetree.spark.stream import write_stream
+from icetree.spark.stream.write import write_stream
 from icetree.table.connection import Connection, open_connection
 
 #: Before a batch is written, once its files are and its commit is not, once that is as well.

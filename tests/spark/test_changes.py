@@ -23,7 +23,7 @@ from pyiceberg.types import (
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.errors import NotFound
-from icetree.spark.changes import changes
+from icetree.spark.changes.feed import changes
 from icetree.spark.lake import Lake
 from icetree.table.table import Table
 from tests.table.changing import compact, data_files, delete_equal, delete_rows, now, written

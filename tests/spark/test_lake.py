@@ -13,7 +13,7 @@ from pyspark.sql import Row, SparkSession
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark import Lake
-from icetree.spark.metadata_tables import KINDS
+from icetree.spark.read.metadata_tables import KINDS
 from icetree.table.delete_files import write_equality_deletes
 from icetree.table.table import Table
 

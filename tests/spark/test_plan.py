@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.spark import Lake
-from icetree.spark.plan import plan
+from icetree.spark.read.plan import plan
 from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
 

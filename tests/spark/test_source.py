@@ -17,9 +17,9 @@ from pyspark.sql import datasource as pushed
 from icetree.errors import InvalidInput
 from icetree.spark.lake import Lake
 from icetree.spark.source import register
-from icetree.spark.source_filters import filter_from
-from icetree.spark.source_options import options, options_of
-from icetree.spark.source_write import TableWriter
+from icetree.spark.source.filters import filter_from
+from icetree.spark.source.options import options, options_of
+from icetree.spark.source.write import TableWriter
 from icetree.table.table import Table
 from tests.table.changing import delete_equal, delete_rows, now
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, NotFound, Unsupported
-from icetree.spark.sql import run_sql
+from icetree.spark.sql.statement import run_sql
 from tests.spark.sql_lake import SqlLake
 
 

@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from icetree.errors import InvalidInput
 from icetree.spark.lake import Lake
 from icetree.spark.source import register
-from icetree.spark.source_options import options_of
-from icetree.spark.stream import Batch, stop, write_stream
+from icetree.spark.source.options import options_of
+from icetree.spark.stream.write import Batch, stop, write_stream
 from icetree.table.table import Table
 
 _SCHEMA = Schema(
@@ -88,7 +88,7 @@ def test_each_micro_batch_is_one_snapshot_and_a_line_in_the_log(
     table = _table(lake)
     _drop(tmp_path, "a", (1, "a"), (2, "b"))
     _drop(tmp_path, "b", (3, "c"))
-    with caplog.at_level(logging.INFO, logger="icetree.spark.stream"):
+    with caplog.at_level(logging.INFO, logger="icetree.spark.stream.write"):
         batches = _run(lake, tmp_path)
     assert _rows(lake) == [(1, "a"), (2, "b"), (3, "c")]
     assert sorted(batch.rows for batch in batches) == [1, 2]

@@ -23,7 +23,7 @@ from icetree.cli.demo.ledger import Cost, Ledger
 from icetree.cli.demo.v3 import V3
 from icetree.errors import Unavailable
 from icetree.spark.lake import Lake
-from icetree.spark.stream import Batch, stop
+from icetree.spark.stream.write import Batch, stop
 from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 

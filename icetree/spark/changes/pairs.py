@@ -1,0 +1,87 @@
+"""Rows that went and came: the same row unchanged, or one row updated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+
+from icetree.spark.read.listing import POSITION
+from icetree.table.change_rows import UPDATE_AFTER, UPDATE_BEFORE
+from icetree.table.changes import CHANGE_ORDINAL
+from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
+
+#: Which task of the change plan a row came from; with `POSITION`, the order of rows in a commit.
+TASK_NUMBER: Final = "__icetree_task"
+
+_PAIRED: Final = "__icetree_paired"
+_ORDER: Final = (CHANGE_ORDINAL, TASK_NUMBER, POSITION)
+
+
+def unchanged_dropped(
+    rows: DataFrame, values: Sequence[Column], *, scope: Sequence[Column]
+) -> DataFrame:
+    """Drop rows that went and came with the same values in a scope, one for one, oldest first."""
+    paired = _is_paired([*scope, *values])
+    return rows.withColumn(_PAIRED, paired).where(~f.col(_PAIRED)).drop(_PAIRED)
+
+
+def updates_told(
+    rows: DataFrame, *, row_id: Column, keys: Sequence[Column], scope: Sequence[Column]
+) -> DataFrame:
+    """Return the rows in which one that went and one that came are told to be one row updated.
+
+    They are the same by row id or, where that pairs nothing, by the keys.
+    """
+    # A row without an id is like no other.
+    alone = f.when(row_id.isNull(), f.struct(TASK_NUMBER, POSITION))
+    rows = rows.withColumn(_PAIRED, row_id.isNotNull() & _is_paired([*scope, row_id, alone]))
+    if keys:
+        by_key = _is_paired([*scope, f.col(_PAIRED), *keys])
+        rows = rows.withColumn(_PAIRED, f.col(_PAIRED) | by_key)
+    updated = f.when(f.col(CHANGE_TYPE) == DELETE, UPDATE_BEFORE).otherwise(UPDATE_AFTER)
+    kind = f.when(f.col(_PAIRED), updated).otherwise(f.col(CHANGE_TYPE))
+    return rows.withColumn(CHANGE_TYPE, kind).drop(_PAIRED)
+
+
+def _is_paired(by: Sequence[Column]) -> Column:
+    """Tell rows of which as many are on the other side: the nth that went is the nth that came."""
+    alike = Window.partitionBy(*by)
+    is_new = f.col(CHANGE_TYPE) == INSERT
+    gone, new = (f.count(f.when(kind, True)).over(alike) for kind in (~is_new, is_new))
+    # Those that went come first, so that one sort numbers both kinds.
+    number = f.row_number().over(alike.orderBy(is_new, *_ORDER))
+    return f.when(is_new, number <= gone * 2).otherwise(number <= new)
+
+
+def comparable(column: Column, type: DataType) -> Column:
+    """Return the column in a form that rows can be grouped by: maps as lists of their entries."""
+    if not _has_map(type):
+        return column
+    match type:
+        case MapType():
+            pair: Any = StructType().add("key", type.keyType).add("value", type.valueType)
+            return f.transform(f.map_entries(column), lambda each: comparable(each, pair))
+        case ArrayType():
+            return f.transform(column, lambda each: comparable(each, type.elementType))
+        case StructType():
+            members = [
+                comparable(column.getField(each.name), each.dataType).alias(f"m{number}")
+                for number, each in enumerate(type.fields)
+            ]
+            return f.when(column.isNotNull(), f.struct(*members))
+    return column
+
+
+def _has_map(type: DataType) -> bool:
+    match type:
+        case MapType():
+            return True
+        case ArrayType():
+            return _has_map(type.elementType)
+        case StructType():
+            return any(_has_map(each.dataType) for each in type.fields)
+    return False

@@ -1,0 +1,1 @@
+"""Spark's conditions as filters of ours, by which files are pruned."""

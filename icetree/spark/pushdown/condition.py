@@ -1,0 +1,31 @@
+"""Conditions of Spark's as filters of ours, by which files are pruned."""
+
+from __future__ import annotations
+
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.sql import Column, SparkSession
+
+from icetree.spark.plainly import plainly
+from icetree.spark.pushdown.expression import filter_of
+from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
+from icetree.spark.types import spark_schema
+
+__all__ = ["condition_filter", "filter_of"]
+
+
+def condition_filter(
+    spark: SparkSession, schema: Schema, condition: str | Column, *, alias: str | None = None
+) -> BooleanExpression:
+    """Return a filter that keeps at least the rows of a table that satisfy a condition.
+
+    `alias` is what the condition may call the table. A condition that Spark does not understand
+    is `InvalidInput`.
+    """
+    empty = nothing(spark, spark_schema(schema.fields))
+    here = {marker(optimized(empty)): Pruned(view="", schema=schema)}
+    if alias is not None:
+        empty = empty.alias(alias)
+    with plainly():
+        plan = optimized(empty.where(condition))
+    return pruned_by(plan, here)[""]

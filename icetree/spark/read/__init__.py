@@ -1,0 +1,1 @@
+"""Tables as DataFrames: plan, list, read, leave out what is deleted."""

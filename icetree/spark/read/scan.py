@@ -1,0 +1,244 @@
+"""A scan as a DataFrame: Spark's own reader on the planned files, minus what is deleted in them.
+
+Files without deletes are one scan and files with deletes others, so that the first pay nothing.
+What Spark's reader does not know (files without field ids, defaults below the top, UUIDs, Avro,
+ORC, position deletes of v2) goes through our own reader, on the executors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.types import NestedField
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from icetree.spark.names import quoted
+from icetree.spark.read.deleted import KEY_PREFIX, without_data_dvs, without_equality_deletes
+from icetree.spark.read.filters import row_condition
+from icetree.spark.read.listing import (
+    ORDINAL,
+    POSITION,
+    ListedFile,
+    ordinal_of,
+    position_of,
+    read_listed,
+)
+from icetree.spark.read.plan import plan as plan_scan
+from icetree.spark.read.python import read_in_python
+from icetree.spark.types import is_native, reader_schema, safe_names, spark_schema
+from icetree.spec.location import absolute_array
+from icetree.table.arrow_deletes import key_column
+from icetree.table.arrow_files import NAME_MAPPING
+from icetree.table.arrow_filter import row_filter
+from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.scan import Scan
+from icetree.tree.tasks import Plan
+
+#: Metadata columns that files may hold themselves, and are otherwise worked out.
+_LINEAGE: Final = tuple(
+    METADATA_COLUMNS[name] for name in ("_row_id", "_last_updated_sequence_number")
+)
+#: Facts of its file that a row's metadata columns come from, as the columns of a small table.
+_FACTS: Final = ("location", "partition_spec_id", "first_row_id", "sequence_number")
+_FACT_PREFIX: Final = "__icetree_fact_"
+_STORED_PREFIX: Final = "__icetree_stored_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A scan, planned, on a Spark session."""
+
+    spark: SparkSession
+    scan: Scan
+    plan: Plan
+    #: Whether rows also tell where they stand, as `ORDINAL` (a row of the plan) and `POSITION`.
+    located: bool
+
+    @property
+    def asked(self) -> tuple[NestedField, ...]:
+        """The columns that come out, metadata columns among them."""
+        return tuple(self.scan.columns.fields)
+
+    @property
+    def needed(self) -> tuple[NestedField, ...]:
+        """The columns of the table that are read: those asked for and those of the filter."""
+        schema = self.scan.schema
+        wanted = {field.field_id for field in self.asked}
+        for left in self.plan.residuals:
+            if not isinstance(left, AlwaysTrue):
+                case = self.scan.case_sensitive
+                for id in row_filter(left, schema, case_sensitive=case).field_ids:
+                    path = schema.find_column_name(id) or ""
+                    wanted |= {
+                        field.field_id
+                        for field in schema.fields
+                        if path == field.name or path.startswith(field.name + ".")
+                    }
+        return tuple(field for field in schema.fields if field.field_id in wanted)
+
+
+def dataframe(
+    spark: SparkSession, scan: Scan, *, plan: Plan | None = None, located: bool = False
+) -> DataFrame:
+    """Return the rows of a scan, unread.
+
+    With `located` they also tell where they stand: `ORDINAL`, a row of the plan unless its tasks
+    have a column of that name, and `POSITION`.
+    """
+    plan = plan_scan(spark, scan) if plan is None else plan
+    found = _rows(Reading(spark=spark, scan=scan, plan=plan, located=located))
+    return found if scan.limit is None else found.limit(scan.limit)
+
+
+def _rows(reading: Reading) -> DataFrame:
+    tasks = reading.plan.tasks
+    if ORDINAL not in tasks.column_names:
+        tasks = tasks.append_column(ORDINAL, pa.array(range(tasks.num_rows), pa.int32()))
+    native = _is_native(reading)
+    has_dv = pc.is_valid(tasks["dv_location"])
+    has_keys = pc.greater(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)
+    clean = pc.invert(pc.or_(has_dv, has_keys))
+    parts = []
+    for chosen, read in (
+        (pc.and_(native, clean), _plain),
+        (pc.and_(native, pc.and_not(has_dv, has_keys)), _with_data_dvs),
+        (pc.and_(native, has_keys), _with_equality_deletes),
+        (pc.invert(native), _through_python),
+    ):
+        files = tasks.filter(chosen)
+        if files.num_rows:
+            parts.append(read(files, reading))
+    return reduce(DataFrame.unionAll, parts) if parts else _nothing(reading)
+
+
+def _is_native(reading: Reading) -> pa.ChunkedArray:
+    """Tell which files Spark's own reader reads as the format says."""
+    tasks = reading.plan.tasks
+    properties = reading.scan.metadata.properties
+    able = is_native(reading.needed) and NAME_MAPPING not in properties
+    parquet = pc.equal(tasks["file_format"], "parquet")
+    no_positions = pc.equal(pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0), 0)
+    return pc.and_(pc.and_(parquet, no_positions), pa.scalar(able))
+
+
+def _plain(tasks: pa.Table, reading: Reading) -> DataFrame:
+    return _finished(_scanned(tasks, reading), tasks, reading)
+
+
+def _with_data_dvs(tasks: pa.Table, reading: Reading) -> DataFrame:
+    found = without_data_dvs(_scanned(tasks, reading, located=True), tasks, reading.scan)
+    return _finished(found, tasks, reading)
+
+
+def _with_equality_deletes(tasks: pa.Table, reading: Reading) -> DataFrame:
+    scan = reading.scan
+    ids = sorted(
+        {id for each in reading.plan.deletes["equality_ids"].to_pylist() for id in each or ()}
+    )
+    keys = {id: key_column(id, scan.metadata, scan.schema) for id in ids}
+    found = _scanned(tasks, reading, located=True, more=[key.column for key in keys.values()])
+    if tasks["dv_location"].null_count < tasks.num_rows:
+        found = without_data_dvs(found, tasks, scan)
+    found = without_equality_deletes(found, tasks, reading.plan.deletes, keys, scan)
+    return _finished(found, tasks, reading)
+
+
+def _scanned(
+    tasks: pa.Table,
+    reading: Reading,
+    *,
+    located: bool = False,
+    more: Iterable[NestedField] = (),
+) -> DataFrame:
+    """Return the stored rows of the files that the filter lets through.
+
+    Columns have the table's names; those of `more`, and lineage, have a prefix and their id.
+    """
+    spark, scan = reading.spark, reading.scan
+    lineage = [field for field in _LINEAGE if field in reading.asked]
+    hidden = [*((_STORED_PREFIX, each) for each in lineage), *((KEY_PREFIX, each) for each in more)]
+    fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
+    names = safe_names(fields.values(), scan.metadata)
+    files = _listed(tasks, scan.metadata.location)
+    stored = read_listed(spark, files, reader_schema(fields.values(), names))
+
+    def column(field: NestedField, name: str) -> Column:
+        return stored[quoted(names[field.field_id])].alias(name)
+
+    columns = [column(field, field.name) for field in reading.needed]
+    columns += [column(field, f"{prefix}{field.field_id}") for prefix, field in hidden]
+    if located or reading.located or _metadata_columns(reading):
+        columns += [ordinal_of(stored).alias(ORDINAL), position_of(stored).alias(POSITION)]
+    found = stored.select(columns)
+    codes = pc.unique(tasks["residual"]).to_pylist()
+    if all(isinstance(reading.plan.residuals[code], AlwaysTrue) for code in codes):
+        return found
+    condition = row_condition(scan.where, scan.schema, case_sensitive=scan.case_sensitive)
+    return found if condition is None else found.where(condition)
+
+
+def _listed(tasks: pa.Table, table_location: str) -> Iterable[ListedFile]:
+    locations = absolute_array(tasks["location"].combine_chunks(), table_location).to_pylist()
+    sizes = tasks["file_size_in_bytes"].to_pylist()
+    for location, size, ordinal in zip(locations, sizes, tasks[ORDINAL].to_pylist(), strict=True):
+        yield ListedFile(location=location, size_bytes=size, ordinal=ordinal)
+
+
+def _metadata_columns(reading: Reading) -> list[NestedField]:
+    return [field for field in reading.asked if field in METADATA_COLUMNS.values()]
+
+
+def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
+    """Return the columns that come out, metadata columns worked out."""
+    if _metadata_columns(reading):
+        found = found.join(f.broadcast(_facts(tasks, reading)), on=ORDINAL)
+    columns = [_made(field).alias(field.name) for field in reading.asked]
+    if reading.located:
+        columns += [f.col(ORDINAL), f.col(POSITION)]
+    return found.select(columns)
+
+
+def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
+    facts = tasks.select([ORDINAL, *_FACTS])
+    location = reading.scan.metadata.location
+    full = absolute_array(facts["location"].combine_chunks(), location)
+    facts = facts.set_column(1, "location", full)
+    facts = facts.rename_columns([ORDINAL, *(_FACT_PREFIX + name for name in _FACTS)])
+    return reading.spark.createDataFrame(facts)
+
+
+def _made(field: NestedField) -> Column:
+    if field not in METADATA_COLUMNS.values():
+        return f.col(quoted(field.name))
+    fact = {name: f.col(_FACT_PREFIX + name) for name in _FACTS}
+    match field.name:
+        case "_file":
+            return fact["location"]
+        case "_pos":
+            return f.col(POSITION)
+        case "_spec_id":
+            return fact["partition_spec_id"]
+    stored = f.col(f"{_STORED_PREFIX}{field.field_id}")
+    if field.name == "_row_id":
+        return f.coalesce(stored, fact["first_row_id"] + f.col(POSITION))
+    return f.coalesce(stored, fact["sequence_number"])
+
+
+def _through_python(tasks: pa.Table, reading: Reading) -> DataFrame:
+    return read_in_python(reading.spark, reading.scan, reading.plan, tasks, located=reading.located)
+
+
+def _nothing(reading: Reading) -> DataFrame:
+    schema = spark_schema(reading.asked)
+    for field in schema:
+        field.nullable = True
+    if reading.located:
+        schema = schema.add(ORDINAL, "integer").add(POSITION, "long")
+    return reading.spark.createDataFrame([], schema)

@@ -1,0 +1,183 @@
+"""DELETE and UPDATE: rows are found by Spark, then marked as deleted or left out of new files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from icetree.errors import InvalidInput
+from icetree.spark.names import as_column, quoted
+from icetree.spark.read.listing import ORDINAL, POSITION
+from icetree.spark.rows.target import LINEAGE, Target, target
+from icetree.spark.trouble import one_line
+from icetree.spark.write.arrange import arranged
+from icetree.spark.write.fit import fit
+from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
+from icetree.spark.write.writer import commit_written
+from icetree.spec.entry import concat
+from icetree.table.commit import Committed
+from icetree.table.delete_files import write_data_vectors
+from icetree.table.removing import removal_of_tasks
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+PLACE = (ORDINAL, POSITION)
+
+
+def delete(
+    lake: Lake, name: str, condition: str | Column | None = None, *, branch: str | None = None
+) -> Committed:
+    """Delete the rows that the condition is true of, as one snapshot; all without one."""
+    on = target(lake, name, "delete", condition, branch=branch)
+    hit = _holds(condition)
+
+    def acts(rows: DataFrame) -> DataFrame:
+        if on.merges_on_read:
+            return rows.where(hit).select(*PLACE, f.lit(DELETE).alias(ACTION))
+        return rows.withColumn(ACTION, f.when(hit, DELETE).otherwise(KEEP))
+
+    return _carry_out(on, acts)
+
+
+def update(
+    lake: Lake,
+    name: str,
+    to: Mapping[str, str | Column],
+    condition: str | Column | None = None,
+    *,
+    branch: str | None = None,
+) -> Committed:
+    """Set columns of the rows that the condition is true of, as one snapshot."""
+    on = target(lake, name, "update", condition, branch=branch)
+    values = {_own(column, on): as_column(value) for column, value in to.items()}
+    if not values:
+        raise InvalidInput(f"update of {name}: give at least one column to set")
+    hit = _holds(condition)
+
+    def acts(rows: DataFrame) -> DataFrame:
+        if on.merges_on_read:
+            return _updated(rows.where(hit), values, f.lit(True), on)
+        return _updated(rows, values, hit, on)
+
+    return _carry_out(on, acts)
+
+
+def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Target) -> DataFrame:
+    """Return the rows with new values where hit; a row that changes is of this commit's age."""
+    age = LINEAGE[1]
+    # Once, since a condition may be another each time it is asked.
+    rows = rows.withColumn(ACTION, f.when(hit, REPLACE).otherwise(KEEP))
+    changed = f.col(ACTION) == REPLACE
+    columns = [
+        f.when(changed, values[name]).otherwise(f.col(quoted(name))).alias(name)
+        if name in values
+        else f.col(quoted(name))
+        for name in on.columns
+    ]
+    kept_age = f.when(~changed, f.col(age)).alias(age)
+    return rows.select(*columns, LINEAGE[0], kept_age, *PLACE, ACTION)
+
+
+def _carry_out(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
+    """Write what becomes of the table's rows, and commit it."""
+    with one_line():
+        if on.merges_on_read:
+            return mark(on, acts(on.rows()))
+        touched = touched_by(acts(on.rows()))
+        return rewrite(on, touched, acts(on.rows(on.only(touched))))
+
+
+def mark(on: Target, acts: DataFrame, *, key: str | None = None) -> Committed:
+    """Commit new files and data DVs of the rows that go; files left without rows go whole.
+
+    `acts` are the rows that change.
+    """
+    table, tasks = on.table, on.plan.tasks
+    transaction = table.transaction(**on.how, key=key)
+    sunk = _sunk(on, acts)
+    emptied, marked = _emptied(tasks, sunk)
+    data_dvs = write_data_vectors(
+        on.named(marked),
+        tasks=tasks,
+        metadata=table.metadata,
+        store=table.files.store,
+        deletes=on.plan.deletes,
+    )
+    written = concat([sunk.files, data_dvs])
+    gone = removal_of_tasks(tasks.take(pa.array(emptied, pa.int64())))
+    seen = tasks.take(pa.array(list(marked), pa.int64()))
+    return commit_written(
+        transaction,
+        table,
+        written,
+        lambda: transaction.row_delta(written, remove=gone, where=on.filter, tasks=seen),
+    )
+
+
+def touched_by(acts: DataFrame) -> list[int]:
+    """Return the files of which a row changes."""
+    changing = acts.where((f.col(ACTION) != KEEP) & f.col(ORDINAL).isNotNull())
+    return sorted(row[0] for row in changing.select(ORDINAL).distinct().collect())
+
+
+def rewrite(
+    on: Target, touched: list[int], acts: DataFrame, *, key: str | None = None
+) -> Committed:
+    """Commit new files in place of those that hold a row which changes.
+
+    `acts` are all rows of the touched files, and new ones.
+    """
+    transaction = on.table.transaction(**on.how, key=key)
+    files = _sunk(on, acts).files
+    gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
+    return commit_written(
+        transaction,
+        on.table,
+        files,
+        lambda: transaction.overwrite_files(files, gone, where=on.filter),
+    )
+
+
+def _sunk(on: Target, acts: DataFrame) -> Sunk:
+    metadata = on.table.metadata
+    if any(name in acts.columns for name in on.columns):
+        extra = (ACTION, *PLACE, *LINEAGE)
+        acts = fit(acts, on.table.schema, table=str(on.table.name), extra=extra)
+        acts = arranged(acts, metadata)
+    return sink(acts, metadata=metadata, store=on.table.files.store, keep_lineage=True)
+
+
+def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:
+    """Return the files of which no row is left, and the rows that go from the others."""
+    counts = tasks["record_count"]
+    marked_before = pc.fill_null(tasks["dv_cardinality"], 0)
+    emptied = [
+        ordinal
+        for ordinal, rows in sunk.gone.items()
+        if len(rows) + marked_before[ordinal].as_py() >= counts[ordinal].as_py()
+    ]
+    return emptied, {o: rows for o, rows in sunk.gone.items() if o not in set(emptied)}
+
+
+def _holds(condition: str | Column | None) -> Column:
+    """Return true where the condition is, and false where it is not or is not known."""
+    if condition is None:
+        return f.lit(True)
+    with one_line():
+        return f.coalesce(as_column(condition), f.lit(False))
+
+
+def _own(name: str, on: Target) -> str:
+    alike = [own for own in on.columns if own == name] or [
+        own for own in on.columns if own.lower() == name.lower()
+    ]
+    if len(alike) != 1:
+        known = ", ".join(on.columns)
+        raise InvalidInput(f"{on.table.name} has no column {name!r} to set; there are: {known}")
+    return alike[0]

@@ -1,0 +1,297 @@
+"""MERGE: what becomes of each row of the table, and of each row of a source beside it.
+
+The table's rows that may match are joined with the source; each clause that applies turns a pair
+into an action, the first one that does wins. One pass writes new rows and gathers deleted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from typing_extensions import Self
+
+from icetree.errors import InvalidInput
+from icetree.spark.names import as_column, quoted
+from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
+from icetree.spark.rows.change import PLACE, mark, rewrite, touched_by
+from icetree.spark.rows.target import LINEAGE, Target, target
+from icetree.spark.trouble import one_line
+from icetree.spark.types import spark_schema
+from icetree.spark.write.fit import default
+from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
+from icetree.table.commit import Committed
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+Values = Mapping[str, "str | Column"]
+
+_MATCHED: Final = "matched"
+_NOT_MATCHED: Final = "not matched"
+_NOT_MATCHED_BY_SOURCE: Final = "not matched by source"
+
+#: Which clause applies to a pair: its number, or null for none.
+_CLAUSE: Final = "__icetree_clause"
+_IN_SOURCE: Final = "__icetree_in_source"
+_IN_TABLE: Final = "__icetree_in_table"
+_SEEN: Final = "__icetree_seen"
+#: Which join, by whether it has clauses for rows without a match of either side.
+_JOIN: Final = {
+    (True, True): "full",
+    (True, False): "right",
+    (False, True): "left",
+    (False, False): "inner",
+}
+#: A source of so many bytes, by Spark's reckoning, is handed to every executor.
+_SMALL_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clause:
+    """When something happens, and what."""
+
+    when: str
+    action: int
+    condition: str | Column | None = None
+    #: New values by column; None for those of the source's columns of the same name.
+    values: Values | None = field(default_factory=dict)
+
+
+class Merge:
+    """A MERGE in the making; `run` carries it out as one snapshot."""
+
+    def __init__(
+        self,
+        lake: Lake,
+        name: str,
+        source: DataFrame,
+        on: str | Column | Sequence[str],
+        *,
+        target_alias: str = "target",
+        source_alias: str = "source",
+        branch: str | None = None,
+        key: str | None = None,
+    ) -> None:
+        self._lake, self._name, self._branch, self._key = lake, name, branch, key
+        self._aliases = (target_alias, source_alias)
+        self._source = source
+        self._on = self._joined_by(on)
+        self._clauses: list[Clause] = []
+
+    def when_matched_update(self, values: Values, condition: str | Column | None = None) -> Self:
+        """Set columns of rows that have a match."""
+        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=condition, values=values))
+
+    def when_matched_update_all(self, condition: str | Column | None = None) -> Self:
+        """Set every column to the source's of the same name."""
+        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=condition, values=None))
+
+    def when_matched_delete(self, condition: str | Column | None = None) -> Self:
+        """Delete rows that have a match."""
+        return self._add(Clause(when=_MATCHED, action=DELETE, condition=condition))
+
+    def when_not_matched_insert(
+        self, values: Values, condition: str | Column | None = None
+    ) -> Self:
+        """Insert rows of the source that match nothing."""
+        return self._add(
+            Clause(when=_NOT_MATCHED, action=INSERT, condition=condition, values=values)
+        )
+
+    def when_not_matched_insert_all(self, condition: str | Column | None = None) -> Self:
+        """Insert rows of the source that match nothing, by column names."""
+        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=condition, values=None))
+
+    def when_not_matched_by_source_update(
+        self, values: Values, condition: str | Column | None = None
+    ) -> Self:
+        """Set columns of rows that the source has no match for."""
+        return self._add(
+            Clause(when=_NOT_MATCHED_BY_SOURCE, action=REPLACE, condition=condition, values=values)
+        )
+
+    def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> Self:
+        """Delete rows that the source has no match for."""
+        return self._add(Clause(when=_NOT_MATCHED_BY_SOURCE, action=DELETE, condition=condition))
+
+    def run(self) -> Committed:
+        """Carry it out."""
+        if not self._clauses:
+            raise InvalidInput(f"merge into {self._name}: say what to do, with a when_... clause")
+        into = self._target()
+        with one_line(), ExitStack() as held:
+            acts = self._acts(into, held)
+            if into.merges_on_read:
+                return mark(into, acts, key=self._key)
+            acts = _hold(acts, held)
+            touched = touched_by(acts)
+            # A row may have several partners and still not change: it is kept once.
+            kept = into.rows(into.only(touched)).join(acts, list(PLACE), "left_anti")
+            everything = acts.unionByName(kept.withColumn(ACTION, f.lit(KEEP)))
+            return rewrite(into, touched, everything, key=self._key)
+
+    # --- within ------------------------------------------------------------------------------
+
+    def _add(self, clause: Clause) -> Self:
+        before = [each for each in self._clauses if each.when == clause.when]
+        if before and before[-1].condition is None:
+            raise InvalidInput(
+                f"merge into {self._name}: no clause for {clause.when} rows can follow one "
+                "without a condition, which takes them all"
+            )
+        self._clauses.append(clause)
+        return self
+
+    @property
+    def _condition(self) -> Column:
+        return as_column(self._on)
+
+    def _joined_by(self, on: str | Column | Sequence[str]) -> str | Column:
+        if isinstance(on, str | Column):
+            return on
+        table, source = (quoted(alias) for alias in self._aliases)
+        return " AND ".join(f"{table}.{quoted(c)} = {source}.{quoted(c)}" for c in on)
+
+    def _target(self) -> Target:
+        return target(
+            self._lake, self._name, "merge", None, branch=self._branch, pruning=self._pruning
+        )
+
+    def _pruning(self, schema: Schema) -> BooleanExpression:
+        """Return what a row of the table must be like to have a match, as far as that is known."""
+        if any(each.when == _NOT_MATCHED_BY_SOURCE for each in self._clauses):
+            return AlwaysTrue()
+        empty = nothing(self._lake.spark, spark_schema(schema.fields))
+        mark = marker(optimized(empty))
+        with one_line():
+            source = self._source.alias(self._aliases[1])
+            pairs = empty.alias(self._aliases[0]).join(source, self._condition)
+            plan = optimized(pairs)
+        return pruned_by(plan, {mark: Pruned(view="", schema=schema)})[""]
+
+    def _acts(self, into: Target, held: ExitStack) -> DataFrame:
+        """Return the rows that change, old and new."""
+        rows = into.rows().withColumn(_IN_TABLE, f.lit(True)).alias(self._aliases[0])
+        # Looked at more than once, and it may be another each time.
+        source = _hold(self._source.withColumn(_IN_SOURCE, f.monotonically_increasing_id()), held)
+        whens = {each.when for each in self._clauses}
+        if _NOT_MATCHED_BY_SOURCE in whens or not _is_small(source):
+            how = _JOIN[_NOT_MATCHED in whens, _NOT_MATCHED_BY_SOURCE in whens]
+            return self._of_pairs(rows.join(self._named(source), self._condition, how), into)
+        # A small source goes to the table's rows, which then need not move; those of it without
+        # a match are told afterwards.
+        matched = rows.join(f.broadcast(self._named(source)), self._condition)
+        if _NOT_MATCHED not in whens:
+            return self._of_pairs(matched, into)
+        matched = _hold(matched, held)
+        seen = matched.select(f.col(_IN_SOURCE).alias(_SEEN)).distinct()
+        others = source.join(seen, f.col(_IN_SOURCE) == f.col(_SEEN), "left_anti")
+        alone = rows.where(f.lit(False)).join(self._named(others), self._condition, "right")
+        return self._of_pairs(matched, into).unionByName(self._of_pairs(alone, into))
+
+    def _named(self, source: DataFrame) -> DataFrame:
+        return source.alias(self._aliases[1])
+
+    def _of_pairs(self, pairs: DataFrame, into: Target) -> DataFrame:
+        """Return what becomes of pairs of a table's row and a source's, of which one may lack."""
+        clauses = [(self._applies(each), number) for number, each in enumerate(self._clauses)]
+        chosen = reduce(
+            lambda found, each: found.when(each[0], f.lit(each[1])),
+            clauses[1:],
+            f.when(clauses[0][0], f.lit(clauses[0][1])),
+        )
+        pairs = pairs.withColumn(_CLAUSE, chosen).where(f.col(_CLAUSE).isNotNull())
+        actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
+        return pairs.select(
+            *(self._new_value(name, into).alias(name) for name in into.columns),
+            self._of_table(LINEAGE[0]),
+            f.lit(None).cast("long").alias(LINEAGE[1]),
+            *(self._of_table(name) for name in PLACE),
+            f.coalesce(*actions).alias(ACTION),
+        )
+
+    def _applies(self, clause: Clause) -> Column:
+        in_table, in_source = (f.col(c).isNotNull() for c in (_IN_TABLE, _IN_SOURCE))
+        when = {
+            _MATCHED: in_table & in_source,
+            _NOT_MATCHED: ~in_table,
+            _NOT_MATCHED_BY_SOURCE: ~in_source,
+        }[clause.when]
+        return when if clause.condition is None else when & as_column(clause.condition)
+
+    def _new_value(self, name: str, into: Target) -> Column:
+        old = self._of_table(name)
+        found = old
+        for number, clause in enumerate(self._clauses):
+            if clause.action == DELETE:
+                continue
+            value = self._value(clause, name, into)
+            if value is not None:
+                found = f.when(f.col(_CLAUSE) == number, value).otherwise(found)
+        return found
+
+    def _value(self, clause: Clause, name: str, into: Target) -> Column | None:
+        """Return what a clause sets a column to; None for what it was."""
+        if clause.values is None:
+            if name not in self._source.columns:
+                return (
+                    default(into.table.schema.find_field(name)) if clause.action == INSERT else None
+                )
+            return f.col(f"{quoted(self._aliases[1])}.{quoted(name)}")
+        given = {each.lower(): value for each, value in clause.values.items()}
+        if name.lower() in given:
+            type = into.types[name]
+            return as_column(given[name.lower()]).cast(type)
+        return default(into.table.schema.find_field(name)) if clause.action == INSERT else None
+
+    def _of_table(self, name: str) -> Column:
+        return f.col(f"{quoted(self._aliases[0])}.{quoted(name)}")
+
+
+def _hold(rows: DataFrame, held: ExitStack) -> DataFrame:
+    """Return the rows worked out once, until the end."""
+    found = rows.persist()
+    held.callback(found.unpersist)
+    return found
+
+
+def _is_small(source: DataFrame) -> bool:
+    """Tell whether rows are few enough for every executor; works them out."""
+    source.count()
+    return int(optimized(source).stats().sizeInBytes()) <= _SMALL_BYTES
+
+
+def upsert(
+    lake: Lake,
+    name: str,
+    rows: DataFrame,
+    *,
+    by: Iterable[str] | None = None,
+    branch: str | None = None,
+    key: str | None = None,
+) -> Committed:
+    """Replace the rows that are equal in the key columns by these, and add the others.
+
+    Without `by`, the table's identifier fields are the key.
+    """
+    schema = lake.handle(name).schema
+    keys = (
+        list(by)
+        if by is not None
+        else [schema.find_column_name(id) or "" for id in schema.identifier_field_ids]
+    )
+    if not keys:
+        raise InvalidInput(
+            f"upsert into {name}: it has no identifier fields: set them with "
+            "edit_schema().set_identifier_fields(...), or say by which columns"
+        )
+    merge = Merge(lake, name, rows, keys, branch=branch, key=key)
+    return merge.when_matched_update_all().when_not_matched_insert_all().run()

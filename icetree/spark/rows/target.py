@@ -1,0 +1,146 @@
+"""The rows of a table that a statement may change, each with where it stands and its lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyroaring import BitMap64
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.types import DataType
+
+from icetree.errors import InvalidInput
+from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.listing import ORDINAL
+from icetree.spark.read.scan import dataframe
+from icetree.spark.types import spark_type
+from icetree.spec.snapshot import MAIN
+from icetree.table.planning import planner
+from icetree.table.scan import Scan
+from icetree.table.table import Table
+from icetree.tree.tasks import Plan
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+#: What says where new rows of an updated row belong.
+LINEAGE: Final = ("_row_id", "_last_updated_sequence_number")
+
+_MODE: Final = "write.{}.mode"
+_ISOLATION: Final = "write.{}.isolation-level"
+_MODES: Final = ("copy-on-write", "merge-on-read")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A table as a statement finds it: what it may touch, planned."""
+
+    lake: Lake
+    table: Table
+    #: `delete`, `update` or `merge`, as table properties name them.
+    verb: str
+    branch: str
+    scan: Scan
+    plan: Plan
+    #: What of the statement's condition files and conflicts are told by.
+    filter: BooleanExpression
+
+    @property
+    def merges_on_read(self) -> bool:
+        """Whether rows are marked as deleted, instead of files rewritten."""
+        name = _MODE.format(self.verb)
+        mode = self.table.properties.get(name, "merge-on-read")
+        if mode not in _MODES:
+            raise InvalidInput(f"{name}={mode!r}: allowed are {' and '.join(_MODES)}")
+        return mode == "merge-on-read"
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How to commit."""
+        level = self.table.properties.get(_ISOLATION.format(self.verb), "serializable")
+        return {"branch": self.branch, "isolation": level}
+
+    @property
+    def columns(self) -> list[str]:
+        """The table's own columns."""
+        return [field.name for field in self.table.schema.fields]
+
+    @property
+    def types(self) -> dict[str, DataType]:
+        """The type of each column."""
+        return {
+            field.name: spark_type(field.field_type, column=field.name)
+            for field in self.table.schema.fields
+        }
+
+    def rows(self, plan: Plan | None = None) -> DataFrame:
+        """Return the rows of the planned files, with lineage and where they stand."""
+        return dataframe(
+            self.lake.spark, self.scan, plan=self.plan if plan is None else plan, located=True
+        )
+
+    def named(self, gone: Mapping[int, BitMap64]) -> dict[str, BitMap64]:
+        """Return rows that go, by their file's stored location."""
+        locations = self.plan.tasks["location"]
+        return {locations[ordinal].as_py(): rows for ordinal, rows in gone.items()}
+
+    def only(self, ordinals: list[int]) -> Plan:
+        """Return the plan of some of the files, which keep their numbers."""
+        numbers = pa.array(ordinals, pa.int32())
+        return Plan(
+            tasks=self.plan.tasks.take(numbers).append_column(ORDINAL, numbers),
+            deletes=self.plan.deletes,
+            residuals=self.plan.residuals,
+            metrics=self.plan.metrics,
+        )
+
+
+def target(
+    lake: Lake,
+    name: str,
+    verb: str,
+    condition: str | Column | None,
+    *,
+    branch: str | None,
+    pruning: Callable[[Schema], BooleanExpression] | None = None,
+) -> Target:
+    """Return the table with the files planned that may hold a row the condition is true of.
+
+    `pruning` says the same of conditions that are not of the table's rows alone.
+    """
+    table = lake.handle(name)
+    where: BooleanExpression = AlwaysTrue()
+    if pruning is not None:
+        where = pruning(table.schema)
+    elif condition is not None:
+        where = condition_filter(lake.spark, table.schema, condition)
+    ref = None if branch in (None, MAIN) else branch
+    columns = [*(field.name for field in table.schema.fields), *LINEAGE]
+    # Files are chosen by the filter, rows by the condition itself, which may say more.
+    scan = table.scan(ref=ref, columns=columns)
+    plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()
+    everything = Plan(
+        tasks=_unfiltered(plan.tasks),
+        deletes=plan.deletes,
+        residuals=[AlwaysTrue()],
+        metrics=plan.metrics,
+    )
+    return Target(
+        lake=lake,
+        table=table,
+        verb=verb,
+        branch=branch or MAIN,
+        scan=scan,
+        plan=everything,
+        filter=where,
+    )
+
+
+def _unfiltered(tasks: pa.Table) -> pa.Table:
+    at = tasks.schema.get_field_index("residual")
+    zeros = pa.repeat(pa.scalar(0, pa.int32()), tasks.num_rows)
+    return tasks.set_column(at, "residual", zeros)

@@ -1,0 +1,1 @@
+"""SQL statements: what Spark's parser understands, and what only we do."""

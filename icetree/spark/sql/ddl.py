@@ -1,0 +1,254 @@
+"""Statements that make, change and drop tables and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
+from icetree.spark.sql.alter import ALTERATIONS
+from icetree.spark.sql.columns import new_schema
+from icetree.spark.sql.names import find_table, known_table, new_table, writable
+from icetree.spark.sql.plan import kind, option, pairs, seq
+from icetree.spark.sql.select import select
+from icetree.spark.sql.tokens import Cursor
+from icetree.spark.types import spark_schema
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+#: What `USING` may say; a table in any other format is Spark's own.
+_OURS: Final = frozenset({"iceberg", "icetree"})
+
+
+def run_ddl(lake: Lake, plan: Any, text: str) -> bool:
+    """Carry out a statement; false where it is none of these, or is not about the lake."""
+    what = kind(plan)
+    if what in ALTERATIONS:
+        parts = seq(seq(plan.children())[0].multipartIdentifier())
+        if is_sparks(lake, parts):
+            return False
+        ALTERATIONS[what](lake.handle(known_table(lake, parts)), plan, lake.spark)
+        return True
+    run = _STATEMENTS.get(what)
+    return run is not None and run(lake, plan, text)
+
+
+def is_sparks(lake: Lake, parts: list[str]) -> bool:
+    """Tell whether a name is none of the lake's, but one that Spark knows."""
+    if find_table(lake, parts) is not None or len(parts) > 2:
+        return False
+    return bool(lake.spark.catalog.tableExists(".".join(f"`{part}`" for part in parts)))
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def _create(lake: Lake, plan: Any, _: str) -> bool:
+    layout = _layout(plan)
+    if layout is None:
+        return False
+    name = new_table(lake, seq(plan.name().nameParts()))
+    schema = new_schema(lake.spark, plan.columns())
+    try:
+        lake.connection.create_table(name, schema, **layout)
+    except AlreadyExists:
+        if not plan.ignoreIfExists():
+            raise
+    return True
+
+
+def _replace(lake: Lake, plan: Any, _: str) -> bool:
+    layout = _layout(plan)
+    if layout is None:
+        return False
+    name = new_table(lake, seq(plan.name().nameParts()))
+    schema = new_schema(lake.spark, plan.columns())
+    if not _replaces(lake, name, plan):
+        lake.connection.create_table(name, schema, **layout)
+        return True
+    _require_no_location(layout, name)
+    nothing = lake.spark.createDataFrame([], spark_schema(schema.fields))
+    lake.write(nothing, name).replace(schema=schema, **layout)
+    return True
+
+
+def _create_as(lake: Lake, plan: Any, text: str) -> bool:
+    layout = _layout(plan)
+    if layout is None:
+        return False
+    name = new_table(lake, seq(plan.name().nameParts()))
+    if lake.connection.table_exists(name):
+        if plan.ignoreIfExists():
+            return True
+        raise AlreadyExists(f"table {name} exists: choose another name, or replace it")
+    lake.write(select(lake, _query(text)), name).create(**layout)
+    return True
+
+
+def _replace_as(lake: Lake, plan: Any, text: str) -> bool:
+    layout = _layout(plan)
+    if layout is None:
+        return False
+    name = new_table(lake, seq(plan.name().nameParts()))
+    replaces = _replaces(lake, name, plan)
+    write = lake.write(select(lake, _query(text)), name)
+    if replaces:
+        _require_no_location(layout, name)
+        write.replace(**layout)
+    else:
+        write.create(**layout)
+    return True
+
+
+def _query(text: str) -> str:
+    """Return the query of `CREATE TABLE … AS …`."""
+    cursor = Cursor(text)
+    cursor.until("AS")
+    cursor.expect("AS")
+    return cursor.rest()
+
+
+def _replaces(lake: Lake, name: str, plan: Any) -> bool:
+    exists = lake.connection.table_exists(name)
+    if not exists and not plan.orCreate():
+        raise NotFound(f"no table {name} to replace: CREATE OR REPLACE TABLE makes one")
+    return exists
+
+
+def _require_no_location(layout: dict[str, Any], name: str) -> None:
+    if layout.pop("location", None) is not None:
+        raise InvalidInput(f"{name} has a location: leave out LOCATION, or drop the table first")
+
+
+def _layout(plan: Any) -> dict[str, Any] | None:
+    """Return how a table is laid out; None for one that is Spark's own."""
+    spec = plan.tableSpec()
+    provider = option(spec.provider())
+    if provider is not None and provider.lower() not in _OURS:
+        return None
+    properties = dict(pairs(spec.properties()))
+    comment = option(spec.comment())
+    if comment is not None:
+        properties["comment"] = comment
+    found: dict[str, Any] = {
+        "partition_by": [_transform(each) for each in seq(plan.partitioning())],
+        "properties": properties,
+    }
+    location = option(spec.location())
+    return found if location is None else {**found, "location": location}
+
+
+def _transform(transform: Any) -> str:
+    arguments = [
+        ".".join(each.fieldNames()) if kind(each) == "FieldReference" else str(each.value())
+        for each in transform.arguments()
+    ]
+    name = transform.name()
+    return arguments[0] if name == "identity" else f"{name}({', '.join(arguments)})"
+
+
+def _drop(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.child().nameParts())
+    if is_sparks(lake, parts):
+        return False
+    found = find_table(lake, parts)
+    if found is None and plan.ifExists():
+        return True
+    if plan.purge():
+        raise Unsupported(
+            f"DROP TABLE {'.'.join(parts)} PURGE: files are not deleted here; "
+            "drop the table without PURGE, then remove its folder"
+        )
+    lake.connection.drop_table(known_table(lake, parts))
+    return True
+
+
+def _rename(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.child().multipartIdentifier())
+    if is_sparks(lake, parts):
+        return False
+    name, to = known_table(lake, parts), seq(plan.newName())
+    # A name of one part stays in the namespace.
+    full = ".".join(to) if len(to) > 1 else f"{name.rpartition('.')[0]}.{to[0]}"
+    lake.connection.rename_table(name, full)
+    return True
+
+
+def _truncate(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.table().multipartIdentifier())
+    found = writable(lake, parts)
+    if found is None:
+        if is_sparks(lake, parts):
+            return False
+        known_table(lake, parts)
+    assert found is not None
+    how = {} if found.branch is None else {"branch": found.branch}
+    lake.handle(found.name).truncate(**how)
+    return True
+
+
+def _refresh(lake: Lake, plan: Any, _: str) -> bool:
+    # Every statement sees the newest state.
+    return find_table(lake, seq(plan.child().multipartIdentifier())) is not None
+
+
+# --- namespaces --------------------------------------------------------------------------------
+
+
+def _create_namespace(lake: Lake, plan: Any, _: str) -> bool:
+    name = ".".join(_namespace(plan))
+    lake.connection.create_namespace(name, pairs(plan.properties()), exist_ok=plan.ifNotExists())
+    return True
+
+
+def _drop_namespace(lake: Lake, plan: Any, _: str) -> bool:
+    name = ".".join(_namespace(plan))
+    try:
+        lake.connection.namespace_properties(name)
+    except NotFound:
+        if plan.ifExists():
+            return True
+        raise
+    if plan.cascade():
+        for table in lake.connection.tables(name):
+            lake.connection.drop_table(table)
+    lake.connection.drop_namespace(name)
+    if lake.namespace == name:
+        lake.namespace = None
+    return True
+
+
+def _set_namespace_properties(lake: Lake, plan: Any, _: str) -> bool:
+    lake.connection.update_namespace(".".join(_namespace(plan)), pairs(plan.properties()))
+    return True
+
+
+def _use(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.namespace()) if kind(plan) == "SetNamespaceCommand" else _namespace(plan)
+    name = ".".join(parts)
+    lake.connection.namespace_properties(name)
+    lake.namespace = name
+    return True
+
+
+def _namespace(plan: Any) -> list[str]:
+    [child] = seq(plan.children())
+    return seq(child.multipartIdentifier())
+
+
+_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+    "CreateTable": _create,
+    "ReplaceTable": _replace,
+    "CreateTableAsSelect": _create_as,
+    "ReplaceTableAsSelect": _replace_as,
+    "DropTable": _drop,
+    "RenameTable": _rename,
+    "TruncateTable": _truncate,
+    "RefreshTable": _refresh,
+    "CreateNamespace": _create_namespace,
+    "DropNamespace": _drop_namespace,
+    "SetNamespaceProperties": _set_namespace_properties,
+    "SetCatalogAndNamespace": _use,
+    "SetNamespaceCommand": _use,
+}

@@ -1,0 +1,314 @@
+"""INSERT, DELETE and UPDATE: a statement's clauses, handed to the lake's own verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.names import quoted
+from icetree.spark.plainly import plainly
+from icetree.spark.sql.columns import own_name, own_path
+from icetree.spark.sql.merge import merge
+from icetree.spark.sql.names import TableRef, writable
+from icetree.spark.sql.plan import kind, option, pairs, seq
+from icetree.spark.sql.select import select, with_tables
+from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
+from icetree.spark.types import default_literal, spark_type
+from icetree.spark.write.fit import default
+from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_QUERY: Final = ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
+
+
+def run_dml(lake: Lake, plan: Any, text: str) -> bool:
+    """Carry out a statement; false where it is none of these, or changes no table of the lake."""
+    statement = plan
+    if kind(plan) == "UnresolvedWith":
+        [statement] = seq(plan.children())
+    run = _STATEMENTS.get(kind(statement))
+    return run is not None and run(lake, statement, text)
+
+
+def target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
+    """Return the table that a statement changes, its name as given, and its alias."""
+    alias = None
+    if kind(relation) == "SubqueryAlias":
+        alias = relation.identifier().name()
+        relation = relation.child()
+    parts = seq(relation.multipartIdentifier())
+    return writable(lake, parts), parts, alias
+
+
+# --- INSERT ------------------------------------------------------------------------------------
+
+
+def _insert(lake: Lake, plan: Any, text: str) -> bool:
+    found, parts, _ = target_of(lake, plan.table())
+    if found is None:
+        return False
+    table = lake.handle(found.name)
+    given = seq(plan.userSpecifiedCols())
+    fixed: dict[str, str | None] = {
+        own_name(table.schema, name): option(value)
+        for name, value in pairs(plan.partitionSpec()).items()
+        if value.isDefined()
+    }
+    query = _insert_query(text, has_columns=bool(given))
+    wanted = _columns(table, given, fixed, ".".join(parts))
+    rows = select(lake, _with_defaults(query, wanted, table))
+    rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
+    write = lake.write(rows, found.name).branch(found.branch)
+    if not plan.overwrite():
+        write.append()
+    elif fixed:
+        write.overwrite(_partition(fixed))
+    else:
+        write.overwrite_partitions()
+    return True
+
+
+def _insert_query(text: str, *, has_columns: bool) -> str:
+    """Return the query that gives the rows, with the CTEs that stand before INSERT."""
+    cursor = Cursor(text)
+    start = cursor.at
+    before = cursor.until("INSERT")
+    end = start + len(before)
+    cursor.expect("INSERT")
+    if not cursor.accept("OVERWRITE"):
+        cursor.expect("INTO")
+    cursor.accept("TABLE")
+    cursor.name()
+    if cursor.accept("PARTITION"):
+        cursor.bracket()
+    cursor.accept("IF", "NOT", "EXISTS")
+    if not cursor.accept("BY", "NAME") and has_columns:
+        cursor.bracket()
+    return f"{text[:end]} {cursor.rest()}"
+
+
+def _columns(
+    table: Table, given: Sequence[str], fixed: Mapping[str, str | None], name: str
+) -> list[str]:
+    """Return the columns that rows are for, in their order."""
+    own = [field.name for field in table.schema.fields]
+    wanted = [own_name(table.schema, each) for each in given] or own
+    unknown = [each for each in wanted if each not in own]
+    if unknown:
+        raise InvalidInput(f"{name} has no column {unknown[0]!r}; there are: {', '.join(own)}")
+    return [each for each in wanted if each not in fixed]
+
+
+def _with_defaults(query: str, wanted: Sequence[str], table: Table) -> str:
+    """Return a query in which each DEFAULT of a VALUES is the column's own."""
+    cursor = Cursor(query)
+    if not cursor.accept("VALUES") or not any(each.says("DEFAULT") for each in tokens(query)):
+        return query
+    rows = []
+    for row in cursor.listed():
+        values = Cursor(row).bracket()
+        said = [
+            _default(name, table) if value.strip().upper() == "DEFAULT" else value
+            for name, value in zip(wanted, values, strict=False)
+        ]
+        rows.append(f"({', '.join([*said, *values[len(said) :]])})")
+    return f"VALUES {', '.join(rows)}"
+
+
+def _default(name: str, table: Table) -> str:
+    field = table.schema.find_field(name)
+    if field.write_default is None or not field.field_type.is_primitive:
+        return "NULL"
+    return default_literal(field.write_default, field)
+
+
+def _placed(
+    rows: DataFrame,
+    table: Table,
+    wanted: Sequence[str] | None,
+    fixed: Mapping[str, str | None],
+    name: str,
+) -> DataFrame:
+    """Return the rows with the table's names for their columns; None leaves the rows their own."""
+    if wanted is not None:
+        if len(wanted) != len(rows.columns):
+            raise InvalidInput(
+                f"{name} takes {len(wanted)} columns ({', '.join(wanted)}), but the rows have "
+                f"{len(rows.columns)}: name the columns, as in INSERT INTO {name} (…)"
+            )
+        rows = rows.toDF(*wanted)
+    for column, value in fixed.items():
+        type = spark_type(table.schema.find_field(column).field_type, column=column)
+        rows = rows.withColumn(column, f.lit(value).cast(type))
+    return rows
+
+
+def _partition(fixed: Mapping[str, str | None]) -> BooleanExpression:
+    # PyIceberg's own types do not know how its predicates are made.
+    null: Any = IsNull
+    equal: Any = EqualTo
+    found: BooleanExpression = AlwaysTrue()
+    for name, value in fixed.items():
+        found = And(found, null(name) if value is None else equal(name, value))
+    return found
+
+
+def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
+    """INSERT INTO t REPLACE WHERE …."""
+    found, parts, _ = target_of(lake, plan.table())
+    if found is None:
+        return False
+    cursor = Cursor(text)
+    before = cursor.until("INSERT")
+    cursor.expect("INSERT", "INTO")
+    cursor.accept("TABLE")
+    cursor.name()
+    cursor.expect("REPLACE", "WHERE")
+    where = cursor.until(*_QUERY)
+    rows = select(lake, f"{before} {cursor.rest()}")
+    table = lake.handle(found.name)
+    name = ".".join(parts)
+    rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
+    lake.write(rows, found.name).branch(found.branch).overwrite(where)
+    return True
+
+
+# --- DELETE and UPDATE ---------------------------------------------------------------------------
+
+
+def _delete(lake: Lake, plan: Any, text: str) -> bool:
+    found, parts, alias = target_of(lake, plan.table())
+    if found is None:
+        return False
+    cursor = Cursor(text)
+    cursor.until("WHERE", ";")
+    condition = cursor.until(";") if cursor.accept("WHERE") else None
+    with ExitStack() as views:
+        if condition is not None:
+            condition = _of_table(condition, parts, alias, found.name)
+            if _reads(condition):
+                condition = views.enter_context(with_tables(lake, condition))
+        lake.delete(found.name, condition, branch=found.branch)
+    return True
+
+
+def _update(lake: Lake, plan: Any, text: str) -> bool:
+    found, parts, alias = target_of(lake, plan.table())
+    if found is None:
+        return False
+    cursor = Cursor(text)
+    cursor.until("SET")
+    cursor.expect("SET")
+    pairs_given = [_assignment(each) for each in cursor.listed("WHERE", ";")]
+    condition = cursor.until(";") if cursor.accept("WHERE") else None
+    table = lake.handle(found.name)
+    values: dict[str, str | Column] = {}
+    with ExitStack() as views:
+
+        def bound(text: str) -> str:
+            own = _of_table(text, parts, alias, found.name)
+            return views.enter_context(with_tables(lake, own)) if _reads(own) else own
+
+        for path, value in pairs_given:
+            own = own_path(table.schema, unqualified(path, parts, alias, table))
+            assign(values, own, bound(value), table)
+        with plainly():
+            where = None if condition is None else bound(condition)
+            lake.update(found.name, values, where, branch=found.branch)
+    return True
+
+
+def _reads(text: str) -> bool:
+    return any(token.says("SELECT") for token in tokens(text))
+
+
+def _assignment(text: str) -> tuple[list[str], str]:
+    cursor = Cursor(text)
+    path = cursor.name()
+    cursor.expect("=")
+    cursor.accept("=")
+    return path, cursor.rest()
+
+
+def unqualified(
+    path: Sequence[str], parts: Sequence[str], alias: str | None, table: Table
+) -> Sequence[str]:
+    """Return a column's path without the table's name or alias before it."""
+    own = {field.name.lower() for field in table.schema.fields}
+    for before in ([alias] if alias else [parts[-1]], [*parts]):
+        if len(path) > len(before) and [p.lower() for p in path[: len(before)]] == [
+            b.lower() for b in before
+        ]:
+            rest = path[len(before) :]
+            if path[0].lower() not in own or rest[0].lower() in own:
+                return rest
+    return path
+
+
+def assign(values: dict[str, str | Column], path: Sequence[str], value: str, table: Table) -> None:
+    """Note what a column, or a field within one, is set to."""
+    name = path[0]
+    new: str | Column = value
+    if value.strip().upper() == "DEFAULT":
+        if len(path) > 1:
+            raise Unsupported(f"{'.'.join(path)} = DEFAULT: only whole columns have one")
+        new = default(table.schema.find_field(name))
+    if len(path) > 1:
+        held = values.get(name, f.col(quoted(name)))
+        held = f.expr(held) if isinstance(held, str) else held
+        new = held.withField(".".join(quoted(part) for part in path[1:]), f.expr(value))
+    elif name in values:
+        raise InvalidInput(f"column {name!r} is set twice")
+    values[name] = new
+
+
+def _of_table(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
+    """Return an expression on a table's columns, without its name or alias before them."""
+    names = [[alias]] if alias is not None else [[parts[-1]], parts, full.split(".")]
+    inner = _subqueries(text)
+    for name in sorted(names, key=len, reverse=True):
+        for run in reversed(qualifiers(text, name)):
+            if any(start <= run[0].start < stop for start, stop in inner):
+                raise Unsupported(
+                    f"a subquery names {'.'.join(name)}, the table to change: use MERGE INTO, or "
+                    "give the table inside an alias of its own"
+                )
+            text = text[: run[0].start] + text[run[-1].stop :]
+            inner = _subqueries(text)
+    return text
+
+
+def _subqueries(text: str) -> list[tuple[int, int]]:
+    """Return where subqueries stand in an expression."""
+    found = tokens(text)
+    spans = []
+    for at, token in enumerate(found):
+        if token.says("SELECT"):
+            later = (each.start for each in found[at:] if each.depth < token.depth)
+            spans.append((token.start, next(later, len(text))))
+    return spans
+
+
+def _merge(lake: Lake, plan: Any, text: str) -> bool:
+    found, parts, alias = target_of(lake, plan.targetTable())
+    if found is None:
+        return False
+    merge(lake, found, parts, alias, plan, text)
+    return True
+
+
+_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+    "InsertIntoStatement": _insert,
+    "OverwriteByExpression": _replace_where,
+    "DeleteFromTable": _delete,
+    "UpdateTable": _update,
+    "MergeIntoTable": _merge,
+}

@@ -1,0 +1,102 @@
+"""Names in statements: which table of the lake, at which version, or which part of its metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spark.read.metadata_tables import KINDS
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_BRANCH: Final = "branch_"
+_TAG: Final = "tag_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRef:
+    """A table of the lake, as a statement names it."""
+
+    name: str
+    #: The branch or tag of `db.t.branch_x` and `db.t.tag_x`.
+    branch: str | None = None
+    tag: str | None = None
+    #: The metadata table of `db.t.snapshots` and its like.
+    metadata: str | None = None
+
+    @property
+    def ref(self) -> str | None:
+        """The branch or tag."""
+        return self.branch or self.tag
+
+
+def find_table(lake: Lake, parts: Sequence[str]) -> TableRef | None:
+    """Return the table that a name stands for; None where the lake has none of that name."""
+    names = [list(parts)]
+    if lake.namespace is not None:
+        # As in Spark, a name of several parts is a full one first.
+        names.insert(0 if len(parts) == 1 else 1, [*lake.namespace.split("."), *parts])
+    for each in names:
+        found = _find(lake, each)
+        if found is not None:
+            return found
+    return None
+
+
+def writable(lake: Lake, parts: Sequence[str]) -> TableRef | None:
+    """Return the table and branch to change; None where the lake has none of that name."""
+    found = find_table(lake, parts)
+    if found is not None and found.metadata is not None:
+        raise InvalidInput(f"{'.'.join(parts)} is metadata of {found.name}: it can only be read")
+    if found is not None and found.tag is not None:
+        raise InvalidInput(f"{found.tag!r} is a tag of {found.name}: write to a branch")
+    return found
+
+
+def known_table(lake: Lake, parts: Sequence[str]) -> str:
+    """Return the full name of a table that is there."""
+    found = find_table(lake, parts)
+    if found is None:
+        raise NotFound(f"no table {'.'.join(parts)}: SHOW TABLES lists those there are")
+    if found.ref or found.metadata:
+        raise InvalidInput(f"{'.'.join(parts)}: name the table itself, {found.name}")
+    return found.name
+
+
+def new_table(lake: Lake, parts: Sequence[str]) -> str:
+    """Return the full name for a table to be."""
+    if len(parts) > 1:
+        return ".".join(parts)
+    if lake.namespace is None:
+        raise InvalidInput(
+            f"{parts[0]!r} names no namespace: write db.{parts[0]}, or choose one with USE db"
+        )
+    return f"{lake.namespace}.{parts[0]}"
+
+
+def _find(lake: Lake, parts: Sequence[str]) -> TableRef | None:
+    if len(parts) < 2:
+        return None
+    if _exists(lake, parts):
+        return TableRef(name=".".join(parts))
+    table, last = parts[:-1], parts[-1]
+    if len(table) < 2 or not _exists(lake, table):
+        return None
+    name = ".".join(table)
+    if last.startswith(_BRANCH):
+        return TableRef(name=name, branch=last[len(_BRANCH) :])
+    if last.startswith(_TAG):
+        return TableRef(name=name, tag=last[len(_TAG) :])
+    if last.lower() in KINDS:
+        return TableRef(name=name, metadata=last.lower())
+    known = ", ".join(sorted(KINDS))
+    raise NotFound(f"{name} has no {last!r}: there are branch_…, tag_…, {known}")
+
+
+def _exists(lake: Lake, parts: Sequence[str]) -> bool:
+    if any("." in part or not part for part in parts):
+        return False
+    return lake.connection.table_exists(".".join(parts))

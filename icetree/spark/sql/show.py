@@ -1,0 +1,234 @@
+"""Statements that tell of tables and namespaces: DESCRIBE and SHOW."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyiceberg.types import NestedField
+from pyspark.sql import DataFrame
+
+from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.names import quoted
+from icetree.spark.sql.columns import own_path
+from icetree.spark.sql.names import find_table, known_table
+from icetree.spark.sql.plan import kind, option, seq
+from icetree.spark.types import default_literal, spark_type
+from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_COLUMNS: Final = "col_name string, data_type string, comment string"
+
+
+def run_show(lake: Lake, plan: Any) -> DataFrame | None:
+    """Return what a statement asks for; None where it is none of these, or not about the lake."""
+    run = _STATEMENTS.get(kind(plan))
+    return None if run is None else run(lake, plan)
+
+
+def _frame(lake: Lake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
+    return lake.spark.createDataFrame(list(rows), columns)
+
+
+def _table(lake: Lake, plan: Any) -> Table | None:
+    """Return the table that a statement is about; None for one that is not of the lake."""
+    parts = seq(seq(plan.children())[0].multipartIdentifier())
+    found = find_table(lake, parts)
+    if found is None:
+        return None
+    return lake.handle(known_table(lake, parts))
+
+
+# --- a table -----------------------------------------------------------------------------------
+
+
+def _describe(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    if table is None:
+        return None
+    rows = [(field.name, _type(field), field.doc) for field in table.schema.fields]
+    terms = _partitioning(table)
+    if terms:
+        rows += [("", "", ""), ("# Partitioning", "", "")]
+        rows += [(f"Part {at}", term, "") for at, term in enumerate(terms)]
+    if plan.isExtended():
+        rows += [("", "", ""), ("# Metadata Columns", "", "")]
+        rows += [(name, _type(field), field.doc) for name, field in METADATA_COLUMNS.items()]
+        rows += [("", "", ""), ("# Detailed Table Information", "", "")]
+        rows += [(name, value, "") for name, value in _details(table)]
+    return _frame(lake, rows, _COLUMNS)
+
+
+def _details(table: Table) -> list[tuple[str, str]]:
+    metadata = table.metadata
+    properties = ",".join(f"{k}={v}" for k, v in sorted(table.properties.items()))
+    found = [
+        ("Name", str(table.name)),
+        ("Type", "MANAGED"),
+        ("Location", table.location),
+        ("Provider", "icetree"),
+        ("Format Version", str(metadata.format_version)),
+        ("Current Snapshot", str(metadata.current_snapshot_id)),
+        ("Table Properties", f"[{properties}]"),
+    ]
+    comment = table.properties.get("comment")
+    return found if comment is None else [("Comment", comment), *found]
+
+
+def _describe_column(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    if table is None:
+        return None
+    path = own_path(table.schema, seq(plan.column().nameParts()))
+    try:
+        field = table.schema.find_field(".".join(path))
+    except ValueError:
+        raise InvalidInput(f"{table.name} has no column {'.'.join(path)!r}") from None
+    rows = [("col_name", ".".join(path)), ("data_type", _type(field)), ("comment", field.doc)]
+    return _frame(lake, rows, "info_name string, info_value string")
+
+
+def _properties(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    if table is None:
+        return None
+    asked = option(plan.propertyKey())
+    found = dict(table.properties)
+    if asked is not None:
+        missing = f"Table {table.name} does not have property: {asked}"
+        found = {asked: found.get(asked, missing)}
+    return _frame(lake, sorted(found.items()), "key string, value string")
+
+
+def _columns(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    if table is None:
+        return None
+    return _frame(lake, [(field.name,) for field in table.schema.fields], "col_name string")
+
+
+def _create_statement(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    return None if table is None else _frame(lake, [(_ddl(table),)], "createtab_stmt string")
+
+
+def _ddl(table: Table) -> str:
+    columns = ",\n".join(f"  {_definition(field)}" for field in table.schema.fields)
+    lines = [f"CREATE TABLE {table.name} (\n{columns})", "USING icetree"]
+    terms = _partitioning(table)
+    if terms:
+        lines.append(f"PARTITIONED BY ({', '.join(terms)})")
+    properties = dict(table.properties)
+    comment = properties.pop("comment", None)
+    if comment is not None:
+        lines.append(f"COMMENT {_text(comment)}")
+    lines.append(f"LOCATION {_text(table.location)}")
+    if properties:
+        told = ",\n".join(f"  {_text(k)} = {_text(v)}" for k, v in sorted(properties.items()))
+        lines.append(f"TBLPROPERTIES (\n{told})")
+    return "\n".join(lines)
+
+
+def _definition(field: NestedField) -> str:
+    words = [quoted(field.name), _type(field)]
+    if field.required:
+        words.append("NOT NULL")
+    if field.write_default is not None and field.field_type.is_primitive:
+        words.append(f"DEFAULT {default_literal(field.write_default, field)}")
+    if field.doc is not None:
+        words.append(f"COMMENT {_text(field.doc)}")
+    return " ".join(words)
+
+
+def _type(field: NestedField) -> str:
+    try:
+        return spark_type(field.field_type).simpleString()
+    except Unsupported:
+        return str(field.field_type)
+
+
+def _text(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _partitioning(table: Table) -> list[str]:
+    """Return the partition fields as statements write them."""
+    found = []
+    expressions, specs = table.metadata.partitioning
+    known = {each.expr_id: each for each in expressions}
+    for each in (known[id] for id in specs[table.metadata.default_spec_id]):
+        sources = ", ".join(table.schema.find_column_name(id) or "?" for id in each.source_ids)
+        word, _, number = each.transform.partition("[")
+        if word == "identity":
+            found.append(sources)
+        elif number:
+            found.append(f"{word}({number.rstrip(']')}, {sources})")
+        else:
+            found.append(f"{word}s({sources})")
+    return found
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def _tables(lake: Lake, plan: Any) -> DataFrame:
+    [child] = seq(plan.children())
+    if kind(child) == "CurrentNamespace":
+        spaces = lake.connection.namespaces() if lake.namespace is None else [lake.namespace]
+    else:
+        spaces = [".".join(seq(child.multipartIdentifier()))]
+        lake.connection.namespace_properties(spaces[0])
+    pattern = option(plan.pattern())
+    rows = []
+    for space in spaces:
+        names = [name.rpartition(".")[2] for name in lake.connection.tables(space)]
+        rows += [(space, name, False) for name in sorted(names) if _matches(name, pattern)]
+    return _frame(lake, rows, "namespace string, tableName string, isTemporary boolean")
+
+
+def _namespaces(lake: Lake, plan: Any) -> DataFrame:
+    [child] = seq(plan.children())
+    parent = ".".join(seq(child.multipartIdentifier()))
+    pattern = option(plan.pattern())
+    found = sorted(name for name in lake.connection.namespaces(parent) if _matches(name, pattern))
+    return _frame(lake, [(name,) for name in found], "namespace string")
+
+
+def _matches(name: str, pattern: str | None) -> bool:
+    """Tell whether a name is like a pattern, in which `*` is anything and `|` parts choices."""
+    if pattern is None:
+        return True
+    return any(
+        re.fullmatch(re.escape(each.strip()).replace(r"\*", ".*"), name, re.IGNORECASE)
+        for each in pattern.split("|")
+    )
+
+
+def _describe_namespace(lake: Lake, plan: Any) -> DataFrame:
+    [child] = seq(plan.children())
+    name = ".".join(seq(child.multipartIdentifier()))
+    rows = [("Namespace Name", name), *sorted(lake.connection.namespace_properties(name).items())]
+    return _frame(lake, rows, "info_name string, info_value string")
+
+
+def _current_namespace(lake: Lake, _: Any) -> DataFrame:
+    return _frame(lake, [("icetree", lake.namespace or "")], "catalog string, namespace string")
+
+
+_STATEMENTS: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {
+    "DescribeRelation": _describe,
+    "DescribeColumn": _describe_column,
+    "ShowTableProperties": _properties,
+    "ShowColumns": _columns,
+    "ShowCreateTable": _create_statement,
+    "ShowTables": _tables,
+    "ShowNamespacesCommand": _namespaces,
+    "ShowNamespaces": _namespaces,
+    "DescribeNamespace": _describe_namespace,
+    "ShowCurrentNamespaceCommand": _current_namespace,
+}

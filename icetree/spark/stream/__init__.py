@@ -1,0 +1,1 @@
+"""Streams into tables and out of them."""

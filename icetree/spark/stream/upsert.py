@@ -1,0 +1,106 @@
+"""Upserts that read nothing: new rows, and equality deletes of all older rows with their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import InvalidInput
+from icetree.spark.names import quoted
+from icetree.spark.ship import shipped, shipped_metadata, unshipped
+from icetree.spark.trouble import one_line
+from icetree.spark.write.fit import fit
+from icetree.spark.write.sink import fitting
+from icetree.spark.write.writer import commit_written
+from icetree.spec.entry import concat
+from icetree.spec.metadata import TableMetadata
+from icetree.table.arrow_write import write_files
+from icetree.table.commit import Committed
+from icetree.table.delete_files import write_equality_deletes
+from icetree.table.same_rows import ranks, row_codes
+from icetree.table.table import Table
+
+
+def identifiers(table: Table) -> list[str]:
+    """Return the columns by which the table's rows are told apart."""
+    schema = table.schema
+    names = [schema.find_column_name(id) or "" for id in schema.identifier_field_ids]
+    if not names:
+        raise InvalidInput(
+            f"{table.name} has no identifier fields, by which a row would be known: set some with "
+            "table.edit_schema()"
+        )
+    return names
+
+
+def upsert_by_equality(
+    table: Table, rows: DataFrame, keys: Sequence[str], *, branch: str, key: str | None
+) -> Committed | None:
+    """Add rows in the place of older ones with equal keys, as one snapshot; None for no rows.
+
+    Two rows with the same key are `InvalidInput`. In a partitioned table a row is replaced where
+    it is now: its keys must tell the partition, or the table must have an unpartitioned spec.
+    """
+    metadata, store = table.metadata, table.files.store
+    sent, columns = shipped_metadata(metadata), list(keys)
+    everywhere = _leaves_partitions(metadata, columns)
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        at = metadata_codec.decode(sent, file="table metadata")
+        types = {field.name: field.field_type for field in at.schema().fields}
+        held = [fitting(batch, types) for batch in batches if batch.num_rows]
+        if not held:
+            return
+        data = pa.Table.from_batches(held)
+        _require_unique(data, columns)
+        how: dict[str, Any] = {"metadata": at, "store": store}
+        gone = write_equality_deletes(
+            data.select(_needed(at, columns, everywhere=everywhere)),
+            columns,
+            everywhere=everywhere,
+            **how,
+        )
+        for made in (write_files(data, **how), gone):
+            yield pa.RecordBatch.from_pydict({"files": [shipped(made)]})
+
+    ready = fit(rows, table.schema, table=str(table.name))
+    together = ready.repartition(*(quoted(name) for name in columns))
+    with one_line():
+        found = together.mapInArrow(work, "files binary").toArrow()
+    files = [unshipped(each) for each in found["files"].to_pylist()]
+    if not files:
+        return None
+    transaction = table.transaction(branch=branch, key=key)
+    added = concat(files)
+    return commit_written(transaction, table, added, lambda: transaction.row_delta(added))
+
+
+def _require_unique(data: pa.Table, keys: Sequence[str]) -> None:
+    codes = row_codes([data[name] for name in keys], data.num_rows)
+    if ranks(codes).any():
+        raise InvalidInput(
+            f"two rows of one batch have the same {', '.join(keys)}: say which one counts with "
+            "latest_by"
+        )
+
+
+def _sources(metadata: TableMetadata) -> set[str]:
+    """Return the columns that the table is partitioned by."""
+    shape = metadata.shape()
+    spec = [each for each in shape.spec(metadata.default_spec_id) if each.transform != "void"]
+    names = {shape.schema.find_column_name(id) for each in spec for id in each.source_ids}
+    return {name.partition(".")[0] for name in names if name is not None}
+
+
+def _leaves_partitions(metadata: TableMetadata, keys: Sequence[str]) -> bool:
+    """Tell whether a row with the same key may be in another partition."""
+    return not _sources(metadata) <= set(keys)
+
+
+def _needed(metadata: TableMetadata, keys: Sequence[str], *, everywhere: bool) -> list[str]:
+    more = set() if everywhere else _sources(metadata)
+    return [field.name for field in metadata.schema().fields if field.name in {*keys, *more}]

@@ -1,0 +1,261 @@
+"""Streams into tables and out of them.
+
+A micro-batch is one commit under a key made of the query's id and the batch's number. Spark runs a
+batch again, under the same number, when it was cut off before its checkpoint knew of it; the table
+knows the key by then, and nothing is done twice. It does so while the snapshot of the last batch is
+part of its history: do not expire that while its query is down.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from icetree.errors import InvalidInput
+from icetree.spark.names import quoted
+from icetree.spark.source import register
+from icetree.spark.source.options import options_of
+from icetree.spark.source.write import batch_key
+from icetree.spark.stream.upsert import identifiers, upsert_by_equality
+from icetree.spark.write.arrange import arranged
+from icetree.spark.write.fit import fit
+from icetree.spark.write.sink import sink
+from icetree.spark.write.writer import commit_written
+from icetree.spec.snapshot import MAIN
+from icetree.store.places import scheme_of
+from icetree.table.commit import Committed
+from icetree.table.state import Work
+from icetree.table.table import Table
+from icetree.table.validate import already_applied
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+log = logging.getLogger(__name__)
+
+APPEND, UPSERT = "append", "upsert"
+VECTORS, EQUALITY = "vectors", "equality"
+AVAILABLE_NOW: Final = "available-now"
+#: Where Spark tells a batch which query it is of.
+_QUERY_ID: Final = "sql.streaming.queryId"
+_RANK: Final = "__icetree_rank"
+_POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What became of a micro-batch."""
+
+    query_id: str
+    batch_id: int
+    #: None for a batch without rows, which makes no commit.
+    committed: Committed | None
+    rows: int
+    files: int
+    spent_ms: float
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it had been committed before."""
+        return self.committed is not None and self.committed.repeated
+
+
+def write_stream(
+    lake: Lake,
+    rows: DataFrame,
+    name: str,
+    *,
+    checkpoint: str | Path,
+    trigger: str | None = None,
+    mode: str = APPEND,
+    deletes: str = VECTORS,
+    latest_by: str | Column | None = None,
+    branch: str | None = None,
+    query_name: str | None = None,
+    on_batch: Callable[[Batch], None] | None = None,
+) -> StreamingQuery:
+    """Start a query that commits each micro-batch to a table, exactly once; `stop` ends it.
+
+    `trigger` is how often, such as "1 second", or "available-now" to take what is there and end.
+    With mode "upsert" a row takes the place of the one with its identifier fields: found and
+    marked at once, or with `deletes="equality"` left for readers to find, which writes faster and
+    reads slower. Of rows of one batch with the same key the one with the greatest `latest_by`
+    counts; without it they are refused. `on_batch` hears of each batch, as the log does.
+    """
+    _require(mode, "mode", (APPEND, UPSERT))
+    _require(deletes, "deletes", (VECTORS, EQUALITY))
+    if not rows.isStreaming:
+        raise InvalidInput("these rows are no stream: write them with lake.write(rows, name)")
+    table = lake.handle(name)
+    if mode == APPEND and latest_by is not None:
+        raise InvalidInput("latest_by is for mode='upsert': appended rows are all kept")
+    keys = identifiers(table) if mode == UPSERT else []
+    fit(rows, table.schema, table=name)
+    how = _How(
+        lake=lake,
+        name=name,
+        mode=mode,
+        deletes=deletes,
+        latest_by=latest_by,
+        keys=tuple(keys),
+        branch=branch or MAIN,
+        on_batch=on_batch,
+    )
+    place = _place(checkpoint)
+    writer = rows.writeStream.option("checkpointLocation", place).foreachBatch(how.take)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    if trigger == AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif trigger is not None:
+        writer = writer.trigger(processingTime=trigger)
+    return writer.start()
+
+
+def read_stream(
+    lake: Lake,
+    name: str,
+    *,
+    since: int | str | None = None,
+    changes: bool = False,
+    images: bool = True,
+    columns: Iterable[str] | None = None,
+    skip: Iterable[str] = (),
+    branch: str | None = None,
+    max_snapshots_per_trigger: int | None = None,
+) -> DataFrame:
+    """Return a stream of the rows appended after `since`: a snapshot id, a ref or a time in ms.
+
+    With `changes`, of all rows that changed, as `changes` tells them. Else a snapshot that is no
+    append ends the stream, unless `skip` names its kind: "overwrite" or "delete". With the trigger
+    "available-now" a run takes no more than `max_snapshots_per_trigger` snapshots in all.
+    """
+    register(lake.spark)
+    given: dict[str, Any] = {
+        **options_of(lake, name),
+        "since": since,
+        "changes": str(changes).lower(),
+        "images": str(images).lower(),
+        "columns": None if columns is None else ",".join(columns),
+        "skip": ",".join(skip) or None,
+        "branch": branch,
+        "max-snapshots-per-trigger": max_snapshots_per_trigger,
+    }
+    known = {key: str(value) for key, value in given.items() if value is not None}
+    path = known.pop("path")
+    return lake.spark.readStream.format("icetree").options(**known).load(path)
+
+
+def stop(query: StreamingQuery, *, timeout_s: float = 60.0) -> None:
+    """End a query between two batches; after the timeout in the midst of one, which does no harm."""
+    until = time.monotonic() + timeout_s
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    query.stop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """How a query commits its batches."""
+
+    lake: Lake
+    name: str
+    mode: str
+    deletes: str
+    latest_by: str | Column | None
+    keys: tuple[str, ...]
+    branch: str
+    on_batch: Callable[[Batch], None] | None
+
+    def take(self, rows: DataFrame, batch_id: int) -> None:
+        """Commit one micro-batch, unless that was done before."""
+        start = time.perf_counter()
+        query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+        assert query_id is not None  # Spark sets it for every batch
+        key = batch_key(query_id, batch_id)
+        table = self.lake.handle(self.name)
+        done = _done_before(table, key) or self._commit(table, rows, key)
+        summary = {} if done is None or done.snapshot is None else done.snapshot.summary or {}
+        batch = Batch(
+            query_id=query_id,
+            batch_id=batch_id,
+            committed=done,
+            rows=int(summary.get("added-records", 0)),
+            files=int(summary.get("added-data-files", 0)),
+            spent_ms=(time.perf_counter() - start) * 1000,
+        )
+        _tell(batch, self.name)
+        if self.on_batch is not None:
+            self.on_batch(batch)
+
+    def _commit(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
+        if self.mode == APPEND:
+            return self._append(table, rows, key)
+        chosen = self._latest(rows)
+        if self.deletes == EQUALITY:
+            return upsert_by_equality(table, chosen, self.keys, branch=self.branch, key=key)
+        # Looked at more than once, and of equal rows another may be the latest the next time.
+        held = chosen.persist()
+        try:
+            if held.isEmpty():
+                return None
+            return self.lake.upsert(held, self.name, branch=self.branch, key=key)
+        finally:
+            held.unpersist()
+
+    def _append(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
+        transaction = table.transaction(branch=self.branch, key=key)
+        metadata = transaction.metadata
+        ready = arranged(fit(rows, table.schema, table=self.name), metadata)
+        files = sink(ready, metadata=metadata, store=table.files.store).files
+        if not files.num_rows:
+            return None
+        return commit_written(transaction, table, files, lambda: transaction.append_files(files))
+
+    def _latest(self, rows: DataFrame) -> DataFrame:
+        """Return one row for each key, where there is an order to choose by."""
+        if self.latest_by is None:
+            return rows
+        order = f.expr(self.latest_by) if isinstance(self.latest_by, str) else self.latest_by
+        newest = Window.partitionBy(*(quoted(key) for key in self.keys)).orderBy(order.desc())
+        ranked = rows.withColumn(_RANK, f.row_number().over(newest))
+        return ranked.where(f.col(_RANK) == 1).drop(_RANK)
+
+
+def _done_before(table: Table, key: str) -> Committed | None:
+    """Return the commit that was made under a key, without a row being read for it."""
+    from icetree.table.commit import Report
+
+    found = already_applied(Work(base=table.state, key=key), table.metadata, table.files)
+    if found is None:
+        return None
+    return Committed(state=table.state, snapshot=found, report=Report(), repeated=True)
+
+
+def _tell(batch: Batch, name: str) -> None:
+    done = batch.committed
+    number = "none" if done is None or done.snapshot is None else done.snapshot.snapshot_id
+    log.info(
+        "stream %s batch %d to %s: rows=%d files=%d snapshot=%s repeated=%s retries=%d ms=%.0f",
+        batch.query_id, batch.batch_id, name, batch.rows, batch.files, number, batch.repeated,
+        0 if done is None else done.report.retries, batch.spent_ms,
+    )  # fmt: skip
+
+
+def _place(checkpoint: str | Path) -> str:
+    """Return a folder as Spark finds it: to Java, a relative path is where Java was started."""
+    given = str(checkpoint)
+    return given if scheme_of(given) else str(Path(given).expanduser().absolute())
+
+
+def _require(value: str, name: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InvalidInput(f"{name}={value!r}: allowed are {' and '.join(allowed)}")

@@ -1,0 +1,1 @@
+"""DataFrames into tables: fit, arrange, write files, commit."""

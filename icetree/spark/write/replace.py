@@ -1,0 +1,53 @@
+"""Replacing a table by the rows of a query: new schema, new layout, new rows, one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+
+from icetree.spark.types import table_schema
+from icetree.spark.write.arrange import arranged
+from icetree.spark.write.fit import fit
+from icetree.spark.write.sink import sink
+from icetree.spark.write.writer import commit_written
+from icetree.spec.new_columns import SchemaLike
+from icetree.spec.replacement import replace_layout
+from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+
+def replace(
+    lake: Lake,
+    name: str,
+    rows: DataFrame,
+    *,
+    schema: SchemaLike | None = None,
+    partition_by: Iterable[str] = (),
+    order_by: Iterable[str] = (),
+    properties: Mapping[str, str] | None = None,
+) -> Table:
+    """Give a table the rows' schema, another layout, and the rows; its history stays."""
+    table = lake.handle(name)
+    transaction = table.transaction()
+    replace_layout(
+        transaction,
+        table_schema(rows.schema) if schema is None else schema,
+        partition_by=partition_by,
+        order_by=order_by,
+        properties=properties or {},
+    )
+    metadata = transaction.metadata
+    fitting = fit(rows, metadata.schema(), table=name)
+    store = table.files.store
+    written = sink(arranged(fitting, metadata), metadata=metadata, store=store).files
+
+    def add() -> None:
+        transaction.truncate()
+        transaction.append_files(written)
+
+    commit_written(transaction, table, written, add)
+    return table

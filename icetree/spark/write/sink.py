@@ -1,0 +1,204 @@
+"""Rows become files on the executors: data files of what stays, bitmaps of what goes.
+
+One pass does both, so that a statement that deletes and inserts evaluates its rows once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import FixedType, IcebergType, ListType, MapType, StructType, UUIDType
+from pyroaring import BitMap64
+from pyspark.sql import DataFrame
+
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import InvalidInput
+from icetree.spark.read.listing import ORDINAL, POSITION
+from icetree.spark.ship import shipped, shipped_metadata, unshipped
+from icetree.spark.trouble import one_line
+from icetree.spec.entry import Entries, concat, to_table
+from icetree.spec.location import absolute_array
+from icetree.spec.metadata import TableMetadata
+from icetree.store.base import Store
+from icetree.table.arrow_write import write_files
+
+#: What becomes of a row: of its old self, of its new one. A column of rows that go both ways.
+ACTION: Final = "__icetree_action"
+KEEP, DELETE, INSERT, REPLACE = 0, 1, 2, 3
+
+_OUT: Final = "ordinal int, content binary"
+_OUT_SCHEMA: Final = pa.schema([("ordinal", pa.int32()), ("content", pa.binary())])
+#: The ordinal of what is no bitmap but the entries of new files.
+_FILES: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sunk:
+    """What came of rows."""
+
+    #: New data files.
+    files: Entries
+    #: Rows to be marked as deleted, by the ordinal of their file.
+    gone: dict[int, BitMap64]
+
+
+def sink(
+    rows: DataFrame, *, metadata: TableMetadata, store: Store, keep_lineage: bool = False
+) -> Sunk:
+    """Write rows as data files of the table and gather the positions of those that go.
+
+    Rows with an `ACTION` column also have `ORDINAL` and `POSITION`; without one all are written.
+    A row that goes twice is `InvalidInput`. Nothing of it is in the table yet.
+    """
+    sent = shipped_metadata(metadata)
+    acts = ACTION in rows.columns
+    names = [name for name in rows.columns if name not in (ACTION, ORDINAL, POSITION)]
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = metadata_codec.decode(sent, file="table metadata")
+        gone: dict[int, BitMap64] = {}
+        incoming = _staying(batches, gone) if acts else iter(batches)
+        first = next(incoming, None)
+        if first is not None:
+            types = {field.name: field.field_type for field in table.schema().fields}
+            made = (fitting(batch.select(names), types) for batch in _chain(first, incoming))
+            written = write_files(made, metadata=table, store=store, keep_lineage=keep_lineage)
+            yield _row(_FILES, shipped(written))
+        for ordinal, positions in gone.items():
+            yield _row(ordinal, positions.serialize())
+
+    with one_line():
+        found = rows.mapInArrow(work, _OUT).toArrow()
+    files, gone = [], dict[int, BitMap64]()
+    try:
+        for ordinal, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
+            if ordinal == _FILES:
+                files.append(unshipped(content))
+            else:
+                _add(gone, ordinal, BitMap64.deserialize(content))
+        return Sunk(files=concat(files) if files else to_table([], metadata.shape()), gone=gone)
+    except BaseException:
+        for part in files:
+            discard(part, metadata, store)
+        raise
+
+
+def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
+    """Delete files that no commit will ever name."""
+    with suppress(Exception):
+        names = absolute_array(files["location"].combine_chunks(), metadata.location)
+        store.delete(names.to_pylist())
+
+
+def _staying(
+    batches: Iterable[pa.RecordBatch], gone: dict[int, BitMap64]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that are written; gather the positions of those that go."""
+    for batch in batches:
+        action = batch[ACTION].to_numpy(zero_copy_only=False)
+        goes = np.isin(action, (DELETE, REPLACE))
+        if goes.any():
+            ordinals, positions = (
+                batch[name].filter(pa.array(goes)).to_numpy(zero_copy_only=False)
+                for name in (ORDINAL, POSITION)
+            )
+            for ordinal in np.unique(ordinals).tolist():
+                _add(gone, ordinal, _once(positions[ordinals == ordinal]))
+        stays = np.isin(action, (KEEP, INSERT, REPLACE))
+        if stays.any():
+            yield batch.filter(pa.array(stays))
+
+
+def _once(positions: Any) -> BitMap64:
+    found = BitMap64(positions.astype(np.uint64).tolist())
+    if len(found) < len(positions):
+        raise InvalidInput(_TWICE)
+    return found
+
+
+def _add(gone: dict[int, BitMap64], ordinal: int, positions: BitMap64) -> None:
+    have = gone.setdefault(ordinal, BitMap64())
+    if have & positions:
+        raise InvalidInput(_TWICE)
+    have |= positions
+
+
+_TWICE: Final = (
+    "a row of the table matches more than one row of the source, so what becomes of it is "
+    "not known: make the source's rows unique in the columns it is joined by"
+)
+
+
+def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _row(ordinal: int, content: bytes) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist(
+        [{"ordinal": ordinal, "content": content}], schema=_OUT_SCHEMA
+    )
+
+
+def fitting(batch: pa.RecordBatch, types: dict[str, IcebergType]) -> pa.RecordBatch:
+    """Return the batch with the types that Spark lacks put back: UUIDs and fixed lengths."""
+    arrays = [
+        _restored(array, types[name]) if name in types else array
+        for name, array in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+def _restored(array: pa.Array, type: IcebergType) -> pa.Array:
+    match type:
+        case UUIDType() if pa.types.is_string(array.type):
+            made = [None if each is None else UUID(each).bytes for each in array.to_pylist()]
+            return pa.array(made, pa.binary(16))
+        case FixedType() if pa.types.is_binary(array.type):
+            return array.cast(pa.binary(len(type)))
+        case StructType() if pa.types.is_struct(array.type):
+            inner = {field.name: field.field_type for field in type.fields}
+            members = [
+                _restored(pc.struct_field(array, at), inner[field.name])
+                if field.name in inner
+                else pc.struct_field(array, at)
+                for at, field in enumerate(array.type)
+            ]
+            return pa.StructArray.from_arrays(
+                members, names=[field.name for field in array.type], mask=pc.is_null(array)
+            )
+        case ListType() if pa.types.is_list(array.type) and _is_lacking(type.element_type):
+            flat = _restored(array.flatten(), type.element_type)
+            offsets = np.concatenate(
+                [[0], np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy())]
+            )
+            return pa.ListArray.from_arrays(
+                pa.array(offsets.astype(np.int32)), flat, mask=pc.is_null(array)
+            )
+        case MapType() if _is_lacking(type):
+            raise InvalidInput(f"maps with {type.key_type} and {type.value_type} cannot be written")
+    return array
+
+
+def restored_type(have: pa.DataType, type: IcebergType) -> pa.DataType:
+    """Return the Arrow type that values from Spark are written as."""
+    return _restored(pa.array([], have), type).type
+
+
+def _is_lacking(type: IcebergType) -> bool:
+    """Tell whether Spark has another type for this one."""
+    match type:
+        case StructType():
+            return any(_is_lacking(field.field_type) for field in type.fields)
+        case ListType():
+            return _is_lacking(type.element_type)
+        case MapType():
+            return _is_lacking(type.key_type) or _is_lacking(type.value_type)
+    return isinstance(type, UUIDType | FixedType)

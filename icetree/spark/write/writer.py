@@ -1,0 +1,156 @@
+"""Writing a DataFrame to a table, in the manner of `df.writeTo`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from typing_extensions import Self
+
+from icetree.errors import CommitUnknown, IcetreeError
+from icetree.spark.types import table_schema
+from icetree.spark.write.arrange import arranged
+from icetree.spark.write.fit import fit
+from icetree.spark.write.sink import discard, sink
+from icetree.spec.entry import Entries
+from icetree.spec.snapshot import MAIN
+from icetree.table.commit import Committed
+from icetree.table.table import Table
+from icetree.table.transaction import Filter, Transaction
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+
+class Write:
+    """What to write and where; nothing happens until `append` or one of its kin is called."""
+
+    def __init__(self, lake: Lake, rows: DataFrame, name: str) -> None:
+        self._lake = lake
+        self._rows = rows
+        self._name = name
+        self._how: dict[str, Any] = {}
+        self._merges = False
+
+    def branch(self, name: str | None) -> Self:
+        """Commit to a branch instead of `main`."""
+        self._how["branch"] = name or MAIN
+        return self
+
+    def key(self, key: str | None) -> Self:
+        """Commit only if nothing was committed under this key before."""
+        self._how["key"] = key
+        return self
+
+    def isolation(self, level: str) -> Self:
+        """Choose what counts as a conflict: `serializable` or `snapshot`."""
+        self._how["isolation"] = level
+        return self
+
+    def summary(self, more: Mapping[str, str]) -> Self:
+        """Note facts in the snapshot's summary."""
+        self._how["summary"] = {**self._how.get("summary", {}), **more}
+        return self
+
+    def merge_schema(self) -> Self:
+        """Add columns that the table lacks and widen those that are too narrow, by the rows."""
+        self._merges = True
+        return self
+
+    # --- into a table that is there ----------------------------------------------------------
+
+    def append(self) -> Committed:
+        """Add the rows, as one snapshot."""
+        return self._commit(self._lake.handle(self._name), Transaction.append_files)
+
+    def overwrite(self, where: Filter) -> Committed:
+        """Replace the rows that match by these, all of which must match too.
+
+        Files that match in part are rewritten.
+        """
+        from icetree.spark.write.overwrite import overwrite
+
+        table, transaction, rows = self._ready(self._lake.handle(self._name))
+        return overwrite(
+            self._lake, table, transaction, rows, where, branch=self._how.get("branch", MAIN)
+        )
+
+    def overwrite_partitions(self) -> Committed:
+        """Replace every partition that the rows are in."""
+        return self._commit(self._lake.handle(self._name), Transaction.replace_partitions)
+
+    # --- into a new table --------------------------------------------------------------------
+
+    def create(
+        self,
+        *,
+        partition_by: Iterable[str] = (),
+        order_by: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+    ) -> Table:
+        """Make a table of the rows' schema and put them in."""
+        connection = self._lake.connection
+        table = connection.create_table(
+            self._name,
+            table_schema(self._rows.schema),
+            partition_by=partition_by,
+            order_by=order_by,
+            properties=properties,
+            location=location,
+        )
+        try:
+            self._commit(table, Transaction.append_files)
+        except CommitUnknown:
+            raise
+        except Exception:
+            connection.drop_table(self._name)
+            raise
+        return table
+
+    def replace(self, **how: Any) -> Table:
+        """Give a table the rows' schema and the rows in place of its own; its history stays."""
+        from icetree.spark.write.replace import replace
+
+        return replace(self._lake, self._name, self._rows, **how)
+
+    def create_or_replace(self, **how: Any) -> Table:
+        """Do `replace`, or `create` where there is no such table."""
+        if self._lake.connection.table_exists(self._name):
+            return self.replace(**how)
+        return self.create(**how)
+
+    # --- within ------------------------------------------------------------------------------
+
+    def _ready(self, table: Table) -> tuple[Table, Transaction, DataFrame]:
+        transaction = table.transaction(**self._how)
+        if self._merges:
+            with transaction.edit_schema() as edit:
+                edit.union_by_name(table_schema(self._rows.schema))
+        rows = fit(self._rows, transaction.metadata.schema(), table=self._name)
+        return table, transaction, rows
+
+    def _commit(self, table: Table, add: Callable[[Transaction, Entries], None]) -> Committed:
+        """Write the rows as files, hand them to a transaction, commit; on failure nothing stays."""
+        table, transaction, rows = self._ready(table)
+        metadata = transaction.metadata
+        written = sink(arranged(rows, metadata), metadata=metadata, store=table.files.store).files
+        return commit_written(transaction, table, written, lambda: add(transaction, written))
+
+
+def commit_written(
+    transaction: Transaction, table: Table, written: Entries, add: Callable[[], None]
+) -> Committed:
+    """Commit a transaction that new files were written for; these go when it comes to nothing."""
+    try:
+        add()
+        done = transaction.commit()
+    except CommitUnknown:
+        raise  # the files may be the table's by now
+    except IcetreeError:
+        discard(written, table.metadata, table.files.store)
+        raise
+    if done.repeated:
+        discard(written, table.metadata, table.files.store)
+    return done
