@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ from tests.spark.plain_table import Model, Row, comparable, conditions, fresh_id
 SEQUENCES, OPERATIONS = 6, 300
 
 _TYPES: dict[str, Any] = {"g": DoubleType(), "s": StringType()}
+#: Columns that no step renames or drops.
+_LASTING = ("id", "g", "s", "day")
+_GOING = ("DELETE", "UPDATE_BEFORE")
 _MODES = ("merge-on-read", "copy-on-write")
 
 
@@ -176,6 +180,26 @@ class Player:
             assert found.columns == columns
             assert same(found) == comparable(rows, columns)
 
+    def compare_changes(self) -> None:
+        """Replay the change feed of a range on its old state: that gives the new one."""
+        states = [(None, []), *((id, rows) for id, (_, rows) in self.model.past.items())]
+        since, upto = sorted(self.chance.sample(range(len(states)), 2))
+        old, new = (_counted(states[at][1]) for at in (since, upto))
+        net = self.chance.random() < 0.5
+        feed = self.lake.changes(
+            self.name, since=states[since][0], upto=states[upto][0], columns=_LASTING, net=net
+        )
+        rows = feed.orderBy("_change_ordinal").toArrow().to_pylist()
+        for _, commit in groupby(rows, key=lambda row: row["_change_ordinal"]):
+            told = list(commit)
+            gone = _counted(row for row in told if row["_change_type"] in _GOING)
+            came = _counted(row for row in told if row["_change_type"] not in _GOING)
+            # In a net feed a row may go in a commit before the one that brought it.
+            assert net or gone <= old
+            old.subtract(gone)
+            old.update(came)
+        assert {row: n for row, n in old.items() if n} == dict(new)
+
     def compare_filtered(self) -> None:
         sql, holds = conditions(self.chance)
         rows = [row for row in self.model.rows if holds(row)]
@@ -188,6 +212,11 @@ class Player:
             if row["day"] == day and (row["s"] is None or (row["g"] is not None and row["g"] > 2))
         ]
         assert same(found) == comparable(kept, self.model.columns)
+
+
+def _counted(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
+    """Return how often each row is there, as far as columns that no step touches tell."""
+    return Counter(comparable(list(rows), list(_LASTING)))
 
 
 def same(found: DataFrame) -> list[tuple[Any, ...]]:
@@ -214,6 +243,7 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: Lake, seed: 
         if step % 10 == 9:
             player.compare_past()
             player.compare_filtered()
+            player.compare_changes()
         if player.operations >= OPERATIONS // SEQUENCES:
             break
     player.compare()

@@ -60,6 +60,8 @@ class Reading:
     plan: Plan
     #: Whether rows also tell where they stand, as `ORDINAL` (a row of the plan) and `POSITION`.
     located: bool
+    #: Whether lineage is as files store it: null where it follows from where a row stands.
+    as_stored: bool = False
 
     @property
     def asked(self) -> tuple[NestedField, ...]:
@@ -85,15 +87,23 @@ class Reading:
 
 
 def dataframe(
-    spark: SparkSession, scan: Scan, *, plan: Plan | None = None, located: bool = False
+    spark: SparkSession,
+    scan: Scan,
+    *,
+    plan: Plan | None = None,
+    located: bool = False,
+    lineage_as_stored: bool = False,
 ) -> DataFrame:
     """Return the rows of a scan, unread.
 
     With `located` they also tell where they stand: `ORDINAL`, a row of the plan unless its tasks
-    have a column of that name, and `POSITION`.
+    have a column of that name, and `POSITION`. With `lineage_as_stored`, lineage that follows
+    from there may be null: to work it out costs every row a lookup.
     """
     plan = plan_scan(spark, scan) if plan is None else plan
-    found = _rows(Reading(spark=spark, scan=scan, plan=plan, located=located))
+    found = _rows(
+        Reading(spark=spark, scan=scan, plan=plan, located=located, as_stored=lineage_as_stored)
+    )
     return found if scan.limit is None else found.limit(scan.limit)
 
 
@@ -174,7 +184,7 @@ def _scanned(
 
     columns = [column(field, field.name) for field in reading.needed]
     columns += [column(field, f"{prefix}{field.field_id}") for prefix, field in hidden]
-    if located or reading.located or _metadata_columns(reading):
+    if located or reading.located or _made_up(reading):
         columns += [ordinal_of(stored).alias(ORDINAL), position_of(stored).alias(POSITION)]
     found = stored.select(columns)
     codes = pc.unique(tasks["residual"]).to_pylist()
@@ -191,15 +201,22 @@ def _listed(tasks: pa.Table, table_location: str) -> Iterable[ListedFile]:
         yield ListedFile(location=location, size_bytes=size, ordinal=ordinal)
 
 
-def _metadata_columns(reading: Reading) -> list[NestedField]:
-    return [field for field in reading.asked if field in METADATA_COLUMNS.values()]
+def _made_up(reading: Reading) -> list[NestedField]:
+    """Return the columns asked for that no file has in full."""
+    stored = _LINEAGE if reading.as_stored else ()
+    known = [field for field in METADATA_COLUMNS.values() if field not in stored]
+    return [field for field in reading.asked if field in known]
 
 
 def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
     """Return the columns that come out, metadata columns worked out."""
-    if _metadata_columns(reading):
+    made_up = _made_up(reading)
+    if made_up:
         found = found.join(f.broadcast(_facts(tasks, reading)), on=ORDINAL)
-    columns = [_made(field).alias(field.name) for field in reading.asked]
+    columns = [
+        (_made(field) if field in made_up else _stored(field)).alias(field.name)
+        for field in reading.asked
+    ]
     if reading.located:
         columns += [f.col(ORDINAL), f.col(POSITION)]
     return found.select(columns)
@@ -214,9 +231,12 @@ def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
     return reading.spark.createDataFrame(facts)
 
 
+def _stored(field: NestedField) -> Column:
+    hidden = field in _LINEAGE
+    return f.col(f"{_STORED_PREFIX}{field.field_id}" if hidden else quoted(field.name))
+
+
 def _made(field: NestedField) -> Column:
-    if field not in METADATA_COLUMNS.values():
-        return f.col(quoted(field.name))
     fact = {name: f.col(_FACT_PREFIX + name) for name in _FACTS}
     match field.name:
         case "_file":
@@ -225,7 +245,7 @@ def _made(field: NestedField) -> Column:
             return f.col(POSITION)
         case "_spec_id":
             return fact["partition_spec_id"]
-    stored = f.col(f"{_STORED_PREFIX}{field.field_id}")
+    stored = _stored(field)
     if field.name == "_row_id":
         return f.coalesce(stored, fact["first_row_id"] + f.col(POSITION))
     return f.coalesce(stored, fact["sequence_number"])

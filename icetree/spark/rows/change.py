@@ -13,15 +13,16 @@ from pyspark.sql import functions as f
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, quoted
 from icetree.spark.read.listing import ORDINAL, POSITION
-from icetree.spark.rows.target import LINEAGE, Target, target
+from icetree.spark.rows.marks import positions, write_marks
+from icetree.spark.rows.target import Target, target
 from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
-from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
+from icetree.spark.write.lineage import LINEAGE
+from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, discard, sink
 from icetree.spark.write.writer import commit_written
-from icetree.spec.entry import concat
+from icetree.spec.entry import concat, to_table
 from icetree.table.commit import Committed
-from icetree.table.delete_files import write_data_vectors
 from icetree.table.removing import removal_of_tasks
 
 if TYPE_CHECKING:
@@ -37,12 +38,12 @@ def delete(
     on = target(lake, name, "delete", condition, branch=branch)
     hit = _holds(condition)
 
-    def acts(rows: DataFrame) -> DataFrame:
+    with one_line():
         if on.merges_on_read:
-            return rows.where(hit).select(*PLACE, f.lit(DELETE).alias(ACTION))
-        return rows.withColumn(ACTION, f.when(hit, DELETE).otherwise(KEEP))
-
-    return _carry_out(on, acts)
+            gone = positions(on.rows().where(hit).select(*PLACE))
+            return mark(on, Sunk(files=to_table([], on.table.metadata.shape()), gone=gone))
+        acts = f.when(hit, DELETE).otherwise(KEEP)
+        return _rewritten(on, lambda rows: rows.withColumn(ACTION, acts))
 
 
 def update(
@@ -60,17 +61,14 @@ def update(
         raise InvalidInput(f"update of {name}: give at least one column to set")
     hit = _holds(condition)
 
-    def acts(rows: DataFrame) -> DataFrame:
+    with one_line():
         if on.merges_on_read:
-            return _updated(rows.where(hit), values, f.lit(True), on)
-        return _updated(rows, values, hit, on)
-
-    return _carry_out(on, acts)
+            return mark(on, sunk(on, _updated(on.rows().where(hit), values, f.lit(True), on)))
+        return _rewritten(on, lambda rows: _updated(rows, values, hit, on))
 
 
 def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Target) -> DataFrame:
-    """Return the rows with new values where hit; a row that changes is of this commit's age."""
-    age = LINEAGE[1]
+    """Return the rows with new values where hit."""
     # Once, since a condition may be another each time it is asked.
     rows = rows.withColumn(ACTION, f.when(hit, REPLACE).otherwise(KEEP))
     changed = f.col(ACTION) == REPLACE
@@ -80,36 +78,24 @@ def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Tar
         else f.col(quoted(name))
         for name in on.columns
     ]
-    kept_age = f.when(~changed, f.col(age)).alias(age)
-    return rows.select(*columns, LINEAGE[0], kept_age, *PLACE, ACTION)
+    return rows.select(*columns, *LINEAGE, *PLACE, ACTION)
 
 
-def _carry_out(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
-    """Write what becomes of the table's rows, and commit it."""
-    with one_line():
-        if on.merges_on_read:
-            return mark(on, acts(on.rows()))
-        touched = touched_by(acts(on.rows()))
-        return rewrite(on, touched, acts(on.rows(on.only(touched))))
+def _rewritten(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
+    """Commit new files in place of those that hold a row which changes."""
+    touched = touched_by(acts(on.rows()))
+    return rewrite(on, touched, acts(on.rows(on.only(touched))))
 
 
-def mark(on: Target, acts: DataFrame, *, key: str | None = None) -> Committed:
-    """Commit new files and data DVs of the rows that go; files left without rows go whole.
-
-    `acts` are the rows that change.
-    """
-    table, tasks = on.table, on.plan.tasks
-    transaction = table.transaction(**on.how, key=key)
-    sunk = _sunk(on, acts)
-    emptied, marked = _emptied(tasks, sunk)
-    data_dvs = write_data_vectors(
-        on.named(marked),
-        tasks=tasks,
-        metadata=table.metadata,
-        store=table.files.store,
-        deletes=on.plan.deletes,
-    )
-    written = concat([sunk.files, data_dvs])
+def mark(on: Target, came: Sunk) -> Committed:
+    """Commit new files, and data DVs of the rows that go; files left without rows go whole."""
+    table, tasks, transaction = on.table, on.plan.tasks, on.transaction
+    emptied, marked = _emptied(tasks, came)
+    try:
+        written = concat([came.files, write_marks(marked, on.plan, table)])
+    except BaseException:
+        discard(came.files, table.metadata, table.files.store)
+        raise
     gone = removal_of_tasks(tasks.take(pa.array(emptied, pa.int64())))
     seen = tasks.take(pa.array(list(marked), pa.int64()))
     return commit_written(
@@ -126,15 +112,13 @@ def touched_by(acts: DataFrame) -> list[int]:
     return sorted(row[0] for row in changing.select(ORDINAL).distinct().collect())
 
 
-def rewrite(
-    on: Target, touched: list[int], acts: DataFrame, *, key: str | None = None
-) -> Committed:
+def rewrite(on: Target, touched: list[int], acts: DataFrame) -> Committed:
     """Commit new files in place of those that hold a row which changes.
 
     `acts` are all rows of the touched files, and new ones.
     """
-    transaction = on.table.transaction(**on.how, key=key)
-    files = _sunk(on, acts).files
+    transaction = on.transaction
+    files = sunk(on, acts).files
     gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
     return commit_written(
         transaction,
@@ -144,13 +128,12 @@ def rewrite(
     )
 
 
-def _sunk(on: Target, acts: DataFrame) -> Sunk:
+def sunk(on: Target, acts: DataFrame) -> Sunk:
+    """Write rows that change or are kept, and gather where those stand that go."""
     metadata = on.table.metadata
-    if any(name in acts.columns for name in on.columns):
-        extra = (ACTION, *PLACE, *LINEAGE)
-        acts = fit(acts, on.table.schema, table=str(on.table.name), extra=extra)
-        acts = arranged(acts, metadata)
-    return sink(acts, metadata=metadata, store=on.table.files.store, keep_lineage=True)
+    extra = (ACTION, *PLACE, *LINEAGE)
+    acts = arranged(fit(acts, on.table.schema, table=str(on.table.name), extra=extra), metadata)
+    return sink(acts, metadata=metadata, store=on.table.files.store, origins=on.plan.tasks)
 
 
 def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:

@@ -21,11 +21,12 @@ from typing_extensions import Self
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, quoted
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
-from icetree.spark.rows.change import PLACE, mark, rewrite, touched_by
-from icetree.spark.rows.target import LINEAGE, Target, target
+from icetree.spark.rows.change import PLACE, mark, rewrite, sunk, touched_by
+from icetree.spark.rows.target import Target, target
 from icetree.spark.trouble import one_line
 from icetree.spark.types import spark_schema
 from icetree.spark.write.fit import default
+from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
 from icetree.table.commit import Committed
 
@@ -130,13 +131,13 @@ class Merge:
         with one_line(), ExitStack() as held:
             acts = self._acts(into, held)
             if into.merges_on_read:
-                return mark(into, acts, key=self._key)
+                return mark(into, sunk(into, acts))
             acts = _hold(acts, held)
             touched = touched_by(acts)
             # A row may have several partners and still not change: it is kept once.
             kept = into.rows(into.only(touched)).join(acts, list(PLACE), "left_anti")
             everything = acts.unionByName(kept.withColumn(ACTION, f.lit(KEEP)))
-            return rewrite(into, touched, everything, key=self._key)
+            return rewrite(into, touched, everything)
 
     # --- within ------------------------------------------------------------------------------
 
@@ -162,7 +163,13 @@ class Merge:
 
     def _target(self) -> Target:
         return target(
-            self._lake, self._name, "merge", None, branch=self._branch, pruning=self._pruning
+            self._lake,
+            self._name,
+            "merge",
+            None,
+            branch=self._branch,
+            key=self._key,
+            pruning=self._pruning,
         )
 
     def _pruning(self, schema: Schema) -> BooleanExpression:
@@ -212,8 +219,8 @@ class Merge:
         actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
         return pairs.select(
             *(self._new_value(name, into).alias(name) for name in into.columns),
-            self._of_table(LINEAGE[0]),
-            f.lit(None).cast("long").alias(LINEAGE[1]),
+            self._of_table(ROW_ID),
+            f.lit(None).cast("long").alias(AGE),
             *(self._of_table(name) for name in PLACE),
             f.coalesce(*actions).alias(ACTION),
         )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
-from pyroaring import BitMap64
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 
@@ -18,17 +17,16 @@ from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import spark_type
+from icetree.spark.write.lineage import LINEAGE
 from icetree.spec.snapshot import MAIN
 from icetree.table.planning import planner
 from icetree.table.scan import Scan
 from icetree.table.table import Table
+from icetree.table.transaction import Transaction
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
-
-#: What says where new rows of an updated row belong.
-LINEAGE: Final = ("_row_id", "_last_updated_sequence_number")
 
 _MODE: Final = "write.{}.mode"
 _ISOLATION: Final = "write.{}.isolation-level"
@@ -43,7 +41,8 @@ class Target:
     table: Table
     #: `delete`, `update` or `merge`, as table properties name them.
     verb: str
-    branch: str
+    #: What the statement will be committed as: on the state that is planned here.
+    transaction: Transaction
     scan: Scan
     plan: Plan
     #: What of the statement's condition files and conflicts are told by.
@@ -59,12 +58,6 @@ class Target:
         return mode == "merge-on-read"
 
     @property
-    def how(self) -> dict[str, Any]:
-        """How to commit."""
-        level = self.table.properties.get(_ISOLATION.format(self.verb), "serializable")
-        return {"branch": self.branch, "isolation": level}
-
-    @property
     def columns(self) -> list[str]:
         """The table's own columns."""
         return [field.name for field in self.table.schema.fields]
@@ -78,15 +71,14 @@ class Target:
         }
 
     def rows(self, plan: Plan | None = None) -> DataFrame:
-        """Return the rows of the planned files, with lineage and where they stand."""
+        """Return the rows of the planned files, where they stand and their stored lineage."""
         return dataframe(
-            self.lake.spark, self.scan, plan=self.plan if plan is None else plan, located=True
+            self.lake.spark,
+            self.scan,
+            plan=self.plan if plan is None else plan,
+            located=True,
+            lineage_as_stored=True,
         )
-
-    def named(self, gone: Mapping[int, BitMap64]) -> dict[str, BitMap64]:
-        """Return rows that go, by their file's stored location."""
-        locations = self.plan.tasks["location"]
-        return {locations[ordinal].as_py(): rows for ordinal, rows in gone.items()}
 
     def only(self, ordinals: list[int]) -> Plan:
         """Return the plan of some of the files, which keep their numbers."""
@@ -106,6 +98,7 @@ def target(
     condition: str | Column | None,
     *,
     branch: str | None,
+    key: str | None = None,
     pruning: Callable[[Schema], BooleanExpression] | None = None,
 ) -> Target:
     """Return the table with the files planned that may hold a row the condition is true of.
@@ -113,6 +106,8 @@ def target(
     `pruning` says the same of conditions that are not of the table's rows alone.
     """
     table = lake.handle(name)
+    level = table.properties.get(_ISOLATION.format(verb), "serializable")
+    transaction = table.transaction(branch=branch or MAIN, isolation=level, key=key)
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
         where = pruning(table.schema)
@@ -133,7 +128,7 @@ def target(
         lake=lake,
         table=table,
         verb=verb,
-        branch=branch or MAIN,
+        transaction=transaction,
         scan=scan,
         plan=everything,
         filter=where,

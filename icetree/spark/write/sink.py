@@ -5,6 +5,7 @@ One pass does both, so that a statement that deletes and inserts evaluates its r
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.trouble import one_line
+from icetree.spark.write.lineage import FACTS, with_lineage
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.location import absolute_array
 from icetree.spec.metadata import TableMetadata
@@ -50,26 +52,30 @@ class Sunk:
 
 
 def sink(
-    rows: DataFrame, *, metadata: TableMetadata, store: Store, keep_lineage: bool = False
+    rows: DataFrame, *, metadata: TableMetadata, store: Store, origins: pa.Table | None = None
 ) -> Sunk:
     """Write rows as data files of the table and gather the positions of those that go.
 
     Rows with an `ACTION` column also have `ORDINAL` and `POSITION`; without one all are written.
-    A row that goes twice is `InvalidInput`. Nothing of it is in the table yet.
+    A row that goes twice is `InvalidInput`. Nothing of it is in the table yet. `origins` are the
+    files that rows come from, as tasks of a plan: rows then have lineage, as stored, and keep it.
     """
     sent = shipped_metadata(metadata)
+    files_sent = None if origins is None else shipped(origins.select(FACTS))
     acts = ACTION in rows.columns
     names = [name for name in rows.columns if name not in (ACTION, ORDINAL, POSITION)]
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = metadata_codec.decode(sent, file="table metadata")
         gone: dict[int, BitMap64] = {}
-        incoming = _staying(batches, gone) if acts else iter(batches)
+        old = None if files_sent is None else unshipped(files_sent)
+        incoming = _staying(batches, gone, old) if acts else iter(batches)
         first = next(incoming, None)
         if first is not None:
             types = {field.name: field.field_type for field in table.schema().fields}
             made = (fitting(batch.select(names), types) for batch in _chain(first, incoming))
-            written = write_files(made, metadata=table, store=store, keep_lineage=keep_lineage)
+            keep = old is not None
+            written = write_files(made, metadata=table, store=store, keep_lineage=keep)
             yield _row(_FILES, shipped(written))
         for ordinal, positions in gone.items():
             yield _row(ordinal, positions.serialize())
@@ -98,7 +104,7 @@ def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
 
 
 def _staying(
-    batches: Iterable[pa.RecordBatch], gone: dict[int, BitMap64]
+    batches: Iterable[pa.RecordBatch], gone: dict[int, BitMap64], origins: pa.Table | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that are written; gather the positions of those that go."""
     for batch in batches:
@@ -113,11 +119,15 @@ def _staying(
                 _add(gone, ordinal, _once(positions[ordinals == ordinal]))
         stays = np.isin(action, (KEEP, INSERT, REPLACE))
         if stays.any():
-            yield batch.filter(pa.array(stays))
+            staying = batch.filter(pa.array(stays))
+            if origins is not None:
+                unchanged = pc.equal(staying[ACTION], KEEP)
+                staying = with_lineage(staying, origins, unchanged=unchanged)
+            yield staying
 
 
 def _once(positions: Any) -> BitMap64:
-    found = BitMap64(positions.astype(np.uint64).tolist())
+    found = BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
     if len(found) < len(positions):
         raise InvalidInput(_TWICE)
     return found

@@ -69,7 +69,7 @@ class Write:
 
         Files that match in part are rewritten.
         """
-        from icetree.spark.write.overwrite import overwrite
+        from icetree.spark.rows.overwrite import overwrite
 
         table, transaction, rows = self._ready(self._lake.handle(self._name))
         return overwrite(

@@ -11,15 +11,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from icetree.spark.read.filters import row_condition
-from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
+from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.write.arrange import arranged
-from icetree.spark.write.sink import ACTION, DELETE, discard, sink
+from icetree.spark.write.sink import discard, sink
 from icetree.spark.write.writer import commit_written
 from icetree.spec.entry import concat
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
-from icetree.table.delete_files import write_data_vectors
 from icetree.table.filters import parse_filter
 from icetree.table.planning import planner
 from icetree.table.removing import removal_of_tasks
@@ -65,17 +64,7 @@ def overwrite(
         )
         if partial.tasks.num_rows:
             marks = dataframe(lake.spark, scan, plan=partial, located=True)
-            acts = marks.select(ORDINAL, POSITION, f.lit(DELETE).alias(ACTION))
-            gone = sink(acts, metadata=metadata, store=store).gone
-            names = partial.tasks["location"]
-            vectors = write_data_vectors(
-                {names[ordinal].as_py(): each for ordinal, each in gone.items()},
-                tasks=partial.tasks,
-                metadata=metadata,
-                store=store,
-                deletes=plan.deletes,
-            )
-            written = concat([written, vectors])
+            written = concat([written, write_marks(positions(marks), partial, table)])
     except BaseException:
         discard(written, metadata, store)
         raise
