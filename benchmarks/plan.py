@@ -7,6 +7,7 @@ plans; the system's own cache of files is left as it is, for every system.
 
 from __future__ import annotations
 
+import gc
 import sys
 import tempfile
 import time
@@ -156,22 +157,29 @@ def _in_turn(
     runs: dict[str, Callable[[], object]],
     *,
     rounds: int,
+    turn_s: float = 0.0,
     before: Callable[[], None] = lambda: None,
 ) -> dict[str, Timing]:
     """Return the lower quartiles of what each takes, one after the other in every round.
 
     Unlike in `time_each` garbage is collected as it is for users: to make an object of each of
-    100,000 entries, as a peer does, costs that too.
+    100,000 entries, as a peer does, costs that too. It is that of the others no more once a turn
+    begins. Who is fast runs again, until its turn has lasted `turn_s`.
     """
     cpu: dict[str, list[float]] = {name: [] for name in runs}
     wall: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds):
         before()
         for name, run in runs.items():
-            started, busy = time.perf_counter(), time.process_time()
-            run()
-            cpu[name].append((time.process_time() - busy) * 1000)
-            wall[name].append((time.perf_counter() - started) * 1000)
+            gc.collect()
+            turn = time.perf_counter()
+            while True:
+                started, busy = time.perf_counter(), time.process_time()
+                run()
+                cpu[name].append((time.process_time() - busy) * 1000)
+                wall[name].append((time.perf_counter() - started) * 1000)
+                if time.perf_counter() - turn >= turn_s:
+                    break
     return {
         name: Timing(
             cpu_ms=quantiles(cpu[name], n=4, method="inclusive")[0],
@@ -229,7 +237,7 @@ def _peers(report: Report, folder: Path, sizes: tuple[int, ...]) -> None:
             runs |= {system: partial(plan, where) for system, plan in peers.items()}
             for run in runs.values():
                 run()
-            for system, timing in _in_turn(runs, rounds=3).items():
+            for system, timing in _in_turn(runs, rounds=3, turn_s=0.5).items():
                 cost.setdefault((system, name), []).append(timing.cpu_ms)
                 if system in peers:
                     case, files = f"{size:,} files, {name}, cold", peers[system](where)

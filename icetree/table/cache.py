@@ -54,6 +54,15 @@ class Cache:
         with self._lock:
             return key in self._derived.get(key[0], {})
 
+    def recall(self, key: tuple[Any, ...]) -> Any:
+        """Return what `derive` made before under the key; None where it would have to make it."""
+        with self._lock:
+            held = self._derived.get(key[0], OrderedDict())
+            if key not in held:
+                return None
+            held.move_to_end(key)
+            return held[key][0]
+
     def derive(
         self,
         key: tuple[Any, ...],
@@ -67,17 +76,15 @@ class Cache:
         The first part of the key says what it is; of each kind those last used are kept, as many
         as weigh `most` together. One that weighs over a sixteenth of it is not worth its place.
         """
-        with self._lock:
-            held = self._derived.setdefault(key[0], OrderedDict())
-            if key in held:
-                held.move_to_end(key)
-                found: T = held[key][0]
-                return found
+        found: T | None = self.recall(key)
+        if found is not None:
+            return found
         made = make()
         weight = weigh(made)
         if weight > max(1, most // 16):
             return made
         with self._lock:
+            held = self._derived.setdefault(key[0], OrderedDict())
             self._weights[key[0]] = (
                 self._weights.get(key[0], 0) + weight - held.pop(key, (None, 0))[1]
             )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -16,7 +18,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.files import TableFiles
 from icetree.table.parallel import in_order
 from icetree.tree.bind import bind
-from icetree.tree.plan import LeafRead, Planner, Run, read_leaf
+from icetree.tree.plan import LeafCall, LeafRead, Planner, Run, read_leaf
 from icetree.tree.predicates import Predicate
 from icetree.tree.reading import Leaf, Reader
 
@@ -36,7 +38,7 @@ def planner(
     schema_id: int | None = None,
     case_sensitive: bool = True,
     stats_columns: bool = False,
-    run: Run = in_order,
+    run: Run | None = None,
 ) -> Planner:
     """Return a planner over a snapshot of a table; arguments are as for `tree.plan.Planner`.
 
@@ -45,7 +47,7 @@ def planner(
     """
     schema_id = metadata.current_schema_id if schema_id is None else schema_id
     shape = metadata.shape(schema_id)
-    known = partial(_read_once, files, f"{schema_id} {case_sensitive} {where!r}")
+    known = _Known(files, f"{schema_id} {case_sensitive} {where!r}")
     bound = bind(where, shape, case_sensitive=case_sensitive)
     root = None if stats_columns else _narrow_root(files, snapshot, shape, schema_id, bound)
     return Planner(
@@ -55,7 +57,7 @@ def planner(
         bound,
         root_file=snapshot.root_file if snapshot else "root",
         table_location=metadata.location,
-        run=run,
+        run=side_by_side if run is None else run,
         read=known,
         stats_columns=stats_columns,
     )
@@ -79,29 +81,57 @@ def _narrow_root(
     return None if pc.any(by_stats).as_py() else root
 
 
-def _read_once(
-    files: TableFiles,
-    asked: str,
-    leaf: Leaf,
-    reader: Reader,
-    predicate: Predicate,
-    *,
-    columns: Collection[str] | None,
-    removed: BitMap | None = None,
-) -> LeafRead:
-    """Do `read_leaf`, unless the same was asked of the leaf before."""
-    key = (
-        "leaf answers",
-        files.location,
-        leaf.location,
-        leaf.sequence_number,
-        asked,
-        None if columns is None else frozenset(columns),
-        None if removed is None else removed.serialize(),
-    )
-    return files.cache.derive(
-        key,
-        partial(read_leaf, leaf, reader, predicate, columns=columns, removed=removed),
-        most=_KEEP_BYTES,
-        weigh=lambda read: _ANSWER_BYTES + read.entries.nbytes,
-    )
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Does `read_leaf`, unless the same was asked of the leaf before."""
+
+    files: TableFiles
+    #: Tells a filter from every other.
+    asked: str
+
+    def __call__(
+        self,
+        leaf: Leaf,
+        reader: Reader,
+        predicate: Predicate,
+        *,
+        columns: Collection[str] | None,
+        removed: BitMap | None = None,
+    ) -> LeafRead:
+        """Return a leaf's live entries that may match."""
+        return self.files.cache.derive(
+            self._key(leaf, columns, removed),
+            partial(read_leaf, leaf, reader, predicate, columns=columns, removed=removed),
+            most=_KEEP_BYTES,
+            weigh=lambda read: _ANSWER_BYTES + read.entries.nbytes,
+        )
+
+    def recall(self, call: LeafCall, leaf: Leaf) -> LeafRead | None:
+        """Return the answer of a leaf from before, if it is kept."""
+        removed = call.removed.get(leaf.location)
+        found: LeafRead | None = self.files.cache.recall(self._key(leaf, call.columns, removed))
+        return found
+
+    def _key(
+        self, leaf: Leaf, columns: Collection[str] | None, removed: BitMap | None
+    ) -> tuple[Any, ...]:
+        return (
+            "leaf answers",
+            self.files.location,
+            leaf.location,
+            leaf.sequence_number,
+            self.asked,
+            None if columns is None else frozenset(columns),
+            None if removed is None else removed.serialize(),
+        )
+
+
+def side_by_side(call: Callable[[Leaf], LeafRead], leaves: Iterable[Leaf]) -> Iterator[LeafRead]:
+    """Read leaves in threads, except those whose answers are known: these need no thread."""
+    if not isinstance(call, LeafCall) or not isinstance(call.read, _Known):
+        yield from in_order(call, leaves)
+        return
+    found = [(leaf, call.read.recall(call, leaf)) for leaf in leaves]
+    fresh = iter(in_order(call, [leaf for leaf, known in found if known is None]))
+    for _, known in found:
+        yield next(fresh) if known is None else known

@@ -18,7 +18,6 @@ from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
 from icetree.table.filters import parse_filter
-from icetree.table.parallel import in_order
 from icetree.table.planning import planner
 from icetree.tree.plan import Planner, Run
 from icetree.tree.splits import sizes_of
@@ -77,8 +76,8 @@ class Scan:
     def _plan(self) -> Plan:
         return self.planner().whole()
 
-    def planner(self, *, run: Run = in_order) -> Planner:
-        """Return what plans the scan; `run` says where leaves are read."""
+    def planner(self, *, run: Run | None = None) -> Planner:
+        """Return what plans the scan; `run` says where leaves are read, here if not given."""
         # Files from Hive lack their partition columns, which the stats then tell.
         expressions = self.metadata.partitioning[0]
         told_by_stats = any(expression.is_identity for expression in expressions)

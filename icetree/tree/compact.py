@@ -65,7 +65,7 @@ def compact(
     budget = policy.compact_max_entries
     for content in MANIFESTS:
         # Data manifests first: delete manifests follow the ones they are affiliated with.
-        candidates = _candidates(tree, content, manifest_dvs, touched, shape)
+        candidates = _candidates(tree, content, manifest_dvs, touched, shape, policy)
         for group in _groups(candidates, entries_per_leaf(root, policy), policy):
             budget -= sum(each.live for each in group)
             if budget < 0:
@@ -80,15 +80,19 @@ def _candidates(
     manifest_dvs: Mapping[str, BitMap],
     touched: Collection[str],
     shape: Shape,
+    policy: Policy,
 ) -> list[_Candidate]:
+    """Return the leaves that may be rewritten, so that those close to each other merge."""
     root = tree.root
     fresh = {leaf.file.location for leaf in tree.leaves}
     # Avro leaves wait for maintenance: they may hold what a columnar leaf may not.
     columnar = pc.equal(root["file_format"], "parquet")
-    rows = only(root, pc.and_(is_content(root, content), columnar))
-    if rows.num_rows == 0:
+    mask = pc.and_(is_content(root, content), columnar)
+    # Most commits have nothing to rewrite, and should not pay for putting leaves in order.
+    names = root["location"].filter(mask).to_pylist()
+    if len(names) < _least(policy) and manifest_dvs.keys().isdisjoint(names):
         return []
-    rows = clustered(rows, shape)
+    rows = clustered(only(root, mask), shape)
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"]).to_pylist()
     return [
         _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)
@@ -105,7 +109,7 @@ def _groups(candidates: list[_Candidate], most: int, policy: Policy) -> Iterator
         by_owner.setdefault(each.leaf.referenced_file, []).append(each)
     for peers in by_owner.values():
         small = [each for each in peers if each.live < _SMALL * most]
-        merge = len(small) >= max(2, policy.compact_min_leaves)
+        merge = len(small) >= _least(policy)
         chosen = [each for each in peers if _is_worn(each, policy) or (merge and each in small)]
         group: list[_Candidate] = []
         for each in chosen:
@@ -114,6 +118,11 @@ def _groups(candidates: list[_Candidate], most: int, policy: Policy) -> Iterator
                 group = []
             group.append(each)
         yield from _worth(group, policy)
+
+
+def _least(policy: Policy) -> int:
+    """Return how many small leaves are worth merging."""
+    return max(2, policy.compact_min_leaves)
 
 
 def _worth(group: list[_Candidate], policy: Policy) -> Iterator[list[_Candidate]]:

@@ -229,13 +229,20 @@ def read_leaf(
     removed: BitMap | None = None,
 ) -> LeafRead:
     """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
-    keep = (lambda stats: may_match(stats, predicate)) if predicate.conjuncts else None
-    found = reader.leaf(leaf, columns=columns, keep=keep)
+    scanned = 0
+
+    def keep(stats: pa.Table) -> pa.BooleanArray:
+        nonlocal scanned
+        if POSITION in stats.schema.names:  # those of entries, not of row groups
+            scanned = stats.num_rows
+        return may_match(stats, predicate)
+
+    found = reader.leaf(leaf, columns=columns, keep=keep if predicate.conjuncts else None)
     kept = is_live_in(leaf, found, removed)
     if predicate.conjuncts:
         kept = pc.and_(kept, may_match(found, predicate))
     entries = placed(only(found, kept), leaf=leaf.location)
-    return LeafRead(entries=entries, scanned=found.num_rows)
+    return LeafRead(entries=entries, scanned=max(scanned, found.num_rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,8 +44,8 @@ class Reader(Protocol):
         """Return the leaf's entries with their `position`, tracking inherited.
 
         Entries of every status are there. `columns` narrows what is read (a column the leaf
-        lacks is null); `keep` is told stats among those columns and may skip whole row groups:
-        never one of which it keeps an entry.
+        lacks is null); `keep` is told stats among those columns, of row groups or of entries,
+        the latter with their `position`: what it does not keep may be left out.
         """
 
     def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:

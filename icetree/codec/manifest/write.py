@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.types import UUIDType
 
+from icetree.codec.manifest.row_groups import OFTEN_SAME
 from icetree.spec import entry_rules, stats
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import DVS, MANIFESTS, POSITION, ROOT, Entries
@@ -110,7 +111,7 @@ def _layout(
         "store_schema": False,
         "write_statistics": False
         if kind == ROOT
-        else [path for path, column, _ in leaves if column.endswith((":lower", ":upper"))],
+        else [path for path, column, _ in leaves if _has_statistics(column)],
     }
     dense = [path for path, _, type in leaves if not _is_packable(type)]
     return _Layout(
@@ -127,6 +128,11 @@ def _layout(
             },
         },
     )
+
+
+def _has_statistics(column: str) -> bool:
+    """Tell whether readers want to know something of a column without reading it."""
+    return column in OFTEN_SAME or column.endswith((":lower", ":upper"))
 
 
 def _entry_parts(present: set[str]) -> list[_Part]:

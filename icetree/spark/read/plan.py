@@ -14,7 +14,7 @@ from icetree.codec import metadata as metadata_codec
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.table.cache import Cache
 from icetree.table.files import TableFiles
-from icetree.table.parallel import in_order
+from icetree.table.planning import side_by_side
 from icetree.table.scan import Scan
 from icetree.tree.plan import LeafCall, LeafRead, read_leaf
 from icetree.tree.reading import Leaf
@@ -43,7 +43,7 @@ class Executors:
         """Do what `map` does."""
         found = list(leaves)
         if len(found) <= self.leaves_here or not isinstance(call, LeafCall):
-            return in_order(call, found)
+            return side_by_side(call, found)
         return self._on_executors(call, found)
 
     def _on_executors(self, call: LeafCall, leaves: list[Leaf]) -> Iterator[LeafRead]:

@@ -1,0 +1,208 @@
+"""Where the columns of a Parquet manifest are: found by field id, told by number."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icetree.errors import CorruptTable
+from icetree.spec import stats
+from icetree.spec.entry import BASE_SCHEMA
+from icetree.spec.fields import (
+    BY_ID,
+    CONTENT_KEY,
+    CONTENT_STATS,
+    DELETION_VECTOR,
+    ENTRY,
+    FIELD_ID_KEY,
+    FORMAT_VERSION,
+    FORMAT_VERSION_KEY,
+    MANIFEST_STATS,
+    TRACKING_INFO,
+)
+from icetree.spec.shape import Shape
+
+_GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
+
+
+class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
+    """A file whose columns are told by number.
+
+    To look them up by name, pyarrow would first name every column of the file, which costs as
+    much as reading some of them.
+    """
+
+    def _build_nested_paths(self) -> None:
+        return None
+
+    def read_columns(self, groups: list[int] | None, numbers: list[int] | None) -> pa.Table:
+        """Read columns of row groups; None stands for all of them."""
+        if groups is None:
+            return self.reader.read_all(column_indices=numbers, use_threads=False)
+        return self.reader.read_row_groups(groups, column_indices=numbers, use_threads=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a flat column is in the file: its path of names, its type there, its numbers."""
+
+    path: tuple[str, ...]
+    type: pa.DataType
+    #: The columns of Parquet that it is made of, of which it has one unless it is a struct.
+    numbers: range
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A manifest whose columns were found."""
+
+    parquet: ParquetManifest
+    columns: dict[str, Stored]
+    shape: Shape
+    file: str
+
+
+def open_manifest(
+    source: pa.NativeFile, kind: str, shape: Shape, *, file: str, columns: Collection[str] | None
+) -> Opened:
+    """Find every column this version knows; of stats only those that are wanted."""
+    parquet = ParquetManifest(source, pre_buffer=False)
+    _require_kind(parquet, kind, file)
+    found = _stored(parquet, file, columns)
+    _require_columns(found, file)
+    return Opened(parquet, found, shape, file)
+
+
+def _require_kind(parquet: ParquetManifest, kind: str, file: str) -> None:
+    metadata = parquet.metadata.metadata or {}
+    version = metadata.get(FORMAT_VERSION_KEY.encode(), b"").decode()
+    content = metadata.get(CONTENT_KEY.encode(), b"").decode()
+    if version != str(FORMAT_VERSION):
+        raise CorruptTable(file, f"format-version must be {FORMAT_VERSION}, not {version!r}")
+    if content != kind:
+        raise CorruptTable(file, f"content must be {kind!r} here, not {content!r}")
+
+
+def _field_id(field: pa.Field, file: str) -> int:
+    id = (field.metadata or {}).get(FIELD_ID_KEY)
+    if id is None:
+        raise CorruptTable(file, f"column {field.name!r} has no field id")
+    return int(id)
+
+
+def _stored(
+    parquet: ParquetManifest, file: str, columns: Collection[str] | None
+) -> dict[str, Stored]:
+    """Find every column this version knows, by field id; of stats only those that are wanted."""
+    each: list[tuple[str, Stored]] = []
+    end = 0
+    for field, numbers in _numbered(parquet.schema_arrow, 0):
+        end = numbers.stop
+        id = _field_id(field, file)
+        if id == CONTENT_STATS.id:
+            each += _stored_stats(field, numbers.start, file, columns)
+        elif id in _GROUPS:
+            for member, its in _numbered(_members(field, file), numbers.start):
+                column = BY_ID.get(_field_id(member, file))
+                if column is not None and column.group == _GROUPS[id]:
+                    each.append((column.name, Stored((field.name, member.name), member.type, its)))
+        elif (column := BY_ID.get(id)) is not None and column.group is None:
+            each.append((column.name, Stored((field.name,), field.type, numbers)))
+    if end != parquet.metadata.num_columns:
+        raise CorruptTable(file, "a column has no values to be stored")
+    found = dict(each)
+    if len(found) < len(each) or len({where.path for _, where in each}) < len(each):
+        raise CorruptTable(file, "two columns share a field id or a name")
+    return found
+
+
+def _stored_stats(
+    stats_field: pa.Field, first: int, file: str, columns: Collection[str] | None
+) -> list[tuple[str, Stored]]:
+    found = []
+    fields = None if columns is None else _fields_of(columns)
+    for struct, numbers in _numbered(_members(stats_field, file), first):
+        field_id = stats.field_of(_field_id(struct, file))
+        if field_id is None or (fields is not None and field_id not in fields):
+            continue
+        for member, its in _numbered(_members(struct, file), numbers.start):
+            stat = stats.stat_of(field_id, _field_id(member, file))
+            if stat is not None:
+                path = (stats_field.name, struct.name, member.name)
+                found.append((stats.column(field_id, stat), Stored(path, member.type, its)))
+    return found
+
+
+def _numbered(fields: Iterable[pa.Field], first: int) -> Iterator[tuple[pa.Field, range]]:
+    """Yield fields with the numbers of their columns, which start at `first`."""
+    for field in fields:
+        numbers = range(first, first + _width(field.type))
+        first = numbers.stop
+        yield field, numbers
+
+
+def _width(type: pa.DataType) -> int:
+    """Return how many columns of Parquet a type takes."""
+    members = type.num_fields
+    return sum(_width(type.field(at).type) for at in range(members)) if members else 1
+
+
+def _fields_of(columns: Collection[str]) -> set[int]:
+    parsed = map(stats.parse_column, columns)
+    return {each[0] for each in parsed if each is not None}
+
+
+def _members(field: pa.Field, file: str) -> list[pa.Field]:
+    if not pa.types.is_struct(field.type):
+        raise CorruptTable(file, f"column {field.name!r} must be a struct, not {field.type}")
+    return [field.type.field(i) for i in range(field.type.num_fields)]
+
+
+def _require_columns(stored: dict[str, Stored], file: str) -> None:
+    for column in ENTRY:
+        if column.required and column.name not in stored:
+            raise CorruptTable(file, f"required column {column.name} ({column.id}) is missing")
+
+
+def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
+    """Return the column in the type it should have, widened where the format allows it."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    if pa.types.is_string(column.type):
+        # Parquet's reader takes any bytes for text.
+        column.validate(full=True)
+    expected = _expected_type(name, shape)
+    if expected is None or column.type == expected:
+        return column
+    if not _widens(column.type, expected):
+        raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
+    return column.cast(expected)
+
+
+def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
+    parsed = stats.parse_column(name)
+    if parsed is None:
+        return BASE_SCHEMA.field(name).type
+    field_id, stat = parsed
+    if stat in ("lower", "upper"):
+        return shape.bounds_type(field_id)
+    return stats.stat_type(stat, pa.null())
+
+
+def _widens(have: pa.DataType, want: pa.DataType) -> bool:
+    """Tell whether the format lets a reader take `have` for `want`."""
+    t = pa.types
+    if t.is_decimal(have) and t.is_decimal(want):
+        return bool(have.scale == want.scale and have.precision <= want.precision)
+    if t.is_list(have) and t.is_list(want):
+        return bool(have.value_type == want.value_type) or _widens(have.value_type, want.value_type)
+    if t.is_struct(have) and t.is_struct(want):
+        return [field.name for field in have] == [field.name for field in want]
+    return (
+        (t.is_int32(have) and t.is_int64(want))
+        or (t.is_float32(have) and t.is_float64(want))
+        or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
+    )
