@@ -30,7 +30,6 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # For tables of Spark's own, of which there are none; otherwise a folder appears where one works.
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "icetree-spark-warehouse")),
-    "spark.ui.showConsoleProgress": "false",
     # What fails is raised, in one line where that says it; a log would only repeat the stack.
     "spark.log.level": "FATAL",
 }
@@ -51,6 +50,8 @@ def local_session(
     settings: dict[str, bool | float | int | str | None] = {
         **FILE_SETTINGS,
         **LOCAL_SETTINGS,
+        # A bar for whoever watches; in a file it would be noise.
+        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         **(extra_conf or {}),
     }

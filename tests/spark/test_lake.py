@@ -333,3 +333,22 @@ def test_a_row_with_several_partners_that_does_not_change_stays_once(lake: Lake,
     merge.when_matched_update({"id": "target.id + 10"}, "source.go").run()
     assert sorted(row.id for row in lake.table(name).collect()) == [0, 2, 3, 11]
     assert table.refresh().verify(deep=True).findings == ()
+
+
+def test_long_work_is_named_in_spark_and_logged(
+    lake: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.write(lake.spark.range(4), "db.told").create()
+    jobs = []
+    context = lake.spark.sparkContext
+    name_jobs = context.setLocalProperty
+    monkeypatch.setattr(context, "setLocalProperty", lambda *it: (jobs.append(it), name_jobs(*it)))
+    with caplog.at_level("INFO", logger="icetree.spark.telling"):
+        lake.delete("db.told", "id = 1")
+        with pytest.raises(InvalidInput):
+            lake.write(lake.spark.range(1), "db.told").overwrite("id = 2")
+    assert jobs[0] == ("spark.job.description", "icetree: DELETE from db.told")
+    assert jobs[-1][1] is None
+    done, failed = caplog.messages
+    assert done.startswith("DELETE from db.told took ")
+    assert failed.startswith("overwrite of db.told where id = 2 failed after ")

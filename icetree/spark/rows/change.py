@@ -15,6 +15,7 @@ from icetree.spark.names import as_column, quoted
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.rows.target import Target, target
+from icetree.spark.telling import telling
 from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -38,7 +39,7 @@ def delete(
     on = target(lake, name, "delete", condition, branch=branch)
     hit = _holds(condition)
 
-    with one_line():
+    with one_line(), telling(lake.spark, f"DELETE from {name}"):
         if on.merges_on_read:
             gone = positions(on.rows().where(hit).select(*PLACE))
             return mark(on, Sunk(files=to_table([], on.table.metadata.shape()), gone=gone))
@@ -61,7 +62,7 @@ def update(
         raise InvalidInput(f"update of {name}: give at least one column to set")
     hit = _holds(condition)
 
-    with one_line():
+    with one_line(), telling(lake.spark, f"UPDATE of {name}"):
         if on.merges_on_read:
             return mark(on, sunk(on, _updated(on.rows().where(hit), values, f.lit(True), on)))
         return _rewritten(on, lambda rows: _updated(rows, values, hit, on))

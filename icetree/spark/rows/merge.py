@@ -23,6 +23,7 @@ from icetree.spark.names import as_column, quoted
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.rows.change import PLACE, mark, rewrite, sunk, touched_by
 from icetree.spark.rows.target import Target, target
+from icetree.spark.telling import telling
 from icetree.spark.trouble import one_line
 from icetree.spark.types import spark_schema
 from icetree.spark.write.fit import default
@@ -128,7 +129,8 @@ class Merge:
         if not self._clauses:
             raise InvalidInput(f"merge into {self._name}: say what to do, with a when_... clause")
         into = self._target()
-        with one_line(), ExitStack() as held:
+        doing = telling(self._lake.spark, f"MERGE into {self._name}")
+        with one_line(), doing, ExitStack() as held:
             acts = self._acts(into, held)
             if into.merges_on_read:
                 return mark(into, sunk(into, acts))

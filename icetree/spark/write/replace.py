@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
+from icetree.spark.telling import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -43,7 +44,8 @@ def replace(
     metadata = transaction.metadata
     fitting = fit(rows, metadata.schema(), table=name)
     store = table.files.store
-    written = sink(arranged(fitting, metadata), metadata=metadata, store=store).files
+    with telling(lake.spark, f"replacement of {name}"):
+        written = sink(arranged(fitting, metadata), metadata=metadata, store=store).files
 
     def add() -> None:
         transaction.truncate()

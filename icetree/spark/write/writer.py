@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from typing_extensions import Self
 
 from icetree.errors import CommitUnknown, IcetreeError
+from icetree.spark.telling import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -134,9 +135,10 @@ class Write:
     def _commit(self, table: Table, add: Callable[[Transaction, Entries], None]) -> Committed:
         """Write the rows as files, hand them to a transaction, commit; on failure nothing stays."""
         table, transaction, rows = self._ready(table)
-        metadata = transaction.metadata
-        written = sink(arranged(rows, metadata), metadata=metadata, store=table.files.store).files
-        return commit_written(transaction, table, written, lambda: add(transaction, written))
+        metadata, store = transaction.metadata, table.files.store
+        with telling(self._lake.spark, f"write to {self._name}"):
+            written = sink(arranged(rows, metadata), metadata=metadata, store=store).files
+            return commit_written(transaction, table, written, lambda: add(transaction, written))
 
 
 def commit_written(
