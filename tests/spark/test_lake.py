@@ -352,3 +352,32 @@ def test_long_work_is_named_in_spark_and_logged(
     done, failed = caplog.messages
     assert done.startswith("DELETE from db.told took ")
     assert failed.startswith("overwrite of db.told where id = 2 failed after ")
+
+
+def test_positions_come_as_words_where_there_may_be_too_many(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icetree.spark.rows.marks._FEW_ROWS", 0)
+    monkeypatch.setattr("icetree.spark.rows.marks._AT_ONCE", 3)
+    gone = "id % 64 IN (0, 31, 63) OR id BETWEEN 500 AND 800"
+    lake.write(lake.spark.range(0, 3000, 1, 3), "db.words").create()
+    lake.delete("db.words", gone)
+    left = lake.spark.range(3000).where(f"NOT ({gone})")
+    assert sorted(r.id for r in lake.table("db.words").collect()) == [r.id for r in left.collect()]
+    lake.delete("db.words", "id < 0")
+    assert lake.table("db.words").count() == left.count()
+
+
+def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake) -> None:
+    spark = lake.spark
+    lake.write(spark.sql("SELECT id, id * 2 AS a, 'x' AS b FROM range(10)"), "db.wide").create()
+    new = spark.sql("SELECT id, -id AS a, 'y' AS b FROM range(8, 12)")
+    merge = lake.merge("db.wide", new, ["id"])
+    merge.when_matched_update_all("source.id <> 9").when_not_matched_insert_all().run()
+    assert rows_in(lake, "db.wide", filter="id >= 7") == [
+        {"id": 10, "a": -10, "b": "y"},
+        {"id": 11, "a": -11, "b": "y"},
+        {"id": 7, "a": 14, "b": "x"},
+        {"id": 8, "a": -8, "b": "y"},
+        {"id": 9, "a": 18, "b": "x"},
+    ]

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from icetree.spark.names import quoted
-from icetree.spark.read.listing import ORDINAL, POSITION, ListedFile, ordinal_of, read_listed
+from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, ListedFile, read_listed
 from icetree.spark.types import reader_schema, safe_names
 from icetree.spec.location import absolute
 from icetree.table.arrow_deletes import Deletes, KeyColumn, Rows
@@ -143,7 +143,7 @@ def _keys_of(
         for name in key.path:
             column = column.getField(name)
         columns.append(column.alias(_name(key)))
-    return stored.select(*columns, ordinal_of(stored).alias(_DELETE))
+    return stored.select(*columns, f.expr(ORDINAL_SQL).alias(_DELETE))
 
 
 def _listed(deletes: pa.Table, numbers: list[int], scan: Scan) -> Iterator[ListedFile]:

@@ -17,15 +17,18 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 
 from icetree.store.places import LOCAL, S3, local_path, scheme_of
 
 #: The columns of a scan that tell of each row where it stands.
 ORDINAL: Final = "__icetree_file"
 POSITION: Final = "__icetree_pos"
+#: What they are in the rows of `read_listed`. A column of the second name is what Spark's reader
+#: fills in for `_metadata.row_index`, which would make an object of every row.
+ORDINAL_SQL: Final = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
+POSITION_SQL: Final = "_tmp_metadata_row_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +40,22 @@ class ListedFile:
     ordinal: int
 
 
-def read_listed(spark: SparkSession, files: Iterable[ListedFile], schema: StructType) -> DataFrame:
-    """Return the rows of Parquet files, unread; `ordinal_of` and `position_of` still apply."""
+def read_listed(
+    spark: SparkSession,
+    files: Iterable[ListedFile],
+    schema: StructType,
+    *,
+    positions: bool = False,
+) -> DataFrame:
+    """Return the rows of Parquet files, unread; `ORDINAL_SQL` tells the file of each.
+
+    With `positions` there is a column more, `POSITION_SQL`.
+    """
+    place = [StructField(POSITION_SQL, LongType())] if positions else []
+    asked = StructType([*schema.fields, *place])
     with _log(files) as folder:
         # Ids are matched whatever the session says, and files without any are an error.
-        return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
-
-
-def ordinal_of(scan: DataFrame) -> Column:
-    """Return the number of the file that a row is in."""
-    return f.unix_millis(scan["_metadata.file_modification_time"]).cast("int")
-
-
-def position_of(scan: DataFrame) -> Column:
-    """Return the number of the row in its file."""
-    return scan["_metadata.row_index"]
+        return spark.read.schema(asked).option("recursiveFileLookup", "true").parquet(folder)
 
 
 def address(location: str) -> str:

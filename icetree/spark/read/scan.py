@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.types import NestedField
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.spark.names import quoted
@@ -24,10 +24,10 @@ from icetree.spark.read.deleted import KEY_PREFIX, without_data_dvs, without_equ
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.listing import (
     ORDINAL,
+    ORDINAL_SQL,
     POSITION,
+    POSITION_SQL,
     ListedFile,
-    ordinal_of,
-    position_of,
     read_listed,
 )
 from icetree.spark.read.plan import plan as plan_scan
@@ -177,16 +177,19 @@ def _scanned(
     fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
     names = safe_names(fields.values(), scan.metadata)
     files = _listed(tasks, scan.metadata.location)
-    stored = read_listed(spark, files, reader_schema(fields.values(), names))
+    placed = located or reading.located or bool(_made_up(reading))
+    schema = reader_schema(fields.values(), names)
+    stored = read_listed(spark, files, schema, positions=placed)
 
-    def column(field: NestedField, name: str) -> Column:
-        return stored[quoted(names[field.field_id])].alias(name)
+    def column(field: NestedField, name: str) -> str:
+        return f"{quoted(names[field.field_id])} AS {quoted(name)}"
 
+    # As SQL, since every call of Spark's functions is a message to Java, and a column takes several.
     columns = [column(field, field.name) for field in reading.needed]
     columns += [column(field, f"{prefix}{field.field_id}") for prefix, field in hidden]
-    if located or reading.located or _made_up(reading):
-        columns += [ordinal_of(stored).alias(ORDINAL), position_of(stored).alias(POSITION)]
-    found = stored.select(columns)
+    if placed:
+        columns += [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
+    found = stored.selectExpr(*columns)
     codes = pc.unique(tasks["residual"]).to_pylist()
     if all(isinstance(reading.plan.residuals[code], AlwaysTrue) for code in codes):
         return found
@@ -214,12 +217,12 @@ def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
     if made_up:
         found = found.join(f.broadcast(_facts(tasks, reading)), on=ORDINAL)
     columns = [
-        (_made(field) if field in made_up else _stored(field)).alias(field.name)
+        f"{_made(field) if field in made_up else _stored(field)} AS {quoted(field.name)}"
         for field in reading.asked
     ]
     if reading.located:
-        columns += [f.col(ORDINAL), f.col(POSITION)]
-    return found.select(columns)
+        columns += [ORDINAL, POSITION]
+    return found.selectExpr(*columns)
 
 
 def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
@@ -231,24 +234,24 @@ def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
     return reading.spark.createDataFrame(facts)
 
 
-def _stored(field: NestedField) -> Column:
+def _stored(field: NestedField) -> str:
     hidden = field in _LINEAGE
-    return f.col(f"{_STORED_PREFIX}{field.field_id}" if hidden else quoted(field.name))
+    return f"{_STORED_PREFIX}{field.field_id}" if hidden else quoted(field.name)
 
 
-def _made(field: NestedField) -> Column:
-    fact = {name: f.col(_FACT_PREFIX + name) for name in _FACTS}
+def _made(field: NestedField) -> str:
+    fact = {name: _FACT_PREFIX + name for name in _FACTS}
     match field.name:
         case "_file":
             return fact["location"]
         case "_pos":
-            return f.col(POSITION)
+            return POSITION
         case "_spec_id":
             return fact["partition_spec_id"]
     stored = _stored(field)
     if field.name == "_row_id":
-        return f.coalesce(stored, fact["first_row_id"] + f.col(POSITION))
-    return f.coalesce(stored, fact["sequence_number"])
+        return f"coalesce({stored}, {fact['first_row_id']} + {POSITION})"
+    return f"coalesce({stored}, {fact['sequence_number']})"
 
 
 def _through_python(tasks: pa.Table, reading: Reading) -> DataFrame:

@@ -41,7 +41,7 @@ def delete(
 
     with one_line(), telling(lake.spark, f"DELETE from {name}"):
         if on.merges_on_read:
-            gone = positions(on.rows().where(hit).select(*PLACE))
+            gone = positions(on.rows().where(hit), on.plan)
             return mark(on, Sunk(files=to_table([], on.table.metadata.shape()), gone=gone))
         acts = f.when(hit, DELETE).otherwise(KEEP)
         return _rewritten(on, lambda rows: rows.withColumn(ACTION, acts))

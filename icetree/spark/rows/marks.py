@@ -1,18 +1,15 @@
-"""Rows that go: their positions, gathered by Spark, and the data DVs that mark them.
-
-Positions come as words of 64 rows, so that many of them take little room, and no row passes
-through Python.
-"""
+"""Rows that go: their positions, gathered by Spark, and the data DVs that mark them."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -23,28 +20,45 @@ from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
 from icetree.tree.tasks import Plan
 
+#: Of so many rows the positions fit on the driver even if all of them go.
+_FEW_ROWS: Final = 32_000_000
 _WORD: Final = "__icetree_word"
 _BITS: Final = "__icetree_bits"
 #: Words unpacked at once: each becomes up to 64 positions.
 _AT_ONCE: Final = 1 << 18
 
 
-def positions(rows: DataFrame) -> dict[int, BitMap64]:
-    """Return where rows stand: the positions of each file, by its ordinal."""
+def positions(rows: DataFrame, plan: Plan) -> dict[int, BitMap64]:
+    """Return where rows stand that are some of the plan's: positions by the file's ordinal.
+
+    No row passes through Python. Where there may be too many for the driver they come as words
+    of 64 rows, each a bit; to gather these takes Spark a second stage.
+    """
+    all_rows = pc.sum(plan.tasks["record_count"]).as_py() or 0
+    if all_rows <= _FEW_ROWS:
+        return _by_file(rows.select(ORDINAL, POSITION).toArrow(), _bitmap)
     one = f.lit(1).cast("long")
     bit = f.call_function("shiftleft", one, f.col(POSITION).bitwiseAND(63).cast("int"))
     word = f.shiftright(POSITION, 6).alias(_WORD)
-    words = rows.groupBy(ORDINAL, word).agg(f.bit_or(bit).alias(_BITS)).toArrow()
-    words = words.sort_by(ORDINAL)
-    ordinals = words[ORDINAL].to_numpy()
+    words = rows.groupBy(ORDINAL, word).agg(f.bit_or(bit).alias(_BITS))
+    return _by_file(words.toArrow(), _bitmap_of_words)
+
+
+def _by_file(found: pa.Table, bitmap: Callable[[pa.Table], BitMap64]) -> dict[int, BitMap64]:
+    found = found.sort_by(ORDINAL)
+    ordinals = found[ORDINAL].to_numpy()
     starts = np.flatnonzero(np.diff(ordinals, prepend=-1)).tolist()
     return {
-        int(ordinals[start]): _bitmap(words.slice(start, end - start))
+        int(ordinals[start]): bitmap(found.slice(start, end - start))
         for start, end in pairwise([*starts, len(ordinals)])
     }
 
 
-def _bitmap(words: pa.Table) -> BitMap64:
+def _bitmap(rows: pa.Table) -> BitMap64:
+    return BitMap64(array("Q", rows[POSITION].to_numpy().astype(np.uint64).tobytes()))
+
+
+def _bitmap_of_words(words: pa.Table) -> BitMap64:
     found = BitMap64()
     for start in range(0, words.num_rows, _AT_ONCE):
         part = words.slice(start, _AT_ONCE)

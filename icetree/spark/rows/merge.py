@@ -194,30 +194,35 @@ class Merge:
         whens = {each.when for each in self._clauses}
         if _NOT_MATCHED_BY_SOURCE in whens or not _is_small(source):
             how = _JOIN[_NOT_MATCHED in whens, _NOT_MATCHED_BY_SOURCE in whens]
-            return self._of_pairs(rows.join(self._named(source), self._condition, how), into)
+            pairs = rows.join(self._named(source), self._condition, how)
+            return _acting(self._judged(pairs, into))
         # A small source goes to the table's rows, which then need not move; those of it without
         # a match are told afterwards.
-        matched = rows.join(f.broadcast(self._named(source)), self._condition)
+        matched = self._judged(rows.join(f.broadcast(self._named(source)), self._condition), into)
         if _NOT_MATCHED not in whens:
-            return self._of_pairs(matched, into)
+            return _acting(matched)
+        # Held are new values only: columns of the table that go into none are not even read.
         matched = _hold(matched, held)
         seen = matched.select(f.col(_IN_SOURCE).alias(_SEEN)).distinct()
         others = source.join(seen, f.col(_IN_SOURCE) == f.col(_SEEN), "left_anti")
         alone = rows.where(f.lit(False)).join(self._named(others), self._condition, "right")
-        return self._of_pairs(matched, into).unionByName(self._of_pairs(alone, into))
+        return _acting(matched).unionByName(_acting(self._judged(alone, into)))
 
     def _named(self, source: DataFrame) -> DataFrame:
         return source.alias(self._aliases[1])
 
-    def _of_pairs(self, pairs: DataFrame, into: Target) -> DataFrame:
-        """Return what becomes of pairs of a table's row and a source's, of which one may lack."""
+    def _judged(self, pairs: DataFrame, into: Target) -> DataFrame:
+        """Return what becomes of pairs of a table's row and a source's, of which one may lack.
+
+        Pairs that no clause applies to have no action.
+        """
         clauses = [(self._applies(each), number) for number, each in enumerate(self._clauses)]
         chosen = reduce(
             lambda found, each: found.when(each[0], f.lit(each[1])),
             clauses[1:],
             f.when(clauses[0][0], f.lit(clauses[0][1])),
         )
-        pairs = pairs.withColumn(_CLAUSE, chosen).where(f.col(_CLAUSE).isNotNull())
+        pairs = pairs.withColumn(_CLAUSE, chosen)
         actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
         return pairs.select(
             *(self._new_value(name, into).alias(name) for name in into.columns),
@@ -225,6 +230,7 @@ class Merge:
             f.lit(None).cast("long").alias(AGE),
             *(self._of_table(name) for name in PLACE),
             f.coalesce(*actions).alias(ACTION),
+            _IN_SOURCE,
         )
 
     def _applies(self, clause: Clause) -> Column:
@@ -263,6 +269,11 @@ class Merge:
 
     def _of_table(self, name: str) -> Column:
         return f.col(f"{quoted(self._aliases[0])}.{quoted(name)}")
+
+
+def _acting(judged: DataFrame) -> DataFrame:
+    """Return the pairs to which a clause applies."""
+    return judged.where(f.col(ACTION).isNotNull()).drop(_IN_SOURCE)
 
 
 def _hold(rows: DataFrame, held: ExitStack) -> DataFrame:
