@@ -119,6 +119,10 @@ def reader_schema(fields: Iterable[NestedField], names: Mapping[int, str]) -> sq
     return sql.StructType(made)
 
 
+#: What Spark calls the facts of a file that every row has.
+_HIDDEN: Final = "_metadata"
+
+
 def safe_names(fields: Iterable[NestedField], metadata: TableMetadata) -> dict[int, str]:
     """Return the name to read each column under, by id."""
     known = [each["schema-id"] for each in metadata.schemas]
@@ -134,7 +138,7 @@ def safe_names(fields: Iterable[NestedField], metadata: TableMetadata) -> dict[i
         # A reserved column, or one that no other ever shared its name with.
         ids = owners.get(field.name.lower(), set())
         alone = complete and ids <= {field.field_id} and field.field_id not in nested
-        own = alone and not _has_floats(field.field_type)
+        own = alone and not _has_floats(field.field_type) and field.name.lower() != _HIDDEN
         found[field.field_id] = field.name if own else f"{field.name} #{field.field_id}"
     return found
 

@@ -381,3 +381,12 @@ def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake
         {"id": 8, "a": -8, "b": "y"},
         {"id": 9, "a": 18, "b": "x"},
     ]
+
+
+def test_a_column_may_have_the_name_of_what_spark_hides(lake: Lake) -> None:
+    rows = lake.spark.sql("SELECT id, id * 10 AS _metadata FROM range(6)")
+    lake.write(rows, "db.hidden").create()
+    lake.delete("db.hidden", "_metadata = 20")
+    lake.update("db.hidden", {"_metadata": "_metadata + 1"}, "id > 3")
+    found = [row["_metadata"] for row in rows_in(lake, "db.hidden")]
+    assert sorted(found) == [0, 10, 30, 41, 51]
