@@ -40,16 +40,14 @@ def without_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
     """Return the rows that no data DV of their file marks; rows have `ORDINAL`, `POSITION`."""
     marked = tasks.filter(pc.is_valid(tasks["dv_location"]))
     pieces = rows.sparkSession.createDataFrame(_pieces(marked, scan))
-    key = f.shiftleft(f.col(ORDINAL).cast("long"), _ORDINAL_BITS) + f.shiftright(
-        POSITION, _PIECE_BITS
-    )
-    found = rows.withColumn(_PIECE, key).join(f.broadcast(pieces), on=_PIECE, how="left")
-    at = f.shiftright(f.col(POSITION), 6).bitwiseAND(_PIECE_WORDS - 1).cast("int")
-    # A piece without marks is not there, and no piece is longer than its last mark.
-    word = f.coalesce(f.get(f.col(_WORDS), at), f.lit(0))
-    bit = f.col(POSITION).bitwiseAND(63).cast("int")
-    is_marked = f.call_function("shiftright", word, bit).bitwiseAND(1)
-    return found.where(is_marked == 0).drop(_PIECE, _WORDS)
+    high = f"shiftleft(CAST({ORDINAL} AS BIGINT), {_ORDINAL_BITS})"
+    key = f"{high} + shiftright({POSITION}, {_PIECE_BITS})"
+    found = rows.withColumn(_PIECE, f.expr(key)).join(f.broadcast(pieces), on=_PIECE, how="left")
+    # A piece without marks is not there.
+    at = f"CAST(shiftright({POSITION}, 6) & {_PIECE_WORDS - 1} AS INT)"
+    word = f"coalesce(get({_WORDS}, {at}), 0L)"
+    is_marked = f"(shiftright({word}, CAST({POSITION} & 63 AS INT)) & 1)"
+    return found.where(f"{is_marked} = 0").drop(_PIECE, _WORDS)
 
 
 def _pieces(tasks: pa.Table, scan: Scan) -> pa.Table:

@@ -18,17 +18,16 @@ from typing import Final
 from urllib.parse import quote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from icetree.store.places import LOCAL, S3, local_path, scheme_of
 
 #: The columns of a scan that tell of each row where it stands.
 ORDINAL: Final = "__icetree_file"
 POSITION: Final = "__icetree_pos"
-#: What they are in the rows of `read_listed`. A column of the second name is what Spark's reader
-#: fills in for `_metadata.row_index`, which would make an object of every row.
+#: What they are in the rows of `read_listed`.
 ORDINAL_SQL: Final = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
-POSITION_SQL: Final = "_tmp_metadata_row_index"
+POSITION_SQL: Final = "_metadata.row_index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +39,11 @@ class ListedFile:
     ordinal: int
 
 
-def read_listed(
-    spark: SparkSession,
-    files: Iterable[ListedFile],
-    schema: StructType,
-    *,
-    positions: bool = False,
-) -> DataFrame:
-    """Return the rows of Parquet files, unread; `ORDINAL_SQL` tells the file of each.
-
-    With `positions` there is a column more, `POSITION_SQL`.
-    """
-    place = [StructField(POSITION_SQL, LongType())] if positions else []
-    asked = StructType([*schema.fields, *place])
+def read_listed(spark: SparkSession, files: Iterable[ListedFile], schema: StructType) -> DataFrame:
+    """Return the rows of Parquet files, unread, of which SQL can tell where they stand."""
     with _log(files) as folder:
         # Ids are matched whatever the session says, and files without any are an error.
-        return spark.read.schema(asked).option("recursiveFileLookup", "true").parquet(folder)
+        return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
 
 
 def address(location: str) -> str:

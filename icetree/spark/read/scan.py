@@ -177,9 +177,7 @@ def _scanned(
     fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
     names = safe_names(fields.values(), scan.metadata)
     files = _listed(tasks, scan.metadata.location)
-    placed = located or reading.located or bool(_made_up(reading))
-    schema = reader_schema(fields.values(), names)
-    stored = read_listed(spark, files, schema, positions=placed)
+    stored = read_listed(spark, files, reader_schema(fields.values(), names))
 
     def column(field: NestedField, name: str) -> str:
         return f"{quoted(names[field.field_id])} AS {quoted(name)}"
@@ -187,7 +185,7 @@ def _scanned(
     # As SQL, since every call of Spark's functions is a message to Java, and a column takes several.
     columns = [column(field, field.name) for field in reading.needed]
     columns += [column(field, f"{prefix}{field.field_id}") for prefix, field in hidden]
-    if placed:
+    if located or reading.located or _made_up(reading):
         columns += [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
     found = stored.selectExpr(*columns)
     codes = pc.unique(tasks["residual"]).to_pylist()
