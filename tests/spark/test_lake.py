@@ -89,6 +89,25 @@ def test_a_uuid_is_text_in_spark(lake: Lake) -> None:
     assert table.refresh().verify(deep=True).findings == ()
 
 
+def test_uuids_within_other_values_are_text_too(lake: Lake) -> None:
+    pair = pa.struct([("u", pa.uuid()), ("n", pa.int64())])
+    schema = pa.schema([("list", pa.list_(pa.uuid())), ("pair", pair)])
+    table = lake.connection.create_table("db.deep_uuids", schema)
+    text = "123e4567-e89b-12d3-a456-426614174000"
+    made = lake.spark.createDataFrame(
+        [([text, None], (text, 1)), (None, None)],
+        "list array<string>, pair struct<u string, n long>",
+    )
+    lake.write(made, "db.deep_uuids").append()
+    wanted = [
+        {"list": [text, None], "pair": {"u": text, "n": 1}},
+        {"list": None, "pair": None},
+    ]
+    assert rows_in(lake, "db.deep_uuids") == sorted(wanted, key=repr)
+    assert lake.changes("db.deep_uuids").count() == 2
+    assert table.refresh().verify(deep=True).findings == ()
+
+
 def test_names_that_were_used_before_lose_no_row(lake: Lake) -> None:
     table = lake.connection.create_table("db.swap", [("a", "long"), ("b", "long")])
     table.append(pa.table({"a": [7], "b": [8]}))

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
-from pyiceberg.types import IcebergType, NestedField
+from pyiceberg.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    UUIDType,
+)
 
 from icetree.codec import metadata as metadata_codec
 from icetree.spark.ship import shipped_metadata, unshipped
@@ -24,10 +32,41 @@ def for_spark(array: pa.Array | pa.ChunkedArray, type: IcebergType) -> pa.Array:
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     want = arrow_for_spark(type)
-    if isinstance(array, pa.ExtensionArray) and pa.types.is_string(want):
-        return pa.array([None if each is None else str(each) for each in array.to_pylist()], want)
+    if _has_uuids(type):
+        return pa.array([_with_texts(each, type) for each in array.to_pylist()], want)
     stored = plain(array)
     return stored if stored.type.equals(want) else stored.cast(want)
+
+
+def _has_uuids(type: IcebergType) -> bool:
+    match type:
+        case StructType():
+            return any(_has_uuids(field.field_type) for field in type.fields)
+        case ListType():
+            return _has_uuids(type.element_type)
+        case MapType():
+            return _has_uuids(type.key_type) or _has_uuids(type.value_type)
+    return isinstance(type, UUIDType)
+
+
+def _with_texts(value: Any, type: IcebergType) -> Any:
+    """Return a value with each UUID in it as text."""
+    if value is None:
+        return None
+    match type:
+        case UUIDType():
+            return str(value if isinstance(value, UUID) else UUID(bytes=value))
+        case StructType():
+            fields = type.fields
+            return {each.name: _with_texts(value[each.name], each.field_type) for each in fields}
+        case ListType():
+            return [_with_texts(each, type.element_type) for each in value]
+        case MapType():
+            return [
+                (_with_texts(key, type.key_type), _with_texts(item, type.value_type))
+                for key, item in value
+            ]
+    return value
 
 
 def batch_for_spark(
