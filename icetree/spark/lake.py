@@ -31,6 +31,8 @@ class Lake:
 
     def __init__(self, spark: SparkSession, catalog: Connection | str, **properties: Any) -> None:
         self.spark = spark
+        # Files of one table may have a column under several names, and several under one.
+        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
         #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
         self.address = None if isinstance(catalog, Connection) else catalog
         self.properties = properties

@@ -51,7 +51,7 @@ def local_session(
         **FILE_SETTINGS,
         **LOCAL_SETTINGS,
         # A bar for whoever watches; in a file it would be noise.
-        "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
+        "spark.ui.showConsoleProgress": str(bool(sys.stderr and sys.stderr.isatty())).lower(),
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         **(extra_conf or {}),
     }

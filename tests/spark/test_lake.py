@@ -373,18 +373,44 @@ def test_long_work_is_named_in_spark_and_logged(
     assert failed.startswith("overwrite of db.told where id = 2 failed after ")
 
 
-def test_positions_come_as_words_where_there_may_be_too_many(
+def test_positions_come_as_bitmaps_where_there_may_be_too_many(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("icetree.spark.rows.marks._FEW_ROWS", 0)
-    monkeypatch.setattr("icetree.spark.rows.marks._AT_ONCE", 3)
     gone = "id % 64 IN (0, 31, 63) OR id BETWEEN 500 AND 800"
-    lake.write(lake.spark.range(0, 3000, 1, 3), "db.words").create()
-    lake.delete("db.words", gone)
+    lake.write(lake.spark.range(0, 3000, 1, 3), "db.many").create()
+    lake.delete("db.many", gone)
     left = lake.spark.range(3000).where(f"NOT ({gone})")
-    assert sorted(r.id for r in lake.table("db.words").collect()) == [r.id for r in left.collect()]
-    lake.delete("db.words", "id < 0")
-    assert lake.table("db.words").count() == left.count()
+    assert sorted(r.id for r in lake.table("db.many").collect()) == [r.id for r in left.collect()]
+    lake.delete("db.many", "id < 0")
+    assert lake.table("db.many").count() == left.count()
+    lake.delete("db.many")
+    assert lake.table("db.many").count() == 0
+
+
+def test_a_statement_cannot_speak_of_lineage_that_is_not_known_yet(lake: Lake) -> None:
+    spark = lake.spark
+    lake.write(spark.range(5), "db.unknown_lineage").create()
+    before = lake.handle("db.unknown_lineage").metadata.current_snapshot_id
+    source = spark.sql("SELECT id AS rid FROM range(5)")
+    with pytest.raises(InvalidInput, match="_row_id"):
+        lake.update("db.unknown_lineage", {"id": "_row_id + 1"}, "id = 1")
+    for on in ("target._row_id = source.rid", "target.id = source.rid AND target._row_id > 1"):
+        merge = lake.merge("db.unknown_lineage", source, on).when_not_matched_by_source_delete()
+        with pytest.raises(InvalidInput, match="_row_id"):
+            merge.run()
+    assert lake.handle("db.unknown_lineage").metadata.current_snapshot_id == before
+
+
+def test_columns_are_found_by_id_on_any_session(lake: Lake) -> None:
+    fresh = lake.spark.newSession()
+    assert fresh.conf.get("spark.sql.parquet.fieldId.read.enabled") in ("true", "false")
+    fresh.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
+    lake.write(lake.spark.range(3), "db.renamed").create()
+    with lake.handle("db.renamed").edit_schema() as edit:
+        edit.rename("id", "number")
+    other = Lake(fresh, lake.connection)
+    assert sorted(r.number for r in other.table("db.renamed").collect()) == [0, 1, 2]
 
 
 def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake) -> None:

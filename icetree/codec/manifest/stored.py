@@ -146,6 +146,8 @@ def _numbered(fields: Iterable[pa.Field], first: int) -> Iterator[tuple[pa.Field
 
 def _width(type: pa.DataType) -> int:
     """Return how many columns of Parquet a type takes."""
+    if isinstance(type, pa.BaseExtensionType):
+        type = type.storage_type
     members = type.num_fields
     return sum(_width(type.field(at).type) for at in range(members)) if members else 1
 

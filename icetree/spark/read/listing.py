@@ -2,7 +2,7 @@
 
 `spark.read.parquet(*files)` asks the file system about every path: seconds for a thousand. A folder
 with the log of a streaming sink is read without asking. The log is old and stable, but internal to
-Spark: this is the only place that knows of it, and where it stops working files are listed.
+Spark: this is the only place that knows of it, and a test notices when Spark changes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ListedFile:
 def read_listed(spark: SparkSession, files: Iterable[ListedFile], schema: StructType) -> DataFrame:
     """Return the rows of Parquet files, unread, of which SQL can tell where they stand."""
     with _log(files) as folder:
-        # Ids are matched whatever the session says, and files without any are an error.
+        # Columns are found by id, as `Lake` has told the session; a file without any is an error.
         return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
 
 

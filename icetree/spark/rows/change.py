@@ -19,10 +19,11 @@ from icetree.spark.telling import telling
 from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
-from icetree.spark.write.lineage import LINEAGE
+from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, discard, sink
 from icetree.spark.write.writer import commit_written
 from icetree.spec.entry import concat, to_table
+from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
 from icetree.table.removing import removal_of_tasks
 
@@ -36,12 +37,14 @@ def delete(
     lake: Lake, name: str, condition: str | Column | None = None, *, branch: str | None = None
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
+    if condition is None:
+        return lake.handle(name).truncate(branch=branch or MAIN)
     on = target(lake, name, "delete", condition, branch=branch)
     hit = _holds(condition)
 
     with one_line(), telling(lake.spark, f"DELETE from {name}"):
         if on.merges_on_read:
-            gone = positions(on.rows().where(hit), on.plan)
+            gone = positions(on.rows().where(hit), on.plan, on.table)
             return mark(on, Sunk(files=to_table([], on.table.metadata.shape()), gone=gone))
         acts = f.when(hit, DELETE).otherwise(KEEP)
         return _rewritten(on, lambda rows: rows.withColumn(ACTION, acts))
@@ -79,7 +82,7 @@ def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Tar
         else f.col(quoted(name))
         for name in on.columns
     ]
-    return rows.select(*columns, *LINEAGE, *PLACE, ACTION)
+    return rows.select(*columns, ROW_ID, AGE, *PLACE, ACTION)
 
 
 def _rewritten(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
@@ -132,7 +135,7 @@ def rewrite(on: Target, touched: list[int], acts: DataFrame) -> Committed:
 def sunk(on: Target, acts: DataFrame) -> Sunk:
     """Write rows that change or are kept, and gather where those stand that go."""
     metadata = on.table.metadata
-    extra = (ACTION, *PLACE, *LINEAGE)
+    extra = (ACTION, *PLACE, ROW_ID, AGE)
     acts = arranged(fit(acts, on.table.schema, table=str(on.table.name), extra=extra), metadata)
     return sink(acts, metadata=metadata, store=on.table.files.store, origins=on.plan.tasks)
 

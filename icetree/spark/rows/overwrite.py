@@ -78,7 +78,9 @@ def _overwrite(
         )
         if partial.tasks.num_rows:
             marks = dataframe(lake.spark, scan, plan=partial, located=True)
-            written = concat([written, write_marks(positions(marks, partial), partial, table)])
+            written = concat(
+                [written, write_marks(positions(marks, partial, table), partial, table)]
+            )
     except BaseException:
         discard(written, metadata, store)
         raise

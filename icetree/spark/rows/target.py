@@ -17,7 +17,7 @@ from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import spark_type
-from icetree.spark.write.lineage import LINEAGE
+from icetree.spark.write.lineage import STORED
 from icetree.spec.snapshot import MAIN
 from icetree.table.planning import planner
 from icetree.table.scan import Scan
@@ -72,13 +72,14 @@ class Target:
 
     def rows(self, plan: Plan | None = None) -> DataFrame:
         """Return the rows of the planned files, where they stand and their stored lineage."""
-        return dataframe(
+        found = dataframe(
             self.lake.spark,
             self.scan,
             plan=self.plan if plan is None else plan,
             located=True,
             lineage_as_stored=True,
         )
+        return found.withColumnsRenamed(STORED)
 
     def only(self, ordinals: list[int]) -> Plan:
         """Return the plan of some of the files, which keep their numbers."""
@@ -114,7 +115,7 @@ def target(
     elif condition is not None:
         where = condition_filter(lake.spark, table.schema, condition)
     ref = None if branch in (None, MAIN) else branch
-    columns = [*(field.name for field in table.schema.fields), *LINEAGE]
+    columns = [*(field.name for field in table.schema.fields), *STORED]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)
     plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()

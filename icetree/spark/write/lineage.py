@@ -1,6 +1,7 @@
 """Lineage of rows that move to new files: as the old file has it, or as follows from the place.
 
-Worked out for the rows that are written, not for all that are read.
+Worked out for the rows that are written, not for all that are read. Until then it goes by names that
+no statement knows: what files store of it is null for most rows.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import pyarrow.compute as pc
 
 from icetree.spark.read.listing import ORDINAL, POSITION
 
-ROW_ID: Final = "_row_id"
-#: The sequence number of the commit that last changed a row; null for the one that is being made.
-AGE: Final = "_last_updated_sequence_number"
-LINEAGE: Final = (ROW_ID, AGE)
+#: As the table has it, and as rows on their way have it.
+STORED: Final = {
+    "_row_id": "__icetree_row_id",
+    "_last_updated_sequence_number": "__icetree_age",
+}
+ROW_ID, AGE = STORED.values()
 
 #: What is known of the files that rows come from, by ordinal.
 FACTS: Final = ("first_row_id", "sequence_number")
@@ -27,10 +30,8 @@ def with_lineage(rows: pa.RecordBatch, files: pa.Table, *, unchanged: pa.Array) 
     A row without an ordinal is new, and one that is not `unchanged` is of this commit's age.
     """
     first, age = (files[name].combine_chunks().take(rows[ORDINAL]) for name in FACTS)
-    made = {
-        ROW_ID: pc.coalesce(rows[ROW_ID], pc.add(first, rows[POSITION])),
-        AGE: pc.if_else(unchanged, pc.coalesce(rows[AGE], age), pa.scalar(None, pa.int64())),
-    }
-    for name, column in made.items():
-        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
-    return rows
+    row_id = pc.coalesce(rows[ROW_ID], pc.add(first, rows[POSITION]))
+    age = pc.if_else(unchanged, pc.coalesce(rows[AGE], age), pa.scalar(None, pa.int64()))
+    for name, column in zip(STORED, (row_id, age), strict=True):
+        rows = rows.append_column(name, column)
+    return rows.drop_columns([ROW_ID, AGE])

@@ -24,7 +24,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.trouble import one_line
-from icetree.spark.write.lineage import FACTS, with_lineage
+from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, STORED, with_lineage
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.location import absolute_array
 from icetree.spec.metadata import TableMetadata
@@ -63,7 +63,8 @@ def sink(
     sent = shipped_metadata(metadata)
     files_sent = None if origins is None else shipped(origins.select(FACTS))
     acts = ACTION in rows.columns
-    names = [name for name in rows.columns if name not in (ACTION, ORDINAL, POSITION)]
+    names = [name for name in rows.columns if name not in (ACTION, ORDINAL, POSITION, ROW_ID, AGE)]
+    names += [] if origins is None else STORED
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = metadata_codec.decode(sent, file="table metadata")
