@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icetree.spark.pushdown.expression import filter_of
-from icetree.spark.read.listing import read_listed
+from icetree.spark.read.listing import NO_FILES, read_listed
 from icetree.spark.sql.plan import kind, seq
 
 _RELATION: Final = re.compile(r"\bRelation ")
@@ -82,7 +82,7 @@ def nothing(spark: SparkSession, schema: StructType) -> DataFrame:
     nullable = StructType.fromJson(schema.jsonValue())
     for field in nullable:
         field.nullable = True
-    return read_listed(spark, [], nullable)
+    return read_listed(spark, NO_FILES, nullable)
 
 
 def optimized(frame: DataFrame) -> Any:

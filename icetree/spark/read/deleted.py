@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from typing import Any, Final
@@ -14,9 +14,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from icetree.spark.names import quoted
-from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, ListedFile, read_listed
+from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, listed, read_listed
 from icetree.spark.types import reader_schema, safe_names
-from icetree.spec.location import absolute
+from icetree.spec.location import absolute, absolute_array
 from icetree.table.arrow_deletes import Deletes, KeyColumn, Rows
 from icetree.table.scan import Scan
 
@@ -144,14 +144,10 @@ def _keys_of(
     return stored.select(*columns, f.expr(ORDINAL_SQL).alias(_DELETE))
 
 
-def _listed(deletes: pa.Table, numbers: list[int], scan: Scan) -> Iterator[ListedFile]:
-    chosen = deletes.select(["location", "file_size_in_bytes"]).take(pa.array(numbers))
-    for number, fact in zip(numbers, chosen.to_pylist(), strict=True):
-        yield ListedFile(
-            location=absolute(fact["location"], scan.metadata.location),
-            size_bytes=fact["file_size_in_bytes"],
-            ordinal=number,
-        )
+def _listed(deletes: pa.Table, numbers: list[int], scan: Scan) -> pa.Table:
+    chosen = deletes.take(pa.array(numbers))
+    locations = absolute_array(chosen["location"].combine_chunks(), scan.metadata.location)
+    return listed(locations, chosen["file_size_in_bytes"], pa.array(numbers, pa.int64()))
 
 
 def _value(key: KeyColumn) -> Column:

@@ -7,16 +7,16 @@ Spark: this is the only place that knows of it, and a test notices when Spark ch
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -29,18 +29,23 @@ POSITION: Final = "__icetree_pos"
 ORDINAL_SQL: Final = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 POSITION_SQL: Final = "_metadata.row_index"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedFile:
-    """A file to read, and the number by which its rows are told apart from others'."""
-
-    location: str
-    size_bytes: int
-    ordinal: int
+_FILES: Final = pa.schema(
+    [("location", pa.string()), ("size_bytes", pa.int64()), ("ordinal", pa.int64())]
+)
+NO_FILES: Final = _FILES.empty_table()
 
 
-def read_listed(spark: SparkSession, files: Iterable[ListedFile], schema: StructType) -> DataFrame:
-    """Return the rows of Parquet files, unread, of which SQL can tell where they stand."""
+def listed(locations: pa.Array, sizes: pa.Array, ordinals: pa.Array) -> pa.Table:
+    """Return files to read, with the number by which the rows of each are told from others'."""
+    sizes, ordinals = (pc.cast(each, pa.int64()) for each in (sizes, ordinals))
+    return pa.table([locations, sizes, ordinals], schema=_FILES)
+
+
+def read_listed(spark: SparkSession, files: pa.Table, schema: StructType) -> DataFrame:
+    """Return the rows of Parquet files, unread, of which SQL can tell where they stand.
+
+    `files` are as `listed` makes them.
+    """
     with _log(files) as folder:
         # Columns are found by id, as `Lake` has told the session; a file without any is an error.
         return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
@@ -54,34 +59,43 @@ def address(location: str) -> str:
     if scheme in S3:
         rest = location.partition("://")[2]
         return "s3a://" + quote(rest)
-    return location
+    return quote(location, safe="/:")
+
+
+def _addresses(locations: pa.Array) -> pa.Array:
+    """Do `address` for many, most of which have names without anything odd."""
+    plain = pc.match_substring_regex(locations, r"^(file://)?/[A-Za-z0-9_.=/-]*$")
+    paths = pc.replace_substring_regex(locations, r"^file://", "", max_replacements=1)
+    found = pc.binary_join_element_wise("file://", paths, "")
+    if pc.all(plain).as_py():
+        return found
+    odd = pa.array([address(each) for each in locations.filter(pc.invert(plain)).to_pylist()])
+    return pc.replace_with_mask(found, pc.invert(plain), odd.cast(found.type))
 
 
 @contextmanager
-def _log(files: Iterable[ListedFile]) -> Iterator[str]:
+def _log(files: pa.Table) -> Iterator[str]:
     """Make a folder with a sink's log; Spark reads all of it at once, then it can go."""
     folder = Path(tempfile.mkdtemp(prefix="icetree-scan-"))
     try:
         log = folder / "_spark_metadata"
         log.mkdir()
-        with (log / "0").open("w") as out:
-            out.write("v1")
-            for file in files:
-                out.write("\n" + _line(file))
+        (log / "0").write_text("\n".join(["v1", *_lines(files).to_pylist()]))
         yield folder.as_uri()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _line(file: ListedFile) -> str:
-    return json.dumps(
-        {
-            "path": address(file.location),
-            "size": file.size_bytes,
-            "isDir": False,
-            "modificationTime": file.ordinal,
-            "blockReplication": 1,
-            "blockSize": 128 * 1024 * 1024,
-            "action": "add",
-        }
+def _lines(files: pa.Table) -> pa.Array:
+    """Return a line of the log for each file; no address has a character that JSON would escape."""
+    location, size, ordinal = (column.combine_chunks() for column in files.columns)
+    return pc.binary_join_element_wise(
+        '{"path":"',
+        _addresses(location),
+        '","size":',
+        pc.cast(size, pa.string()),
+        ',"isDir":false,"modificationTime":',
+        pc.cast(ordinal, pa.string()),
+        ',"blockReplication":1,"blockSize":134217728,"action":"add"}',
+        "",
     )

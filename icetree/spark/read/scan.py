@@ -27,7 +27,7 @@ from icetree.spark.read.listing import (
     ORDINAL_SQL,
     POSITION,
     POSITION_SQL,
-    ListedFile,
+    listed,
     read_listed,
 )
 from icetree.spark.read.plan import plan as plan_scan
@@ -195,11 +195,9 @@ def _scanned(
     return found if condition is None else found.where(condition)
 
 
-def _listed(tasks: pa.Table, table_location: str) -> Iterable[ListedFile]:
-    locations = absolute_array(tasks["location"].combine_chunks(), table_location).to_pylist()
-    sizes = tasks["file_size_in_bytes"].to_pylist()
-    for location, size, ordinal in zip(locations, sizes, tasks[ORDINAL].to_pylist(), strict=True):
-        yield ListedFile(location=location, size_bytes=size, ordinal=ordinal)
+def _listed(tasks: pa.Table, table_location: str) -> pa.Table:
+    locations = absolute_array(tasks["location"].combine_chunks(), table_location)
+    return listed(locations, tasks["file_size_in_bytes"], tasks[ORDINAL])
 
 
 def _made_up(reading: Reading) -> list[NestedField]:
