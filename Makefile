@@ -93,7 +93,7 @@ $(DELTA_JARS):
 
 clean: ## Remove .venv and everything generated
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
-	@find icetree tests benchmarks scripts -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find icetree tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \

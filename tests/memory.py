@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from icetree.codec import manifest
 from icetree.spec.entry import ROOT, Entries
@@ -75,7 +75,3 @@ class MemoryTable:
             sequence_number=at,
             next_row_id=head.next_row_id,
         )
-
-    def with_policy(self, policy: Policy) -> MemoryTable:
-        """Return a table that shares this one's past and goes on under another policy."""
-        return replace(self, policy=policy, files=dict(self.files), heads=list(self.heads))

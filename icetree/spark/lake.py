@@ -108,8 +108,8 @@ class Lake:
         return changes(self, name, since, upto, net=net, images=images, columns=columns)
 
     def read_stream(self, name: str, **how: Any) -> DataFrame:
-        """Return a stream of a table's appended rows, or of its changes; see `stream.read_stream`."""
-        from icetree.spark.stream.write import read_stream
+        """Return a stream of a table's appended rows, or of its changes; see `stream.read`."""
+        from icetree.spark.stream.read import read_stream
 
         return read_stream(self, name, **how)
 
@@ -118,7 +118,7 @@ class Lake:
     def write_stream(
         self, rows: DataFrame, name: str, *, checkpoint: str | Path, **how: Any
     ) -> StreamingQuery:
-        """Commit each micro-batch of a stream, exactly once; see `stream.write_stream`."""
+        """Commit each micro-batch of a stream, exactly once; see `stream.write`."""
         from icetree.spark.stream.write import write_stream
 
         return write_stream(self, rows, name, checkpoint=checkpoint, **how)

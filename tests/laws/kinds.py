@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -64,11 +63,6 @@ def plain(scalar: pa.Scalar) -> Any:
 
 def _by_bits(value: float) -> tuple[float, float]:
     return value, math.copysign(1, value)
-
-
-def _float32(value: float) -> float:
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
 
 
 def _decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:

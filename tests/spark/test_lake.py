@@ -362,7 +362,7 @@ def test_long_work_is_named_in_spark_and_logged(
     context = lake.spark.sparkContext
     name_jobs = context.setLocalProperty
     monkeypatch.setattr(context, "setLocalProperty", lambda *it: (jobs.append(it), name_jobs(*it)))
-    with caplog.at_level("INFO", logger="icetree.spark.telling"):
+    with caplog.at_level("INFO", logger="icetree.spark.progress"):
         lake.delete("db.told", "id = 1")
         with pytest.raises(InvalidInput):
             lake.write(lake.spark.range(1), "db.told").overwrite("id = 2")

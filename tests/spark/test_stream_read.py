@@ -15,7 +15,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.spark.lake import Lake
-from icetree.spark.stream.write import read_stream, stop, write_stream
+from icetree.spark.stream.read import read_stream
+from icetree.spark.stream.write import stop, write_stream
 from icetree.table.table import Table
 from tests.table.changing import compact, delete_equal, delete_rows, now
 

@@ -12,10 +12,10 @@ from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, quoted
+from icetree.spark.progress import telling
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.rows.target import Target, target
-from icetree.spark.telling import telling
 from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit

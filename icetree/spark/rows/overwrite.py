@@ -10,10 +10,10 @@ from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from icetree.spark.progress import telling
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks
-from icetree.spark.telling import telling
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.sink import discard, sink
 from icetree.spark.write.writer import commit_written

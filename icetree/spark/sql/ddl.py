@@ -11,7 +11,7 @@ from icetree.spark.sql.columns import new_schema
 from icetree.spark.sql.names import find_table, known_table, new_table, writable
 from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.sql.select import select
-from icetree.spark.sql.tokens import Cursor
+from icetree.spark.sql.tokens import query_of
 from icetree.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _create_as(lake: Lake, plan: Any, text: str) -> bool:
         if plan.ignoreIfExists():
             return True
         raise AlreadyExists(f"table {name} exists: choose another name, or replace it")
-    lake.write(select(lake, _query(text)), name).create(**layout)
+    lake.write(select(lake, query_of(text)), name).create(**layout)
     return True
 
 
@@ -92,21 +92,13 @@ def _replace_as(lake: Lake, plan: Any, text: str) -> bool:
         return False
     name = new_table(lake, seq(plan.name().nameParts()))
     replaces = _replaces(lake, name, plan)
-    write = lake.write(select(lake, _query(text)), name)
+    write = lake.write(select(lake, query_of(text)), name)
     if replaces:
         _require_no_location(layout, name)
         write.replace(**layout)
     else:
         write.create(**layout)
     return True
-
-
-def _query(text: str) -> str:
-    """Return the query of `CREATE TABLE … AS …`."""
-    cursor = Cursor(text)
-    cursor.until("AS")
-    cursor.expect("AS")
-    return cursor.rest()
 
 
 def _replaces(lake: Lake, name: str, plan: Any) -> bool:

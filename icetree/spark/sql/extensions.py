@@ -9,6 +9,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import known_table
 from icetree.spark.sql.tokens import Cursor
+from icetree.spark.write.arrange import DISTRIBUTION
 from icetree.spec import refs
 from icetree.spec.refs import Retention
 from icetree.table.table import Table
@@ -16,7 +17,6 @@ from icetree.table.table import Table
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
 
-_DISTRIBUTION: Final = "write.distribution-mode"
 _UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
 
 
@@ -96,7 +96,7 @@ def _write(table: Table, cursor: Cursor) -> None:
             with changes.edit_sort() as sort:
                 sort.by(*keys)
         if mode is not None:
-            changes.set_properties({_DISTRIBUTION: mode})
+            changes.set_properties({DISTRIBUTION: mode})
 
 
 def _comes(cursor: Cursor, word: str) -> bool:

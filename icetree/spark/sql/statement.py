@@ -17,7 +17,7 @@ from icetree.spark.sql.names import find_table
 from icetree.spark.sql.plan import is_query, kind, parse, seq, substituted
 from icetree.spark.sql.select import bind, select, unpruned
 from icetree.spark.sql.show import run_show
-from icetree.spark.sql.tokens import Cursor
+from icetree.spark.sql.tokens import Cursor, query_of
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -64,7 +64,7 @@ def _by_spark(lake: Lake, plan: Any, text: str) -> DataFrame:
     if what == "CreateViewCommand" and _create_view(lake, plan, text):
         return _nothing(lake)
     if what == "CacheTableAsSelect":
-        select(lake, _query(text)).createOrReplaceTempView(plan.tempViewName())
+        select(lake, query_of(text)).createOrReplaceTempView(plan.tempViewName())
         with plainly():
             return lake.spark.sql(f"CACHE TABLE {quoted(plan.tempViewName())}")
     if what == "ExplainCommand":
@@ -81,7 +81,7 @@ def _create_view(lake: Lake, plan: Any, text: str) -> bool:
         return False
     if not bind(lake, text, plan):
         return False
-    rows = select(lake, _query(text))
+    rows = select(lake, query_of(text))
     names = [each._1() for each in seq(plan.userSpecifiedColumns())]  # noqa: SLF001  # Scala's
     if names:
         rows = rows.toDF(*names)
@@ -95,13 +95,6 @@ def _create_view(lake: Lake, plan: Any, text: str) -> bool:
         else:
             (rows.createGlobalTempView if is_global else rows.createTempView)(view)
     return True
-
-
-def _query(text: str) -> str:
-    cursor = Cursor(text)
-    cursor.until("AS")
-    cursor.expect("AS")
-    return cursor.rest()
 
 
 def _explained(text: str) -> str:

@@ -185,3 +185,11 @@ class Cursor:
         line = self.text.count("\n", 0, self.at) + 1
         position = self.at - (self.text.rfind("\n", 0, self.at) + 1)
         return InvalidInput(f"expected {wanted}, found {found} (line {line}, position {position})")
+
+
+def query_of(text: str) -> str:
+    """Return the query of `CREATE TABLE … AS …` or `CREATE VIEW … AS …`."""
+    cursor = Cursor(text)
+    cursor.until("AS")
+    cursor.expect("AS")
+    return cursor.rest()

@@ -7,21 +7,23 @@ is to be skipped or the stream is of changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
+from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spark.source import register
 from icetree.spark.source.arrow import ReadingPart, batch_for_spark
-from icetree.spark.source.options import FixedTable, Options, fixed
+from icetree.spark.source.options import FixedTable, Options, fixed, options_of
 from icetree.spark.source.read import Part, parts_of, read_schema
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.table.change_rows import CHANGE_COLUMNS, ChangeReader
@@ -38,6 +40,9 @@ from icetree.tree.changes import Operation
 from icetree.tree.row_changes import CHANGE_TYPE, INSERT, RowTasks
 from icetree.tree.tasks import TASK, Metrics, Plan
 
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
 Offset: TypeAlias = "dict[str, int]"
 
 SEQUENCE_NUMBER: Final = "sequence_number"
@@ -47,6 +52,40 @@ START: Final[Offset] = {SEQUENCE_NUMBER: 0, SNAPSHOT_ID: 0}
 
 _SKIPPED: Final = (Operation.OVERWRITE.value, Operation.DELETE.value)
 _WITHIN: Final = ("within_dv_location", "within_equality_deletes", "within_position_deletes")
+
+
+def read_stream(
+    lake: Lake,
+    name: str,
+    *,
+    since: int | str | None = None,
+    changes: bool = False,
+    images: bool = True,
+    columns: Iterable[str] | None = None,
+    skip: Iterable[str] = (),
+    branch: str | None = None,
+    max_snapshots_per_trigger: int | None = None,
+) -> DataFrame:
+    """Return a stream of the rows appended after `since`: a snapshot id, a ref or a time in ms.
+
+    With `changes`, of all rows that changed, as `changes` tells them. Else a snapshot that is no
+    append ends the stream, unless `skip` names its kind: "overwrite" or "delete". With the trigger
+    "available-now" a run takes no more than `max_snapshots_per_trigger` snapshots in all.
+    """
+    register(lake.spark)
+    given: dict[str, Any] = {
+        **options_of(lake, name),
+        "since": since,
+        "changes": str(changes).lower(),
+        "images": str(images).lower(),
+        "columns": None if columns is None else ",".join(columns),
+        "skip": ",".join(skip) or None,
+        "branch": branch,
+        "max-snapshots-per-trigger": max_snapshots_per_trigger,
+    }
+    known = {key: str(value) for key, value in given.items() if value is not None}
+    path = known.pop("path")
+    return lake.spark.readStream.format("icetree").options(**known).load(path)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Streams into tables and out of them.
+"""Streams into tables.
 
 A micro-batch is one commit under a key made of the query's id and the batch's number. Spark runs a
 batch again, under the same number, when it was cut off before its checkpoint knew of it; the table
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -21,8 +21,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from icetree.errors import InvalidInput
 from icetree.spark.names import quoted
-from icetree.spark.source import register
-from icetree.spark.source.options import options_of
 from icetree.spark.source.write import batch_key
 from icetree.spark.stream.upsert import identifiers, upsert_by_equality
 from icetree.spark.write.arrange import arranged
@@ -118,40 +116,6 @@ def write_stream(
     elif trigger is not None:
         writer = writer.trigger(processingTime=trigger)
     return writer.start()
-
-
-def read_stream(
-    lake: Lake,
-    name: str,
-    *,
-    since: int | str | None = None,
-    changes: bool = False,
-    images: bool = True,
-    columns: Iterable[str] | None = None,
-    skip: Iterable[str] = (),
-    branch: str | None = None,
-    max_snapshots_per_trigger: int | None = None,
-) -> DataFrame:
-    """Return a stream of the rows appended after `since`: a snapshot id, a ref or a time in ms.
-
-    With `changes`, of all rows that changed, as `changes` tells them. Else a snapshot that is no
-    append ends the stream, unless `skip` names its kind: "overwrite" or "delete". With the trigger
-    "available-now" a run takes no more than `max_snapshots_per_trigger` snapshots in all.
-    """
-    register(lake.spark)
-    given: dict[str, Any] = {
-        **options_of(lake, name),
-        "since": since,
-        "changes": str(changes).lower(),
-        "images": str(images).lower(),
-        "columns": None if columns is None else ",".join(columns),
-        "skip": ",".join(skip) or None,
-        "branch": branch,
-        "max-snapshots-per-trigger": max_snapshots_per_trigger,
-    }
-    known = {key: str(value) for key, value in given.items() if value is not None}
-    path = known.pop("path")
-    return lake.spark.readStream.format("icetree").options(**known).load(path)
 
 
 def stop(query: StreamingQuery, *, timeout_s: float = 60.0) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
-from icetree.spark.telling import telling
+from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from typing_extensions import Self
 
 from icetree.errors import CommitUnknown, IcetreeError
-from icetree.spark.telling import telling
+from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
