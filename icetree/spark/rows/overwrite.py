@@ -10,7 +10,6 @@ from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from icetree.spark.progress import telling
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks
@@ -41,19 +40,6 @@ def overwrite(
     branch: str,
 ) -> Committed:
     """Replace the rows that match by others, all of which must match too."""
-    with telling(lake.spark, f"overwrite of {table.name} where {where!s}"):
-        return _overwrite(lake, table, transaction, rows, where, branch=branch)
-
-
-def _overwrite(
-    lake: Lake,
-    table: Table,
-    transaction: Transaction,
-    rows: DataFrame,
-    where: Filter,
-    *,
-    branch: str,
-) -> Committed:
     predicate = parse_filter(where)
     condition = row_condition(predicate, table.schema)
     metadata, store = table.metadata, table.files.store

@@ -73,9 +73,9 @@ class Write:
         from icetree.spark.rows.overwrite import overwrite
 
         table, transaction, rows = self._ready(self._lake.handle(self._name))
-        return overwrite(
-            self._lake, table, transaction, rows, where, branch=self._how.get("branch", MAIN)
-        )
+        branch = self._how.get("branch", MAIN)
+        with telling(self._lake.spark, f"overwrite of {self._name} where {where!s}"):
+            return overwrite(self._lake, table, transaction, rows, where, branch=branch)
 
     def overwrite_partitions(self) -> Committed:
         """Replace every partition that the rows are in."""
