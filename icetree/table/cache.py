@@ -49,11 +49,6 @@ class Cache:
                 _, dropped = self._held.popitem(last=False)
                 self._size_bytes -= len(dropped)
 
-    def knows(self, key: tuple[Any, ...]) -> bool:
-        """Tell whether `derive` would have to make nothing."""
-        with self._lock:
-            return key in self._derived.get(key[0], {})
-
     def recall(self, key: tuple[Any, ...]) -> Any:
         """Return what `derive` made before under the key; None where it would have to make it."""
         with self._lock:

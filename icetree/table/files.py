@@ -113,7 +113,10 @@ class TableFiles:
             return self._decode_root(snapshot, shape)
         file = snapshot.root_file
         key = ("root", self.location, file, schema_id)
-        if stats_columns is not None and snapshot.root_manifest and not self.cache.knows(key):
+        known: Entries | None = self.cache.recall(key)
+        if known is not None:
+            return known
+        if stats_columns is not None and snapshot.root_manifest:
             return self.cache.derive(
                 ("narrow root", *key[1:], stats_columns),
                 lambda: self._decode_narrow(file, shape, stats_columns),

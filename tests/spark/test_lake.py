@@ -435,3 +435,12 @@ def test_a_column_may_have_the_name_of_what_spark_hides(lake: Lake) -> None:
     lake.update("db.hidden", {"_metadata": "_metadata + 1"}, "id > 3")
     found = [row["_metadata"] for row in rows_in(lake, "db.hidden")]
     assert sorted(found) == [0, 10, 30, 41, 51]
+
+
+def test_deleting_everything_keeps_to_the_isolation_of_deletes(lake: Lake) -> None:
+    bad = {"write.delete.isolation-level": "none"}
+    lake.write(lake.spark.range(2), "db.isolated").create(properties=bad)
+    for condition in (None, "id = 1"):
+        with pytest.raises(InvalidInput, match="isolation"):
+            lake.delete("db.isolated", condition)
+    assert lake.table("db.isolated").count() == 2

@@ -15,7 +15,7 @@ from icetree.spark.names import as_column, quoted
 from icetree.spark.progress import telling
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
-from icetree.spark.rows.target import Target, target
+from icetree.spark.rows.target import Target, isolation_of, target
 from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -38,7 +38,8 @@ def delete(
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     if condition is None:
-        return lake.handle(name).truncate(branch=branch or MAIN)
+        table = lake.handle(name)
+        return table.truncate(branch=branch or MAIN, isolation=isolation_of(table, "delete"))
     on = target(lake, name, "delete", condition, branch=branch)
     hit = _holds(condition)
 

@@ -92,6 +92,11 @@ class Target:
         )
 
 
+def isolation_of(table: Table, verb: str) -> str:
+    """Return what counts as a conflict for a statement on the table."""
+    return table.properties.get(_ISOLATION.format(verb), "serializable")
+
+
 def target(
     lake: Lake,
     name: str,
@@ -107,7 +112,7 @@ def target(
     `pruning` says the same of conditions that are not of the table's rows alone.
     """
     table = lake.handle(name)
-    level = table.properties.get(_ISOLATION.format(verb), "serializable")
+    level = isolation_of(table, verb)
     transaction = table.transaction(branch=branch or MAIN, isolation=level, key=key)
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
