@@ -127,6 +127,8 @@ class LocalStore:
         if folder in self._folders:
             return
         with self._lock:
+            if folder in self._folders:  # by a thread that was here first
+                return
             missing = []
             there = Path(folder)
             while not there.is_dir():

@@ -94,6 +94,24 @@ def test_a_folder_that_another_process_just_made_is_flushed_too(
     assert calls[0] == ("fsync", tmp_path.name)
 
 
+@needs_proc
+def test_files_written_side_by_side_flush_their_new_folder_once(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync = os.fsync
+
+    def slow(fd: int) -> None:
+        time.sleep(0.02)  # so that all of them come before the first has made the folder
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", slow)
+    LocalStore().write_many((f"{tmp_path}/new/{each}", b"1") for each in range(4))
+    assert calls.count(("mkdir", "new")) == 1
+    # Before the folder is made, and after.
+    assert calls.count(("fsync", tmp_path.name)) == 1
+    assert calls.count(("fsync", tmp_path.parent.name)) == 1
+
+
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_fd: int, _content: bytes) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
