@@ -12,6 +12,9 @@ ICEBERG_JAVA := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0
 JARS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/icetree/jars
 ICEBERG_JAR  := $(JARS)/iceberg-spark-runtime-4.1_2.13-1.11.0.jar
 
+# Hadoop's S3A, through which Spark reaches tables in S3, with the parts of AWS's SDK that it uses.
+S3A          := $(JARS)/s3a
+
 # Delta's Spark connector and what it needs, which benchmarks are measured beside.
 DELTA        := 4.4.0
 DELTA_PARTS  := delta-spark_4.1_2.13 delta-storage delta-kernel-api delta-kernel-defaults delta-kernel-unitycatalog
@@ -20,7 +23,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path test check lint types format bench-core bench-commit bench-plan bench-spark soak constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -31,7 +34,7 @@ setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine 
 demo: $(READY) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evolve, verify; ARGS="--small" needs no Spark
 	@$(PY) -m icetree demo $(ARGS)
 
-test: $(READY) $(ICEBERG_JAR) ## Run every test
+test: $(READY) $(ICEBERG_JAR) $(S3A) ## Run every test
 	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
 check: lint types test ## What CI runs: lint, types and tests
@@ -83,6 +86,21 @@ $(ICEBERG_JAR):
 	@! command -v mvn > /dev/null || echo "Fetching $(ICEBERG_JAVA), 48 MB."
 	@! command -v mvn > /dev/null || mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 		-Dartifact=$(ICEBERG_JAVA) -DoutputDirectory=$(JARS)
+
+s3a: $(S3A) ## Fetch Hadoop's S3A, which tests of Spark on S3 need, into a cache outside the repository
+	@echo "$(S3A) is ready."
+
+s3a-path:
+	@echo "$(S3A)"
+
+$(S3A): tests/spark/s3a.pom.xml
+	@command -v mvn > /dev/null || { \
+		echo "Maven fetches Hadoop's S3A, which tests of Spark on S3 need: install it (Debian: apt install maven)."; \
+		test -z "$$CI"; }
+	@! command -v mvn > /dev/null || echo "Fetching Hadoop's S3A, 17 MB."
+	@! command -v mvn > /dev/null || { rm -rf $@ && mvn --quiet --batch-mode --file $< \
+		org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory=$@.part \
+		&& mv $@.part $@; }
 
 $(DELTA_JARS):
 	@command -v mvn > /dev/null || { \

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.store.local import LocalStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from tests.jars import fetched
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
 from tests.peers.values import JAVA_TABLES, pools
@@ -45,27 +45,10 @@ class JavaTable:
         return lake.register_table("db.t", self.metadata_location)
 
 
-def _runtime() -> Path:
-    """Return Iceberg's Spark runtime, which `make test` fetches."""
-    jar = subprocess.run(
-        ["make", "--silent", "--no-print-directory", "iceberg-java-path"],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    if not Path(jar).exists():
-        missing = f"{jar} is missing: run `make iceberg-java`, which fetches it with Maven"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return Path(jar)
-
-
 @pytest.fixture(scope="session")
 def java_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, JavaTable]:
     """Let Iceberg Java write its tables and plan all filters, in a process of its own."""
-    jar = _runtime()
+    jar = fetched("iceberg-java")
     place = tmp_path_factory.mktemp("java")
     filters = {
         name: random_filters(seed, _ASKED, pools(name)) for seed, name in enumerate(JAVA_TABLES)

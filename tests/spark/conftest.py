@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
+from tests.jars import place_of
 
 #: Rows are few: compiling code for each plan would take longer than running it.
 QUICK = {
@@ -18,6 +19,9 @@ QUICK = {
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("icetree tests", shuffle_partitions=2, extra_conf=QUICK)
+    # A session gets its jars when it starts; where they are missing, only tests on S3 are, too.
+    jars = ",".join(map(str, sorted(place_of("s3a").glob("*.jar"))))
+    conf = {**QUICK, **({"spark.jars": jars} if jars else {})}
+    session = local_session("icetree tests", shuffle_partitions=2, extra_conf=conf)
     yield session
     session.stop()
