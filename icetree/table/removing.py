@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
@@ -67,8 +67,7 @@ def files_matching(
     """
     found = plan(root, reader, shape, predicate)
     tasks = found.tasks
-    whole = [code for code, left in enumerate(found.residuals) if isinstance(left, AlwaysTrue)]
-    in_part = tasks.filter(pc.invert(pc.is_in(tasks["residual"], pa.array(whole, pa.int32()))))
+    in_part = tasks.filter(pc.invert(found.match_whole()))
     bound = bind(predicate, shape)
     fresh = staged.filter(is_content(staged, Content.DATA))
     sure = prune.must_match(fresh, bound)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -181,12 +182,7 @@ class Scan:
                     "or have deletes that only their rows can tell, such as "
                     f"{unsure['location'][0]}: count without metadata_only"
                 )
-            rest = Plan(
-                tasks=unsure,
-                deletes=self._plan.deletes,
-                residuals=self._plan.residuals,
-                metrics=self._plan.metrics,
-            )
+            rest = replace(self._plan, tasks=unsure)
             position = Schema(METADATA_COLUMNS["_pos"])
             total += sum(batch.num_rows for batch in self._batches(rest, position))
         return total if self.limit is None else min(total, self.limit)
@@ -194,8 +190,7 @@ class Scan:
     def _counted(self) -> pa.Array:
         """Tell of which files metadata says how many rows match."""
         found = self._plan
-        whole = [code for code, left in enumerate(found.residuals) if isinstance(left, AlwaysTrue)]
-        sure = pc.is_in(found.tasks["residual"], pa.array(whole, pa.int32()))
+        sure = found.match_whole()
         for name in ("equality_deletes", "position_deletes"):
             none = pc.equal(pc.fill_null(pc.list_value_length(found.tasks[name]), 0), 0)
             sure = pc.and_(sure, none)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -221,57 +220,42 @@ class Table(Evolution, References):
         transaction.update(*updates)
         return transaction.commit()
 
-    @contextmanager
-    def _single(self, how: Mapping[str, object]) -> Iterator[tuple[Transaction, list[Committed]]]:
+    def _once(self, how: Mapping[str, object], do: Callable[[Transaction], None]) -> Committed:
+        """Commit one operation; what it wrote goes when it fails."""
         require_known(how, Transaction, verb="a commit")
-        transaction = Transaction(self, **how)  # type: ignore[arg-type]
-        done: list[Committed] = []
-        yield transaction, done
-        done.append(transaction.commit())
+        with Transaction(self, **how) as transaction:  # type: ignore[arg-type]
+            do(transaction)
+            return transaction.commit()
 
     def append(self, data: ArrowData, **how: object) -> Committed:
         """Write Arrow data as data files and add them, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.append(data)
-        return done[0]
+        return self._once(how, lambda tx: tx.append(data))
 
     def append_files(self, files: Files, **how: object) -> Committed:
         """Add data files, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.append_files(files)
-        return done[0]
+        return self._once(how, lambda tx: tx.append_files(files))
 
     def delete_files(self, files: Removed, **how: object) -> Committed:
         """Remove data files, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.delete_files(files)
-        return done[0]
+        return self._once(how, lambda tx: tx.delete_files(files))
 
     def delete(self, where: Filter, **how: object) -> Committed:
         """Remove the files whose rows all match, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.delete(where)
-        return done[0]
+        return self._once(how, lambda tx: tx.delete(where))
 
     def overwrite_files(
         self, add: New, remove: Removed, *, where: Filter | None = None, **how: object
     ) -> Committed:
         """Replace data files by others, or by Arrow data, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.overwrite_files(add, remove, where=where)
-        return done[0]
+        return self._once(how, lambda tx: tx.overwrite_files(add, remove, where=where))
 
     def overwrite(self, where: Filter, add: New, **how: object) -> Committed:
         """Replace the rows that match by new files or Arrow data, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.overwrite(where, add)
-        return done[0]
+        return self._once(how, lambda tx: tx.overwrite(where, add))
 
     def replace_partitions(self, add: New, **how: object) -> Committed:
         """Replace every partition that the new files or Arrow data are in, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.replace_partitions(add)
-        return done[0]
+        return self._once(how, lambda tx: tx.replace_partitions(add))
 
     def row_delta(
         self,
@@ -283,18 +267,14 @@ class Table(Evolution, References):
         **how: object,
     ) -> Committed:
         """Add data files, data DVs and equality deletes, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.row_delta(add, remove=remove, where=where, tasks=tasks)
-        return done[0]
+        return self._once(
+            how, lambda tx: tx.row_delta(add, remove=remove, where=where, tasks=tasks)
+        )
 
     def rewrite(self, remove: Removed, add: Files, **how: object) -> Committed:
         """Replace files by others that hold the same rows, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.rewrite(remove, add)
-        return done[0]
+        return self._once(how, lambda tx: tx.rewrite(remove, add))
 
     def truncate(self, **how: object) -> Committed:
         """Remove every file, as one snapshot."""
-        with self._single(how) as (tx, done):
-            tx.truncate()
-        return done[0]
+        return self._once(how, lambda tx: tx.truncate())

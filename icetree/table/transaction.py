@@ -107,7 +107,9 @@ class Transaction(Evolution):
         self._updates: list[Update] = []
         self._relied_on: set[str] = set()
         self._over = False
-        #: Data files that this transaction wrote itself.
+        #: The table's metadata as the updates so far would leave it.
+        self.metadata: TableMetadata = self._base.metadata
+        #: Files that were written for this transaction.
         self._written: list[str] = []
         if branch is not None:
             _require_branch(branch, self._base.metadata, create=create_branch)
@@ -129,7 +131,7 @@ class Transaction(Evolution):
 
     def delete_files(self, files: Removed) -> None:
         """Remove data files, with the DVs they have."""
-        self._add(Changes(intent=Intent.DELETE_FILES, removed=_removed(files, self._metadata)))
+        self._add(Changes(intent=Intent.DELETE_FILES, removed=_removed(files, self.metadata)))
 
     def delete(self, where: Filter) -> None:
         """Remove the files whose rows all match; refused when some file matches in part."""
@@ -143,7 +145,7 @@ class Transaction(Evolution):
             Changes(
                 intent=Intent.OVERWRITE_FILES,
                 added=self._new(self._as_files(add)),
-                removed=_removed(remove, self._metadata),
+                removed=_removed(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
             )
         )
@@ -187,7 +189,7 @@ class Transaction(Evolution):
             Changes(
                 intent=Intent.ROW_DELTA,
                 added=self._new(add),
-                removed=_removed(remove, self._metadata),
+                removed=_removed(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
                 **seen,
             )
@@ -204,7 +206,7 @@ class Transaction(Evolution):
             Changes(
                 intent=Intent.REWRITE,
                 added=self._new(add, sequence_number=age),
-                removed=_removed(remove, self._metadata),
+                removed=_removed(remove, self.metadata),
             )
         )
 
@@ -218,6 +220,14 @@ class Transaction(Evolution):
                 filter=AlwaysTrue(),
             )
         )
+
+    def adopt(self, written: Entries) -> Entries:
+        """Take charge of files that were written for this transaction, and return them.
+
+        They are deleted when it comes to nothing: what adopts files belongs in a `with` block.
+        """
+        self._written += written["location"].to_pylist()
+        return written
 
     def apply(self, changes: Changes) -> None:
         """Add changes that were worked out elsewhere, such as those of a cherry-pick."""
@@ -233,18 +243,14 @@ class Transaction(Evolution):
                 f"{self._base.name} cannot be pointed elsewhere, since its files would stay: "
                 "copy its folder and register the copy"
             )
-        updating.apply(self._metadata, updates, at_ms=self._base.metadata.last_updated_ms)
+        at_ms = self._base.metadata.last_updated_ms
+        self.metadata = updating.apply(self.metadata, updates, at_ms=at_ms)
         self._updates += updates
 
     def rely_on(self, *facts: str) -> None:
         """Conflict when a fact of the base, named as in `table.state`, changes before the end."""
         self._require_open()
         self._relied_on |= {*facts}
-
-    @property
-    def metadata(self) -> TableMetadata:
-        """The table's metadata as the updates so far would leave it."""
-        return self._metadata
 
     # --- the end ---------------------------------------------------------------------------
 
@@ -295,15 +301,8 @@ class Transaction(Evolution):
     # --- within ----------------------------------------------------------------------------
 
     @property
-    def _metadata(self) -> TableMetadata:
-        if not self._updates:
-            return self._base.metadata
-        at_ms = self._base.metadata.last_updated_ms
-        return updating.apply(self._base.metadata, self._updates, at_ms=at_ms)
-
-    @property
     def _shape(self) -> Shape:
-        return self._metadata.shape()
+        return self.metadata.shape()
 
     def _tree(self) -> tuple[Entries, Any]:
         files, shape = self._table.files, self._shape
@@ -321,13 +320,11 @@ class Transaction(Evolution):
 
     def _write(self, data: ArrowData) -> Entries:
         self._require_open()
-        written = write_files(data, metadata=self._metadata, store=self._table.files.store)
-        self._written += written["location"].to_pylist()
-        return written
+        return self.adopt(write_files(data, metadata=self.metadata, store=self._table.files.store))
 
     def _new(self, files: Files, *, sequence_number: int | None = None) -> Entries:
         return stored_entries(
-            files, self._metadata, self._shape, self._base.name, sequence_number=sequence_number
+            files, self.metadata, self._shape, self._base.name, sequence_number=sequence_number
         )
 
     def _add(self, changes: Changes) -> None:

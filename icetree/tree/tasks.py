@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-from pyiceberg.expressions import BooleanExpression
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.spec.entry import BASE_SCHEMA, POSITION
 from icetree.tree.deletes import DATA_DV
@@ -86,6 +87,11 @@ class Plan:
     #: What is left to check on rows; a task's `residual` is a row number here.
     residuals: list[BooleanExpression]
     metrics: Metrics
+
+    def match_whole(self) -> pa.ChunkedArray:
+        """Tell of which files every row matches the filter."""
+        sure = [code for code, left in enumerate(self.residuals) if isinstance(left, AlwaysTrue)]
+        return pc.is_in(self.tasks["residual"], pa.array(sure, pa.int32()))
 
     def splits(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as pushed
 
-from icetree.errors import InvalidInput
+from icetree.errors import CommitUnknown, InvalidInput
 from icetree.spark.lake import Lake
 from icetree.spark.source import register
 from icetree.spark.source.filters import filter_from
 from icetree.spark.source.options import options, options_of
 from icetree.spark.source.write import TableWriter
+from icetree.table import transaction
+from icetree.table.commit import Committed, commit
 from icetree.table.table import Table
 from tests.table.changing import delete_equal, delete_rows, now
 
@@ -233,3 +236,39 @@ def test_files_of_a_write_that_is_given_up_are_deleted(lake: Lake, tmp_path: Pat
     assert len(list(tmp_path.rglob("data/*.parquet"))) == 1
     writer.abort([done, None])
     assert not list(tmp_path.rglob("data/*.parquet"))
+
+
+def test_files_of_a_job_that_failed_are_deleted(lake: Lake, tmp_path: Path) -> None:
+    _table(lake)
+
+    def fail_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch["id"].to_pylist() == [1]:
+                time.sleep(3)  # the other task is done by then
+                raise ValueError("no more")
+            yield batch
+
+    rows = lake.spark.range(0, 2, numPartitions=2).mapInArrow(fail_late, "id long")
+    with pytest.raises(PySparkException, match="no more"):
+        rows.write.format("icetree").options(**_options(lake)).mode("append").save()
+    assert not list(tmp_path.rglob("data/*.parquet"))
+
+
+def test_files_of_a_commit_that_may_have_landed_stay(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _table(lake)
+    writer = TableWriter(options(_options(lake)), overwrite=False)
+    done = writer.write(iter(_some(1).to_batches()))
+
+    def lands_unheard(*given: Any) -> Committed:
+        commit(*given)
+        raise CommitUnknown("nobody answers")
+
+    monkeypatch.setattr(transaction, "commit", lands_unheard)
+    with pytest.raises(CommitUnknown):
+        writer.commit([done])
+    # Spark tells a writer to give up whenever its commit failed, be it known to have failed or not.
+    writer.abort([done])
+    assert len(list(tmp_path.rglob("data/*.parquet"))) == 1
+    assert _ids(lake.table("db.t")) == [1]

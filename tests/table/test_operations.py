@@ -160,6 +160,19 @@ def test_a_transaction_that_fails_changes_nothing(table: Table) -> None:
     assert table.refresh().metadata == before
 
 
+def test_what_an_operation_wrote_goes_when_it_fails(table: Table) -> None:
+    before = sorted(file.location for file in table.files.store.list(table.location))
+    rows = pa.table({"n": [1, 2], "country": ["DE", "DE"]})
+    with pytest.raises(CommitConflict, match="not-there"):
+        table.overwrite_files(rows, ["data/not-there.parquet"])
+    table.set_properties({"write.files.confined": "true", "write.data.path": "memory://elsewhere"})
+    with pytest.raises(InvalidInput, match="elsewhere"):
+        table.append(rows)
+    left = {file.location for file in table.files.store.list("memory://elsewhere")}
+    left |= {file.location for file in table.files.store.list(f"{table.location}/data")}
+    assert sorted(left) == [name for name in before if "/data/" in name]
+
+
 def test_a_transaction_cannot_be_used_twice(table: Table) -> None:
     tx = table.transaction()
     tx.append_files([data_file("c")])

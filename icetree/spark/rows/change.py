@@ -20,8 +20,7 @@ from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.lineage import AGE, ROW_ID
-from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, discard, sink
-from icetree.spark.write.writer import commit_written
+from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
@@ -96,19 +95,16 @@ def mark(on: Target, came: Sunk) -> Committed:
     """Commit new files, and data DVs of the rows that go; files left without rows go whole."""
     table, tasks, transaction = on.table, on.plan.tasks, on.transaction
     emptied, marked = _emptied(tasks, came)
-    try:
-        written = concat([came.files, write_marks(marked, on.plan, table)])
-    except BaseException:
-        discard(came.files, table.metadata, table.files.store)
-        raise
-    gone = removal_of_tasks(tasks.take(pa.array(emptied, pa.int64())))
-    seen = tasks.take(pa.array(list(marked), pa.int64()))
-    return commit_written(
-        transaction,
-        table,
-        written,
-        lambda: transaction.row_delta(written, remove=gone, where=on.filter, tasks=seen),
-    )
+    with transaction:
+        transaction.adopt(came.files)
+        marks = transaction.adopt(write_marks(marked, on.plan, table))
+        transaction.row_delta(
+            concat([came.files, marks]),
+            remove=removal_of_tasks(tasks.take(pa.array(emptied, pa.int64()))),
+            where=on.filter,
+            tasks=tasks.take(pa.array(list(marked), pa.int64())),
+        )
+        return transaction.commit()
 
 
 def touched_by(acts: DataFrame) -> list[int]:
@@ -122,15 +118,11 @@ def rewrite(on: Target, touched: list[int], acts: DataFrame) -> Committed:
 
     `acts` are all rows of the touched files, and new ones.
     """
-    transaction = on.transaction
-    files = sunk(on, acts).files
     gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
-    return commit_written(
-        transaction,
-        on.table,
-        files,
-        lambda: transaction.overwrite_files(files, gone, where=on.filter),
-    )
+    with on.transaction as transaction:
+        files = transaction.adopt(sunk(on, acts).files)
+        transaction.overwrite_files(files, gone, where=on.filter)
+        return transaction.commit()
 
 
 def sunk(on: Target, acts: DataFrame) -> Sunk:

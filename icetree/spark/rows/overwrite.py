@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -14,8 +13,7 @@ from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.write.arrange import arranged
-from icetree.spark.write.sink import discard, sink
-from icetree.spark.write.writer import commit_written
+from icetree.spark.write.sink import sink
 from icetree.spec.entry import concat
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
@@ -24,7 +22,6 @@ from icetree.table.planning import planner
 from icetree.table.removing import removal_of_tasks
 from icetree.table.table import Table
 from icetree.table.transaction import Filter, Transaction
-from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -52,30 +49,19 @@ def overwrite(
         )
         rows = rows.where(f.when(condition, True).otherwise(f.raise_error(refusal)))
     new = transaction.metadata
-    written = sink(arranged(rows, new), metadata=new, store=store).files
-    try:
-        whole = [c for c, left in enumerate(plan.residuals) if isinstance(left, AlwaysTrue)]
-        sure = pc.is_in(plan.tasks["residual"], pa.array(whole, pa.int32()))
-        partial = Plan(
-            tasks=plan.tasks.filter(pc.invert(sure)),
-            deletes=plan.deletes,
-            residuals=plan.residuals,
-            metrics=plan.metrics,
-        )
-        if partial.tasks.num_rows:
-            marks = dataframe(lake.spark, scan, plan=partial, located=True)
-            written = concat(
-                [written, write_marks(positions(marks, partial, table), partial, table)]
-            )
-    except BaseException:
-        discard(written, metadata, store)
-        raise
-
-    def add() -> None:
-        if partial.tasks.num_rows:
-            removed = removal_of_tasks(plan.tasks.filter(sure))
-            transaction.row_delta(written, remove=removed, where=predicate, tasks=partial.tasks)
-        else:
+    with transaction:
+        written = transaction.adopt(sink(arranged(rows, new), metadata=new, store=store).files)
+        whole = plan.match_whole()
+        partial = replace(plan, tasks=plan.tasks.filter(pc.invert(whole)))
+        if not partial.tasks.num_rows:
             transaction.overwrite(predicate, written)
-
-    return commit_written(transaction, table, written, add)
+            return transaction.commit()
+        gone = positions(dataframe(lake.spark, scan, plan=partial, located=True), partial, table)
+        marks = transaction.adopt(write_marks(gone, partial, table))
+        transaction.row_delta(
+            concat([written, marks]),
+            remove=removal_of_tasks(plan.tasks.filter(whole)),
+            where=predicate,
+            tasks=partial.tasks,
+        )
+        return transaction.commit()

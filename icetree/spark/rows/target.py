@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -84,12 +84,8 @@ class Target:
     def only(self, ordinals: list[int]) -> Plan:
         """Return the plan of some of the files, which keep their numbers."""
         numbers = pa.array(ordinals, pa.int32())
-        return Plan(
-            tasks=self.plan.tasks.take(numbers).append_column(ORDINAL, numbers),
-            deletes=self.plan.deletes,
-            residuals=self.plan.residuals,
-            metrics=self.plan.metrics,
-        )
+        tasks = self.plan.tasks.take(numbers).append_column(ORDINAL, numbers)
+        return replace(self.plan, tasks=tasks)
 
 
 def isolation_of(table: Table, verb: str) -> str:
@@ -124,12 +120,7 @@ def target(
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)
     plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()
-    everything = Plan(
-        tasks=_unfiltered(plan.tasks),
-        deletes=plan.deletes,
-        residuals=[AlwaysTrue()],
-        metrics=plan.metrics,
-    )
+    everything = replace(plan, tasks=_unfiltered(plan.tasks), residuals=[AlwaysTrue()])
     return Target(
         lake=lake,
         table=table,

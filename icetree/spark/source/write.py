@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
@@ -21,7 +21,6 @@ from icetree.errors import IcetreeError, InvalidInput
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options
 from icetree.spark.write.sink import discard, fitting
-from icetree.spark.write.writer import commit_written
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.snapshot import MAIN
 from icetree.store.base import Store
@@ -29,7 +28,6 @@ from icetree.store.open import store_for
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed
 from icetree.table.table import Table
-from icetree.table.transaction import Transaction
 
 _MODES = ("static", "dynamic")
 
@@ -56,7 +54,7 @@ class FileWriter:
         first = next(ready, None)
         if first is None:
             return Written(files=None)
-        written = write_files(_chain(first, ready), metadata=table, store=self._store)
+        written = write_files(chain([first], ready), metadata=table, store=self._store)
         return Written(files=shipped(written))
 
 
@@ -87,7 +85,7 @@ class TableWriter(DataSourceArrowWriter):
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Delete what tasks wrote."""
+        """Delete what tasks wrote, if one of them failed."""
         _abort(messages, self._options)
 
 
@@ -120,7 +118,7 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Delete what tasks wrote."""
+        """Delete what tasks wrote, if one of them failed."""
         _abort(messages, self._options)
 
 
@@ -166,26 +164,24 @@ def _commit(
     table: Table, files: Entries, options: Options, key: str | None, *, mode: str | None
 ) -> Committed:
     branch = options.values.get("branch", MAIN)
-    transaction = table.transaction(branch=branch, key=key)
-    return commit_written(transaction, table, files, lambda: _add(transaction, files, mode))
-
-
-def _add(transaction: Transaction, files: Entries, mode: str | None) -> None:
-    if mode is None:
-        transaction.append_files(files)
-    elif mode == "static":
-        transaction.overwrite(AlwaysTrue(), files)
-    else:
-        transaction.replace_partitions(files)
+    with table.transaction(branch=branch, key=key) as transaction:
+        transaction.adopt(files)
+        if mode is None:
+            transaction.append_files(files)
+        elif mode == "static":
+            transaction.overwrite(AlwaysTrue(), files)
+        else:
+            transaction.replace_partitions(files)
+        return transaction.commit()
 
 
 def _abort(messages: Sequence[WriterCommitMessage | None], options: Options) -> None:
+    """Delete what tasks wrote, where one of them failed.
+
+    Spark also gives up what `commit` failed on, once all tasks had succeeded: that has cleaned up
+    by itself, or does not know whether the files are the table's by now.
+    """
     files = _gathered(messages)
-    if files is not None:
+    if files is not None and None in messages:
         table = options.load()
         discard(files, table.metadata, table.files.store)
-
-
-def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -30,7 +30,6 @@ from icetree.spark.sql.tokens import qualifiers, tokens
 from icetree.spark.types import spark_schema, spark_type
 from icetree.table.arrow_schema import METADATA_COLUMNS
 from icetree.table.scan import Scan
-from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -269,13 +268,8 @@ def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
     scan = bound.scan(where)
     found = scan.plan()
     # Spark checks rows itself: files are all that is to be left out here.
-    whole = Plan(
-        tasks=found.tasks,
-        deletes=found.deletes,
-        residuals=[AlwaysTrue() for _ in found.residuals],
-        metrics=found.metrics,
-    )
-    return dataframe(lake.spark, scan, plan=whole)
+    unchecked = replace(found, residuals=[AlwaysTrue() for _ in found.residuals])
+    return dataframe(lake.spark, scan, plan=unchecked)
 
 
 def _metadata_frame(lake: Lake, ref: TableRef) -> DataFrame:

@@ -15,7 +15,6 @@ from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.trouble import one_line
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import fitting
-from icetree.spark.write.writer import commit_written
 from icetree.spec.entry import concat
 from icetree.spec.metadata import TableMetadata
 from icetree.table.arrow_write import write_files
@@ -74,9 +73,9 @@ def upsert_by_equality(
     files = [unshipped(each) for each in found["files"].to_pylist()]
     if not files:
         return None
-    transaction = table.transaction(branch=branch, key=key)
-    added = concat(files)
-    return commit_written(transaction, table, added, lambda: transaction.row_delta(added))
+    with table.transaction(branch=branch, key=key) as transaction:
+        transaction.row_delta(transaction.adopt(concat(files)))
+        return transaction.commit()
 
 
 def _require_unique(data: pa.Table, keys: Sequence[str]) -> None:

@@ -20,13 +20,12 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from icetree.errors import InvalidInput
-from icetree.spark.names import quoted
+from icetree.spark.names import as_column, quoted
 from icetree.spark.source.write import batch_key
 from icetree.spark.stream.upsert import identifiers, upsert_by_equality
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
-from icetree.spark.write.writer import commit_written
 from icetree.spec.snapshot import MAIN
 from icetree.store.places import scheme_of
 from icetree.table.commit import Committed
@@ -179,16 +178,18 @@ class _How:
         transaction = table.transaction(branch=self.branch, key=key)
         metadata = transaction.metadata
         ready = arranged(fit(rows, table.schema, table=self.name), metadata)
-        files = sink(ready, metadata=metadata, store=table.files.store).files
-        if not files.num_rows:
-            return None
-        return commit_written(transaction, table, files, lambda: transaction.append_files(files))
+        with transaction:
+            files = transaction.adopt(sink(ready, metadata=metadata, store=table.files.store).files)
+            if not files.num_rows:
+                return None
+            transaction.append_files(files)
+            return transaction.commit()
 
     def _latest(self, rows: DataFrame) -> DataFrame:
         """Return one row for each key, where there is an order to choose by."""
         if self.latest_by is None:
             return rows
-        order = f.expr(self.latest_by) if isinstance(self.latest_by, str) else self.latest_by
+        order = as_column(self.latest_by)
         newest = Window.partitionBy(*(quoted(key) for key in self.keys)).orderBy(order.desc())
         ranked = rows.withColumn(_RANK, f.row_number().over(newest))
         return ranked.where(f.col(_RANK) == 1).drop(_RANK)

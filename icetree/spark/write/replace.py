@@ -12,7 +12,6 @@ from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
-from icetree.spark.write.writer import commit_written
 from icetree.spec.new_columns import SchemaLike
 from icetree.spec.replacement import replace_layout
 from icetree.table.table import Table
@@ -41,15 +40,10 @@ def replace(
         order_by=order_by,
         properties=properties or {},
     )
-    metadata = transaction.metadata
-    fitting = fit(rows, metadata.schema(), table=name)
-    store = table.files.store
-    with telling(lake.spark, f"replacement of {name}"):
-        written = sink(arranged(fitting, metadata), metadata=metadata, store=store).files
-
-    def add() -> None:
+    metadata, store = transaction.metadata, table.files.store
+    fitting = arranged(fit(rows, metadata.schema(), table=name), metadata)
+    with telling(lake.spark, f"replacement of {name}"), transaction:
+        written = transaction.adopt(sink(fitting, metadata=metadata, store=store).files)
         transaction.truncate()
         transaction.append_files(written)
-
-    commit_written(transaction, table, written, add)
     return table

@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 from uuid import UUID
 
@@ -74,7 +75,7 @@ def sink(
         first = next(incoming, None)
         if first is not None:
             types = {field.name: field.field_type for field in table.schema().fields}
-            made = (fitting(batch.select(names), types) for batch in _chain(first, incoming))
+            made = (fitting(batch.select(names), types) for batch in chain([first], incoming))
             keep = old is not None
             written = write_files(made, metadata=table, store=store, keep_lineage=keep)
             yield _row(_FILES, shipped(written))
@@ -145,11 +146,6 @@ _TWICE: Final = (
     "a row of the table matches more than one row of the source, so what becomes of it is "
     "not known: make the source's rows unique in the columns it is joined by"
 )
-
-
-def _chain(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
 
 
 def _row(ordinal: int, content: bytes) -> pa.RecordBatch:

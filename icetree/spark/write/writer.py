@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from typing_extensions import Self
 
-from icetree.errors import CommitUnknown, IcetreeError
+from icetree.errors import CommitUnknown
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
-from icetree.spark.write.sink import discard, sink
+from icetree.spark.write.sink import sink
 from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
@@ -136,23 +136,7 @@ class Write:
         """Write the rows as files, hand them to a transaction, commit; on failure nothing stays."""
         table, transaction, rows = self._ready(table)
         metadata, store = transaction.metadata, table.files.store
-        with telling(self._lake.spark, f"write to {self._name}"):
-            written = sink(arranged(rows, metadata), metadata=metadata, store=store).files
-            return commit_written(transaction, table, written, lambda: add(transaction, written))
-
-
-def commit_written(
-    transaction: Transaction, table: Table, written: Entries, add: Callable[[], None]
-) -> Committed:
-    """Commit a transaction that new files were written for; these go when it comes to nothing."""
-    try:
-        add()
-        done = transaction.commit()
-    except CommitUnknown:
-        raise  # the files may be the table's by now
-    except IcetreeError:
-        discard(written, table.metadata, table.files.store)
-        raise
-    if done.repeated:
-        discard(written, table.metadata, table.files.store)
-    return done
+        with telling(self._lake.spark, f"write to {self._name}"), transaction:
+            made = sink(arranged(rows, metadata), metadata=metadata, store=store)
+            add(transaction, transaction.adopt(made.files))
+            return transaction.commit()
