@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Self
 
+from icetree.errors import InvalidInput
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.change import delete, update
@@ -72,7 +73,11 @@ class Lake:
         """
         metadata = metadata_kind(self, name)
         if metadata is not None:
-            found = metadata_table(self, *metadata, snapshot_id=snapshot_id, ref=ref)
+            if filter is not None:
+                raise InvalidInput(f"{name}: filter= chooses rows of tables; use .where here")
+            found = metadata_table(
+                self, *metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
+            )
             return found if columns is None else found.select(*columns)
         scan = self.handle(name).scan(
             filter, columns=columns, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of

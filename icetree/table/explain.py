@@ -16,7 +16,6 @@ from icetree.spec.entry import POSITION, Content, Entries, is_content, is_data_d
 from icetree.spec.location import absolute
 from icetree.table.arrow_files import name_mapping, open_file
 from icetree.table.arrow_groups import groups_that_may_match
-from icetree.table.filters import parse_filter
 from icetree.table.predicate_text import predicate_text
 from icetree.tree.bind import bind
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -120,12 +119,12 @@ def explain(
     """
     if objects < 0:
         raise InvalidInput(f"objects={objects}: allowed are whole numbers of 0 or more")
-    expression = parse_filter(where)
-    shape = table.metadata.shape()
+    scan = table.scan(where, snapshot_id=snapshot_id, ref=ref, case_sensitive=case_sensitive)
+    expression, snapshot = scan.where, scan.snapshot
+    shape = table.metadata.shape(scan.schema.schema_id)
     bound = bind(expression, shape, case_sensitive=case_sensitive)
     if len(bound.conjuncts) > _MOST_CONJUNCTS:
         raise Unsupported(f"a filter of more than {_MOST_CONJUNCTS} parts cannot be explained")
-    snapshot = table.snapshot(snapshot_id, ref=ref)
     account = _Account(
         conjuncts=tuple(predicate_text(part.expression) for part in bound.conjuncts),
         wanted=objects,

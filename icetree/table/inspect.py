@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec import bitmap
-from icetree.errors import InvalidInput
 from icetree.spec import entry
 from icetree.spec.entry import (
     DELETE_FILES,
@@ -154,8 +153,6 @@ class Inspect:
     # --- within ----------------------------------------------------------------------------
 
     def _at(self, snapshot_id: int | None, ref: str | None) -> Snapshot | None:
-        if snapshot_id is not None and ref is not None:
-            raise InvalidInput("give one of snapshot_id and ref: both say which snapshot")
         return self._table.snapshot(snapshot_id, ref=ref)
 
     def _all(self) -> list[Snapshot]:

@@ -14,8 +14,7 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.snapshot import Snapshot
-from icetree.table.arguments import Time, milliseconds, whole
+from icetree.table.arguments import Time, whole
 from icetree.table.arrow_read import read_tasks
 from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
 from icetree.table.filters import parse_filter
@@ -44,20 +43,13 @@ class Scan:
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> None:
-        given = [each for each in (snapshot_id, ref, as_of_ms) if each is not None]
-        if len(given) > 1:
-            raise InvalidInput("give one of snapshot_id, ref and as_of_ms: they all say which")
         self.files = table.files
         self.metadata = table.metadata
         self._name = table.name
         self.where = AlwaysTrue() if where is None else parse_filter(where)
         self.case_sensitive = case_sensitive
         self.limit = None if limit is None else whole(limit, what="limit", least=0)
-        self.snapshot: Snapshot | None = (
-            table.snapshot_at(milliseconds(as_of_ms, what="as_of_ms"))
-            if as_of_ms is not None
-            else table.snapshot(snapshot_id, ref=ref)
-        )
+        self.snapshot = table.snapshot(snapshot_id, ref=ref, as_of_ms=as_of_ms)
         goes_back = snapshot_id is not None or as_of_ms is not None
         if ref is not None:
             goes_back = table.metadata.ref(ref).type == "tag"

@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from icetree.catalog.base import Catalog, TableName
+from icetree.errors import InvalidInput
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
@@ -151,8 +152,14 @@ class Table(Evolution, References):
         """What the table is made of, as Arrow tables."""
         return Inspect(self)
 
-    def snapshot(self, id: int | None = None, *, ref: str | None = None) -> Snapshot | None:
-        """Return a snapshot by id or ref; the current one, which may be none, without either."""
+    def snapshot(
+        self, id: int | None = None, *, ref: str | None = None, as_of_ms: Time | None = None
+    ) -> Snapshot | None:
+        """Return a snapshot by id, ref or time; without any the current one, which may be none."""
+        if sum(each is not None for each in (id, ref, as_of_ms)) > 1:
+            raise InvalidInput("give one of snapshot_id, ref and as_of_ms: they all say which")
+        if as_of_ms is not None:
+            return self.snapshot_at(as_of_ms)
         if id is not None:
             return find_snapshot(self.metadata, whole(id, what="snapshot id"), self.files.page)
         if ref is not None:
@@ -161,7 +168,7 @@ class Table(Evolution, References):
 
     def snapshot_at(self, at_ms: Time) -> Snapshot:
         """Return the snapshot that was current at a time: milliseconds, a datetime or its text."""
-        return snapshot_as_of(self.metadata, milliseconds(at_ms, what="at_ms"), self.files.page)
+        return snapshot_as_of(self.metadata, milliseconds(at_ms, what="the time"), self.files.page)
 
     def history(self) -> Iterator[Snapshot]:
         """Yield every snapshot the table still has, newest first."""

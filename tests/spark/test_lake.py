@@ -199,6 +199,10 @@ def test_earlier_snapshots_branches_and_times_read_as_they_were(lake: Lake) -> N
     assert lake.table("db.then", ref="audit").count() == 5
     assert lake.table("db.then", as_of=now.timestamp_ms).count() == 4
     assert lake.table("db.then").count() == 4
+    assert lake.table("db.then.files", snapshot_id=was).agg({"record_count": "sum"}).first()[0] == 3  # type: ignore[index]
+    assert lake.table("db.then.files", as_of=now.timestamp_ms).count() >= 2
+    with pytest.raises(InvalidInput, match=r"use \.where"):
+        lake.table("db.then.files", filter="record_count > 1")
 
 
 def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lake) -> None:
@@ -225,6 +229,11 @@ def test_replacing_a_table_keeps_its_history(lake: Lake) -> None:
     assert lake.table("db.again").count() == 2
     assert lake.table("db.again", snapshot_id=was).columns == ["id"]
     assert lake.table("db.again", snapshot_id=was).count() == 3
+    for _ in range(2):
+        lake.write(new, "db.again").key("once").replace()
+    assert len(list(lake.handle("db.again").history())) == 3
+    with pytest.raises(InvalidInput, match="leave out branch"):
+        lake.write(new, "db.again").branch("other").replace()
 
 
 def test_the_schema_is_merged_when_asked(lake: Lake) -> None:

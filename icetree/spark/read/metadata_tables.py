@@ -30,9 +30,11 @@ def metadata_kind(lake: Lake, name: str) -> tuple[str, str] | None:
 
 def metadata_table(lake: Lake, table: str, kind: str, **when: Any) -> DataFrame:
     """Return metadata of a table, of another snapshot than the current one where that is asked."""
-    look = getattr(lake.handle(table).inspect, kind)
-    given = {name: value for name, value in when.items() if value is not None}
-    unknown = given.keys() - inspect.signature(look).parameters.keys()
-    if unknown:
-        raise InvalidInput(f"{table}.{kind} is the same at any time: leave out {min(unknown)}")
-    return arrow_frame(lake.spark, look(**given))
+    handle = lake.handle(table)
+    look = getattr(handle.inspect, kind)
+    if all(value is None for value in when.values()):
+        return arrow_frame(lake.spark, look())
+    if "snapshot_id" not in inspect.signature(look).parameters:
+        raise InvalidInput(f"{table}.{kind} is the same at any time: ask for it without one")
+    at = handle.snapshot(when.pop("snapshot_id", None), **when)
+    return arrow_frame(lake.spark, look(snapshot_id=None if at is None else at.snapshot_id))

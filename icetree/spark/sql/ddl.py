@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
+from icetree.spark.names import quoted
 from icetree.spark.sql.alter import ALTERATIONS
 from icetree.spark.sql.columns import new_schema
 from icetree.spark.sql.names import find_table, known_table, new_table, writable
@@ -38,7 +39,7 @@ def is_sparks(lake: Lake, parts: list[str]) -> bool:
     """Tell whether a name is none of the lake's, but one that Spark knows."""
     if find_table(lake, parts) is not None or len(parts) > 2:
         return False
-    return bool(lake.spark.catalog.tableExists(".".join(f"`{part}`" for part in parts)))
+    return bool(lake.spark.catalog.tableExists(".".join(map(quoted, parts))))
 
 
 # --- tables ------------------------------------------------------------------------------------
@@ -175,8 +176,7 @@ def _truncate(lake: Lake, plan: Any, _: str) -> bool:
             return False
         known_table(lake, parts)
     assert found is not None
-    how = {} if found.branch is None else {"branch": found.branch}
-    lake.handle(found.name).truncate(**how)
+    lake.delete(found.name, branch=found.branch)
     return True
 
 

@@ -227,7 +227,7 @@ def _pushed_down(
     try:
         for each in bound:
             if each.scan is None:
-                empty = _metadata_frame(lake, each.ref)
+                empty = _metadata_frame(lake, each)
             else:
                 scan = each.scan(AlwaysTrue())
                 empty = nothing(lake.spark, spark_schema(scan.columns.fields))
@@ -264,7 +264,7 @@ def _views(
 
 def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
     if bound.scan is None:
-        return _metadata_frame(lake, bound.ref)
+        return _metadata_frame(lake, bound)
     scan = bound.scan(where)
     found = scan.plan()
     # Spark checks rows itself: files are all that is to be left out here.
@@ -272,6 +272,7 @@ def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
     return dataframe(lake.spark, scan, plan=unchecked)
 
 
-def _metadata_frame(lake: Lake, ref: TableRef) -> DataFrame:
+def _metadata_frame(lake: Lake, bound: Bound) -> DataFrame:
+    ref = bound.ref
     assert ref.metadata is not None
-    return metadata_table(lake, ref.name, ref.metadata)
+    return metadata_table(lake, ref.name, ref.metadata, **_version(lake, ref, bound.named))

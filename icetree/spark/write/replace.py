@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
@@ -29,10 +29,14 @@ def replace(
     partition_by: Iterable[str] = (),
     order_by: Iterable[str] = (),
     properties: Mapping[str, str] | None = None,
+    **how: Any,
 ) -> Table:
-    """Give a table the rows' schema, another layout, and the rows; its history stays."""
+    """Give a table the rows' schema, another layout, and the rows; its history stays.
+
+    `how` is what a transaction takes.
+    """
     table = lake.handle(name)
-    transaction = table.transaction()
+    transaction = table.transaction(**how)
     replace_layout(
         transaction,
         table_schema(rows.schema) if schema is None else schema,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from typing_extensions import Self
 
-from icetree.errors import CommitUnknown
+from icetree.errors import CommitUnknown, InvalidInput
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
 from icetree.spec.entry import Entries
+from icetree.spec.new_columns import SchemaLike
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
 from icetree.table.table import Table
@@ -110,17 +111,43 @@ class Write:
             raise
         return table
 
-    def replace(self, **how: Any) -> Table:
+    def replace(
+        self,
+        *,
+        schema: SchemaLike | None = None,
+        partition_by: Iterable[str] = (),
+        order_by: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
         """Give a table the rows' schema and the rows in place of its own; its history stays."""
         from icetree.spark.write.replace import replace
 
-        return replace(self._lake, self._name, self._rows, **how)
+        if self._merges:
+            raise InvalidInput(f"{self._name} gets the schema of the rows: leave out merge_schema")
+        if self._how.get("branch", MAIN) != MAIN:
+            raise InvalidInput(f"{self._name} is replaced on every branch: leave out branch")
+        return replace(
+            self._lake,
+            self._name,
+            self._rows,
+            schema=schema,
+            partition_by=partition_by,
+            order_by=order_by,
+            properties=properties,
+            **self._how,
+        )
 
-    def create_or_replace(self, **how: Any) -> Table:
+    def create_or_replace(
+        self,
+        *,
+        partition_by: Iterable[str] = (),
+        order_by: Iterable[str] = (),
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
         """Do `replace`, or `create` where there is no such table."""
-        if self._lake.connection.table_exists(self._name):
-            return self.replace(**how)
-        return self.create(**how)
+        there = self._lake.connection.table_exists(self._name)
+        do = self.replace if there else self.create
+        return do(partition_by=partition_by, order_by=order_by, properties=properties)
 
     # --- within ------------------------------------------------------------------------------
 
