@@ -31,13 +31,13 @@ class Plain:
         return False
 
 
-def stdout(*, least_width: int = 100) -> Console:
+def stdout() -> Console:
     """Return the console of standard output; what is no terminal has a width of its own."""
     if sys.stdout.isatty():
         return Console(highlight=False)
     return Console(
         file=Plain(sys.stdout),  # type: ignore[arg-type]
-        width=least_width,
+        width=100,
         highlight=False,
         color_system=None,
     )

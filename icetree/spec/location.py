@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
+from icetree.spec.arrays import one_chunk
 
 _SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.\-]*:/"
 
@@ -74,8 +75,9 @@ def stored_form_array(locations: pa.Array, table_location: str) -> Any:
     return pc.coalesce(relative_array(full, table_location), locations)
 
 
-def absolute_array(stored: pa.Array, table_location: str) -> Any:
-    """Do `absolute` for a string column; null stays null."""
+def absolute_array(stored: pa.Array | pa.ChunkedArray, table_location: str) -> pa.Array:
+    """Do `absolute` for a string column, as one array; null stays null."""
+    stored = one_chunk(stored)
     joined = pc.binary_join_element_wise(
         pa.scalar(prefix_of(table_location), stored.type), stored, pa.scalar("", stored.type)
     )

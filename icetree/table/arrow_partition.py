@@ -117,7 +117,7 @@ def _human(value: pa.Scalar, expression: Expression, source: NestedField) -> str
     return transform_of(expression).to_human_string(source.field_type, inner)
 
 
-def in_order(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Table:
+def sorted_rows(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Table:
     """Return the rows sorted by the keys; equal ones stay as they were."""
     if not keys or rows.num_rows < 2:
         return rows

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -18,7 +17,7 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.types import ListType, MapType, NestedField
 
 from icetree.errors import CorruptTable
-from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
+from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
@@ -39,12 +38,14 @@ from icetree.table.arrow_groups import groups_that_may_match
 from icetree.table.arrow_project import leaf_of
 from icetree.table.arrow_schema import (
     FILE_FIELD,
+    LINEAGE,
     METADATA_COLUMNS,
     POS_FIELD,
     SPEC_ID_FIELD,
     arrow_schema,
     arrow_type,
 )
+from icetree.table.parallel import results
 from icetree.tree.tasks import TASK, Plan
 
 T = TypeVar("T")
@@ -107,27 +108,14 @@ def read_tasks(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="icetree-read")
     try:
         opens = (partial(_open, number, reading) for number in range(plan.tasks.num_rows))
-        opened = _in_order(pool, opens, ahead=workers)
+        opened = results(pool, opens, ahead=workers)
         units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
-        for batches in _in_order(pool, units, ahead=workers):
+        for batches in results(pool, units, ahead=workers):
             yield from batches
     finally:
         # Not waited for: an abandoned generator may be closed by the garbage collector, in a
         # thread that holds locks which the workers need to end.
         pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _in_order(
-    pool: ThreadPoolExecutor, jobs: Iterable[Callable[[], T]], *, ahead: int
-) -> Iterator[T]:
-    """Yield what the jobs return, in their order, while at most `ahead` of them are under way."""
-    waiting: deque[Future[T]] = deque()
-    for job in jobs:
-        waiting.append(pool.submit(job))
-        if len(waiting) >= ahead:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
 
 
 def _reading(
@@ -205,11 +193,8 @@ class _Wanted:
         self._schema = reading.shape.schema
         self.fields: dict[str, NestedField] = {}
         for field in reading.columns:
-            if field.field_id not in _MADE or field.field_id in (
-                ROW_ID_FIELD,
-                LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
-            ):
-                self.fields[_name(field)] = _optional(field) if field.field_id in _MADE else field
+            if field.field_id not in _MADE or field in LINEAGE:
+                self.fields[_name(field)] = field
 
     def filtered(self, field_id: int) -> tuple[str, tuple[str, ...]]:
         """Add what a filter needs of a field; return where it then stands."""
@@ -239,10 +224,6 @@ def _name(field: NestedField) -> str:
 
 def _key_name(key: KeyColumn) -> str:
     return f"key {key.column.field_id} {'.'.join(key.path)}"
-
-
-def _optional(field: NestedField) -> NestedField:
-    return NestedField(field.field_id, field.name, field.field_type, required=False)
 
 
 def _constants(tasks: pa.Table, task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:

@@ -65,6 +65,10 @@ METADATA_COLUMNS: Final[Mapping[str, NestedField]] = {
         ),
     )
 }
+#: Those that files may hold themselves, and that follow from where a row stands otherwise.
+LINEAGE: Final = tuple(
+    METADATA_COLUMNS[name] for name in ("_row_id", "_last_updated_sequence_number")
+)
 
 _PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),

@@ -26,8 +26,8 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import column, parse_column, stat_type
 from icetree.store.base import Store
 from icetree.table.arrow_fit import ArrowData, fitted
-from icetree.table.arrow_partition import Partition, by_partition, folder_of, in_order
-from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.arrow_partition import Partition, by_partition, folder_of, sorted_rows
+from icetree.table.arrow_schema import LINEAGE
 from icetree.table.arrow_stats import FileStats, partition_stats, stats_of
 
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
@@ -44,11 +44,6 @@ _CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
 #: Rows are looked at in portions of this many bytes, and held back up to so many.
 _PORTION_BYTES: Final = 128 * 1024 * 1024
 _HELD_BYTES: Final = 1024 * 1024 * 1024
-
-#: Lineage of rows that are being moved, which a rewrite must keep.
-LINEAGE: Final = tuple(
-    METADATA_COLUMNS[name] for name in ("_row_id", "_last_updated_sequence_number")
-)
 
 
 def write_files(
@@ -211,7 +206,7 @@ class Writer:
         del self._pending[pending.values]
         rows = pa.concat_tables(pending.parts)
         if self._layout.content is Content.DATA:
-            rows = in_order(rows, self._layout.metadata.sort_keys, self._layout.shape)
+            rows = sorted_rows(rows, self._layout.metadata.sort_keys, self._layout.shape)
         count = max(1, round(rows.nbytes / self._target_bytes))
         each = -(-rows.num_rows // count)
         for start in range(0, rows.num_rows, each):

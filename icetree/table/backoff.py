@@ -22,14 +22,11 @@ class Backoff:
     a retry here costs one root, so the default is a hundred.
     """
 
-    def __init__(
-        self, properties: Mapping[str, str], sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, properties: Mapping[str, str]) -> None:
         self._retries = whole_number(properties, NUM_RETRIES, default=100)
         self._min_ms = whole_number(properties, MIN_WAIT, default=10)
         self._max_ms = whole_number(properties, MAX_WAIT, default=2_000)
         self._total_ms = whole_number(properties, TOTAL_TIMEOUT, default=1_800_000)
-        self._sleep = sleep
 
     def __iter__(self) -> Iterator[Callable[[], None]]:
         give_up = time.monotonic() + self._total_ms / 1000
@@ -39,7 +36,7 @@ class Backoff:
                 return
 
     def _pause(self, attempt: int) -> None:
-        self._sleep(self.wait_ms(attempt) / 1000)
+        time.sleep(self.wait_ms(attempt) / 1000)
 
     def wait_ms(self, attempt: int) -> float:
         """Return a random wait whose ceiling doubles with every try."""

@@ -49,7 +49,7 @@ def files_table(entries: Entries, shape: Shape, table_location: str) -> pa.Table
     """
     made: dict[str, pa.Array | pa.ChunkedArray] = {
         "content": entries["content_type"].cast(pa.int8()),
-        "file_path": _absolute(entries["location"], table_location),
+        "file_path": absolute_array(entries["location"], table_location),
         "file_format": pc.utf8_upper(entries["file_format"]),
         "spec_id": entries["partition_spec_id"],
         "partition": partition_column(entries, shape),
@@ -64,7 +64,7 @@ def files_table(entries: Entries, shape: Shape, table_location: str) -> pa.Table
         made[name] = _counts(entries, stat)
     made |= {name: entries[own] for own, name in _LAST.items()}
     is_delete = pc.not_equal(entries["content_type"], pa.scalar(Content.DATA, pa.int32()))
-    refers = _absolute(entries["referenced_file"], table_location)
+    refers = absolute_array(entries["referenced_file"], table_location)
     made["referenced_data_file"] = pc.if_else(is_delete, refers, pa.scalar(None, pa.string()))
     made["content_offset"] = entries["dv_offset"]
     made["content_size_in_bytes"] = entries["dv_size_in_bytes"]
@@ -89,7 +89,7 @@ def entries_table(entries: Entries, shape: Shape, table_location: str) -> pa.Tab
             "file_sequence_number": entries["file_sequence_number"],
             "data_file": inner.to_struct_array(),
             "readable_metrics": metrics,
-            "leaf": _absolute(entries[LEAF], table_location),
+            "leaf": absolute_array(entries[LEAF], table_location),
             "position": entries["position"],
             "is_removed": entries["is_removed"],
         }
@@ -216,7 +216,3 @@ def _counts(entries: Entries, stat: str) -> pa.MapArray:
     return pa.MapArray.from_arrays(
         pa.array(offsets), pa.array(keys[known]), pa.array(values[known])
     )
-
-
-def _absolute(locations: pa.ChunkedArray, table_location: str) -> pa.Array:
-    return absolute_array(locations.combine_chunks(), table_location)

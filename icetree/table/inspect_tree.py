@@ -47,7 +47,7 @@ def manifests_table(root: Entries, shape: Shape, table_location: str) -> pa.Tabl
     is_data = pc.equal(leaves["content_type"], pa.scalar(Content.DATA_MANIFEST, pa.int32()))
     made: dict[str, Any] = {
         "content": pc.if_else(is_data, 0, 1).cast(pa.int8()),
-        "path": _absolute(leaves["location"], table_location),
+        "path": absolute_array(leaves["location"], table_location),
         "length": leaves["file_size_in_bytes"],
         "partition_spec_id": leaves["partition_spec_id"],
         "added_snapshot_id": leaves["snapshot_id"],
@@ -66,7 +66,7 @@ def manifests_table(root: Entries, shape: Shape, table_location: str) -> pa.Tabl
         "first_row_id": leaves["first_row_id"],
         "entries": leaves["record_count"],
         "manifest_dv_cardinality": _removed(root, leaves),
-        "affiliated_with": _absolute(leaves["referenced_file"], table_location),
+        "affiliated_with": absolute_array(leaves["referenced_file"], table_location),
         "added_rows_count": leaves["added_rows_count"],
         "existing_rows_count": leaves["existing_rows_count"],
         "deleted_rows_count": leaves["deleted_rows_count"],
@@ -107,14 +107,14 @@ def tree_table(
         [
             pa.repeat(pa.scalar(1, pa.int8()), leaves.num_rows),
             pc.if_else(is_data, "data", "delete"),
-            _absolute(leaves["location"], table_location),
+            absolute_array(leaves["location"], table_location),
             names.take(leaves["status"].combine_chunks()),
             leaves["record_count"],
             pc.subtract(written, removed),
             pc.add(leaves["added_rows_count"], leaves["existing_rows_count"]),
             leaves["file_size_in_bytes"],
             removed,
-            _absolute(leaves["referenced_file"], table_location),
+            absolute_array(leaves["referenced_file"], table_location),
         ],
         schema=TREE,
     )
@@ -179,7 +179,3 @@ def _words(values: pa.Array, expression: Expression, shape: Shape) -> pa.Array:
         else:
             texts.append(value.isoformat() if hasattr(value, "isoformat") else str(value))
     return pa.array(texts, pa.string()).take(found.indices)
-
-
-def _absolute(locations: pa.ChunkedArray, table_location: str) -> pa.Array:
-    return absolute_array(locations.combine_chunks(), table_location)

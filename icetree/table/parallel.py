@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 A = TypeVar("A")
@@ -24,13 +25,19 @@ def in_order(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         return
     pool = ThreadPoolExecutor(min(WORKERS, len(waiting)))
     try:
-        under_way: deque[Future[B]] = deque()
-        rest = iter(waiting)
-        for item in rest:
-            under_way.append(pool.submit(call, item))
-            if len(under_way) >= AHEAD:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+        yield from results(pool, (partial(call, item) for item in waiting), ahead=AHEAD)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def results(
+    pool: ThreadPoolExecutor, jobs: Iterable[Callable[[], B]], *, ahead: int
+) -> Iterator[B]:
+    """Yield what the jobs return, in their order, while at most `ahead` of them are under way."""
+    under_way: deque[Future[B]] = deque()
+    for job in jobs:
+        under_way.append(pool.submit(job))
+        if len(under_way) >= ahead:
+            yield under_way.popleft().result()
+    while under_way:
+        yield under_way.popleft().result()

@@ -8,7 +8,7 @@ are statistics that are gone. All of it happens in ordinary commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from icetree.errors import CorruptTable, NotFound
@@ -24,7 +24,7 @@ from icetree.spec.update import (
 )
 from icetree.table.cache import Cache
 from icetree.table.files import read_metadata
-from icetree.table.findings import Finding, Kind, Report
+from icetree.table.findings import Finding, Kind
 from icetree.table.verify import verify
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.check import dangling_data_dvs
@@ -57,7 +57,7 @@ class Repair:
     #: Findings that no action is for.
     left: tuple[Finding, ...] = ()
     is_done: bool = False
-    snapshots: tuple[int, ...] = field(default=())
+    snapshots: tuple[int, ...] = ()
 
     def text(self) -> str:
         """Return a line for each action and for each finding that stays."""
@@ -67,12 +67,12 @@ class Repair:
         return "\n".join(lines or ["nothing to repair"])
 
 
-def repair(table: Table, *, dry_run: bool = True, report: Report | None = None) -> Repair:
+def repair(table: Table, *, dry_run: bool = True) -> Repair:
     """Verify a table and put right what can be, or only say what that would be.
 
     Older snapshots cannot be changed: what is wrong in their trees stays until they expire.
     """
-    found = report or verify(table)
+    found = verify(table)
     actions = [
         *_lost_pages(table, found.findings),
         *_lost_statistics(table, found.findings),

@@ -67,7 +67,7 @@ def check_files(
     progress: Callable[[str, int, int], None],
 ) -> None:
     """Report each file (`FILES`) that is missing or not as large as its entry says."""
-    places = absolute_array(files["location"].combine_chunks(), table_location)
+    places = absolute_array(files["location"], table_location)
     sizes = _listed(places, store, table_location)
     if sizes is None:
         sizes = _asked(places, store, progress)

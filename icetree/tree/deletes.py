@@ -302,7 +302,7 @@ class _Paths:
         self._upper = _known(deletes, column(DELETE_FILE_PATH_FIELD, "upper"))
         self._paths: pa.Array | None = None
         if table_location is not None:
-            self._paths = absolute_array(files["location"].combine_chunks(), table_location)
+            self._paths = absolute_array(files["location"], table_location)
 
     def thin(self, files: Rows, deletes: Rows) -> _Block:
         fits = ~_is_below(self._paths, files, self._lower, deletes)

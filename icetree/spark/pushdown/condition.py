@@ -6,7 +6,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
 from pyspark.sql import Column, SparkSession
 
-from icetree.spark.plainly import plainly
+from icetree.spark.complaints import plainly
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.types import spark_schema

@@ -37,14 +37,10 @@ from icetree.spec.location import absolute_array
 from icetree.table.arrow_deletes import key_column
 from icetree.table.arrow_files import NAME_MAPPING
 from icetree.table.arrow_filter import row_filter
-from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.arrow_schema import LINEAGE, METADATA_COLUMNS
 from icetree.table.scan import Scan
 from icetree.tree.tasks import Plan
 
-#: Metadata columns that files may hold themselves, and are otherwise worked out.
-_LINEAGE: Final = tuple(
-    METADATA_COLUMNS[name] for name in ("_row_id", "_last_updated_sequence_number")
-)
 #: Facts of its file that a row's metadata columns come from, as the columns of a small table.
 _FACTS: Final = ("location", "partition_spec_id", "first_row_id", "sequence_number")
 _FACT_PREFIX: Final = "__icetree_fact_"
@@ -172,7 +168,7 @@ def _scanned(
     Columns have the table's names; those of `more`, and lineage, have a prefix and their id.
     """
     spark, scan = reading.spark, reading.scan
-    lineage = [field for field in _LINEAGE if field in reading.asked]
+    lineage = [field for field in LINEAGE if field in reading.asked]
     hidden = [*((_STORED_PREFIX, each) for each in lineage), *((KEY_PREFIX, each) for each in more)]
     fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
     names = safe_names(fields.values(), scan.metadata)
@@ -196,13 +192,13 @@ def _scanned(
 
 
 def _listed(tasks: pa.Table, table_location: str) -> pa.Table:
-    locations = absolute_array(tasks["location"].combine_chunks(), table_location)
+    locations = absolute_array(tasks["location"], table_location)
     return listed(locations, tasks["file_size_in_bytes"], tasks[ORDINAL])
 
 
 def _made_up(reading: Reading) -> list[NestedField]:
     """Return the columns asked for that no file has in full."""
-    stored = _LINEAGE if reading.as_stored else ()
+    stored = LINEAGE if reading.as_stored else ()
     known = [field for field in METADATA_COLUMNS.values() if field not in stored]
     return [field for field in reading.asked if field in known]
 
@@ -224,14 +220,14 @@ def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
 def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
     facts = tasks.select([ORDINAL, *_FACTS])
     location = reading.scan.metadata.location
-    full = absolute_array(facts["location"].combine_chunks(), location)
+    full = absolute_array(facts["location"], location)
     facts = facts.set_column(1, "location", full)
     facts = facts.rename_columns([ORDINAL, *(_FACT_PREFIX + name for name in _FACTS)])
     return reading.spark.createDataFrame(facts)
 
 
 def _stored(field: NestedField) -> str:
-    hidden = field in _LINEAGE
+    hidden = field in LINEAGE
     return f"{_STORED_PREFIX}{field.field_id}" if hidden else quoted(field.name)
 
 

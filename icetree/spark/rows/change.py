@@ -11,12 +11,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
+from icetree.spark.complaints import one_line
 from icetree.spark.names import as_column, quoted
 from icetree.spark.progress import telling
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.rows.target import Target, isolation_of, target
-from icetree.spark.trouble import one_line
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.lineage import AGE, ROW_ID

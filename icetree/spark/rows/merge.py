@@ -19,12 +19,12 @@ from pyspark.sql import functions as f
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
+from icetree.spark.complaints import one_line
 from icetree.spark.names import as_column, quoted
 from icetree.spark.progress import telling
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.rows.change import PLACE, mark, rewrite, sunk, touched_by
 from icetree.spark.rows.target import Target, target
-from icetree.spark.trouble import one_line
 from icetree.spark.types import spark_schema
 from icetree.spark.write.fit import default
 from icetree.spark.write.lineage import AGE, ROW_ID

@@ -94,14 +94,12 @@ class ReadingPart:
         schema_id: int,
         columns: Any,
         residuals: list[Any],
-        case_sensitive: bool = True,
     ) -> None:
         self._store = store
         self._metadata = shipped_metadata(metadata)
         self._schema_id = schema_id
         self._columns = columns
         self._residuals = residuals
-        self._case_sensitive = case_sensitive
 
     def batches(self, tasks: bytes, deletes: bytes) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tasks as Spark takes them."""
@@ -121,7 +119,6 @@ class ReadingPart:
             metadata=table,
             columns=self._columns,
             schema=table.schema(self._schema_id),
-            case_sensitive=self._case_sensitive,
             threads=2,
         ):
             for start in range(0, batch.num_rows, _ROWS_AT_ONCE):

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.plainly import plainly
+from icetree.spark.complaints import plainly
 from icetree.spark.sql.plan import option, seq
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)

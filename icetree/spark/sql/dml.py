@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.plainly import plainly
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable

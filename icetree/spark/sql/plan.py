@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icetree.spark.plainly import plainly
+from icetree.spark.complaints import plainly
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 #: What may stand between a list of columns and the one table that they are of.

@@ -18,8 +18,8 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.plainly import plainly
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.read.metadata_tables import metadata_table
 from icetree.spark.read.scan import dataframe

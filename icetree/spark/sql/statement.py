@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.plainly import plainly
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
 from icetree.spark.sql.extensions import run_extension

@@ -80,9 +80,9 @@ def qualifiers(text: str, parts: Sequence[str]) -> list[list[Token]]:
 class Cursor:
     """A place in a statement."""
 
-    def __init__(self, text: str, words: Sequence[Token] | None = None) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self._tokens = tokens(text) if words is None else list(words)
+        self._tokens = tokens(text)
         self._at = 0
 
     @property

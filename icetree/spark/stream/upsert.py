@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.spark.complaints import one_line
 from icetree.spark.names import quoted
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.spark.trouble import one_line
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import fitting
 from icetree.spec.entry import concat

@@ -12,13 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spark.read.listing import ORDINAL, POSITION
+from icetree.table.arrow_schema import LINEAGE
 
 #: As the table has it, and as rows on their way have it.
-STORED: Final = {
-    "_row_id": "__icetree_row_id",
-    "_last_updated_sequence_number": "__icetree_age",
-}
-ROW_ID, AGE = STORED.values()
+ROW_ID, AGE = "__icetree_row_id", "__icetree_age"
+STORED: Final = dict(zip((field.name for field in LINEAGE), (ROW_ID, AGE), strict=True))
 
 #: What is known of the files that rows come from, by ordinal.
 FACTS: Final = ("first_row_id", "sequence_number")

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.spark.complaints import one_line
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.spark.trouble import one_line
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, STORED, with_lineage
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.location import absolute_array
@@ -101,7 +101,7 @@ def sink(
 def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
     """Delete files that no commit will ever name."""
     with suppress(Exception):
-        names = absolute_array(files["location"].combine_chunks(), metadata.location)
+        names = absolute_array(files["location"], metadata.location)
         store.delete(names.to_pylist())
 
 

@@ -1,4 +1,7 @@
-"""Spark's complaints about SQL, said in one sentence and without a Java stack."""
+"""What Spark complains of, in one line and without a Java stack: of a statement, and of its rows.
+
+Errors of ours that were raised on an executor come back as they were.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,17 @@ from typing import Final
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-from icetree.errors import InvalidInput, NotFound
+from icetree import errors
+from icetree.errors import IcetreeError, InvalidInput, NotFound
 
 #: Where pyspark prints the stack of an error that it also raises.
 _NOISE: Final = "SQLQueryContextLogger"
 _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
-
-
 _MISSING: Final = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+_OURS: Final = re.compile(r"icetree\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+#: Classes of SQL states that say that the statement or its rows are at fault.
+_CALLERS: Final = frozenset({"21", "22", "23", "42"})
 
 
 @contextmanager
@@ -43,6 +48,21 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
         logger.disabled = was
 
 
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Turn errors of executors and complaints of Spark's into ours, which say what to do."""
+    try:
+        with plainly():
+            yield
+    except PySparkException as error:
+        raised = _raised_on_executor(str(error))
+        if raised is not None:
+            raise raised from None
+        if (error.getSqlState() or "")[:2] in _CALLERS:
+            raise InvalidInput(sentence(error, placed=False)) from None
+        raise
+
+
 def sentence(error: PySparkException, *, placed: bool = True) -> str:
     """Return what an error of Spark's says, as one line, with the place it speaks of."""
     told = str(error)
@@ -56,3 +76,15 @@ def sentence(error: PySparkException, *, placed: bool = True) -> str:
     if place is None or not placed or _PLACE.search(plain):
         return plain
     return f"{plain.rstrip('.')} (line {place[1]}, position {place[2]})"
+
+
+def _raised_on_executor(text: str) -> IcetreeError | None:
+    found = _OURS.findall(text)
+    if not found:
+        return None
+    name, message = found[-1]
+    kind = getattr(errors, name, None)
+    if kind is None or kind is errors.CorruptTable:
+        return InvalidInput(message)
+    raised: IcetreeError = kind(message)
+    return raised
