@@ -60,7 +60,8 @@ def update(
 ) -> Committed:
     """Set columns of the rows that the condition is true of, as one snapshot."""
     on = target(lake, name, "update", condition, branch=branch)
-    values = {_own(column, on): as_column(value) for column, value in to.items()}
+    with one_line():
+        values = {_own(column, on): as_column(value) for column, value in to.items()}
     if not values:
         raise InvalidInput(f"update of {name}: give at least one column to set")
     hit = _holds(condition)

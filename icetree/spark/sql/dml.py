@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull
@@ -11,8 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.complaints import plainly
-from icetree.spark.names import quoted
+from icetree.spark.sql.assign import assign, assignment
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
@@ -20,7 +19,6 @@ from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.sql.select import select, with_tables
 from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
 from icetree.spark.types import default_literal, spark_type
-from icetree.spark.write.fit import default
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def run_dml(lake: Lake, plan: Any, text: str) -> bool:
     return run is not None and run(lake, statement, text)
 
 
-def target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
+def _target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
     """Return the table that a statement changes, its name as given, and its alias."""
     alias = None
     if kind(relation) == "SubqueryAlias":
@@ -52,7 +50,7 @@ def target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], st
 
 
 def _insert(lake: Lake, plan: Any, text: str) -> bool:
-    found, parts, _ = target_of(lake, plan.table())
+    found, parts, _ = _target_of(lake, plan.table())
     if found is None:
         return False
     table = lake.handle(found.name)
@@ -79,9 +77,7 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
 def _insert_query(text: str, *, has_columns: bool) -> str:
     """Return the query that gives the rows, with the CTEs that stand before INSERT."""
     cursor = Cursor(text)
-    start = cursor.at
     before = cursor.until("INSERT")
-    end = start + len(before)
     cursor.expect("INSERT")
     if not cursor.accept("OVERWRITE"):
         cursor.expect("INTO")
@@ -92,7 +88,7 @@ def _insert_query(text: str, *, has_columns: bool) -> str:
     cursor.accept("IF", "NOT", "EXISTS")
     if not cursor.accept("BY", "NAME") and has_columns:
         cursor.bracket()
-    return f"{text[:end]} {cursor.rest()}"
+    return f"{before} {cursor.rest()}"
 
 
 def _columns(
@@ -163,7 +159,7 @@ def _partition(fixed: Mapping[str, str | None]) -> BooleanExpression:
 
 def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
     """INSERT INTO t REPLACE WHERE …."""
-    found, parts, _ = target_of(lake, plan.table())
+    found, parts, _ = _target_of(lake, plan.table())
     if found is None:
         return False
     cursor = Cursor(text)
@@ -185,7 +181,7 @@ def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
 
 
 def _delete(lake: Lake, plan: Any, text: str) -> bool:
-    found, parts, alias = target_of(lake, plan.table())
+    found, parts, alias = _target_of(lake, plan.table())
     if found is None:
         return False
     cursor = Cursor(text)
@@ -193,21 +189,20 @@ def _delete(lake: Lake, plan: Any, text: str) -> bool:
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     with ExitStack() as views:
         if condition is not None:
-            condition = _of_table(condition, parts, alias, found.name)
-            if _reads(condition):
-                condition = views.enter_context(with_tables(lake, condition))
+            own = _of_table(condition, parts, alias, found.name)
+            condition = views.enter_context(_with_subqueries(lake, own))
         lake.delete(found.name, condition, branch=found.branch)
     return True
 
 
 def _update(lake: Lake, plan: Any, text: str) -> bool:
-    found, parts, alias = target_of(lake, plan.table())
+    found, parts, alias = _target_of(lake, plan.table())
     if found is None:
         return False
     cursor = Cursor(text)
     cursor.until("SET")
     cursor.expect("SET")
-    pairs_given = [_assignment(each) for each in cursor.listed("WHERE", ";")]
+    pairs_given = [assignment(each) for each in cursor.listed("WHERE", ";")]
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     table = lake.handle(found.name)
     values: dict[str, str | Column] = {}
@@ -215,30 +210,24 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
 
         def bound(text: str) -> str:
             own = _of_table(text, parts, alias, found.name)
-            return views.enter_context(with_tables(lake, own)) if _reads(own) else own
+            return views.enter_context(_with_subqueries(lake, own))
 
         for path, value in pairs_given:
-            own = own_path(table.schema, unqualified(path, parts, alias, table))
-            assign(values, own, bound(value), table)
-        with plainly():
-            where = None if condition is None else bound(condition)
-            lake.update(found.name, values, where, branch=found.branch)
+            own = own_path(table.schema, _unqualified(path, parts, alias, table))
+            assign(values, own, bound(value), table.schema)
+        where = None if condition is None else bound(condition)
+        lake.update(found.name, values, where, branch=found.branch)
     return True
 
 
-def _reads(text: str) -> bool:
-    return any(token.says("SELECT") for token in tokens(text))
+def _with_subqueries(lake: Lake, text: str) -> AbstractContextManager[str]:
+    """Return an expression whose subqueries, where it has any, are of the lake's tables."""
+    if any(token.says("SELECT") for token in tokens(text)):
+        return with_tables(lake, text)
+    return nullcontext(text)
 
 
-def _assignment(text: str) -> tuple[list[str], str]:
-    cursor = Cursor(text)
-    path = cursor.name()
-    cursor.expect("=")
-    cursor.accept("=")
-    return path, cursor.rest()
-
-
-def unqualified(
+def _unqualified(
     path: Sequence[str], parts: Sequence[str], alias: str | None, table: Table
 ) -> Sequence[str]:
     """Return a column's path without the table's name or alias before it."""
@@ -251,23 +240,6 @@ def unqualified(
             if path[0].lower() not in own or rest[0].lower() in own:
                 return rest
     return path
-
-
-def assign(values: dict[str, str | Column], path: Sequence[str], value: str, table: Table) -> None:
-    """Note what a column, or a field within one, is set to."""
-    name = path[0]
-    new: str | Column = value
-    if value.strip().upper() == "DEFAULT":
-        if len(path) > 1:
-            raise Unsupported(f"{'.'.join(path)} = DEFAULT: only whole columns have one")
-        new = default(table.schema.find_field(name))
-    if len(path) > 1:
-        held = values.get(name, f.col(quoted(name)))
-        held = f.expr(held) if isinstance(held, str) else held
-        new = held.withField(".".join(quoted(part) for part in path[1:]), f.expr(value))
-    elif name in values:
-        raise InvalidInput(f"column {name!r} is set twice")
-    values[name] = new
 
 
 def _of_table(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
@@ -298,7 +270,7 @@ def _subqueries(text: str) -> list[tuple[int, int]]:
 
 
 def _merge(lake: Lake, plan: Any, text: str) -> bool:
-    found, parts, alias = target_of(lake, plan.targetTable())
+    found, parts, alias = _target_of(lake, plan.targetTable())
     if found is None:
         return False
     merge(lake, found, parts, alias, plan, text)

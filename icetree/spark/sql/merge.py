@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
-from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.names import quoted
+from icetree.spark.sql.assign import assign, assignment
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.plan import kind, seq
 from icetree.spark.sql.select import select
 from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
-from icetree.spark.write.fit import default
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -115,6 +113,10 @@ class _Names:
             )
         return found
 
+    def assign(self, values: dict[str, str | Column], path: Sequence[str], value: str) -> None:
+        """Note what a column of the target is set to."""
+        assign(values, path, self.expression(value), self.table.schema, of=self.target)
+
 
 def _clause(clauses: Merge, cursor: Cursor, names: _Names) -> None:
     matched = not cursor.accept("NOT")
@@ -145,31 +147,12 @@ def _updates(
         return
     values: dict[str, str | Column] = {}
     for text in cursor.listed("WHEN", ";"):
-        inner = Cursor(text)
-        path = names.path(inner.name())
-        inner.expect("=")
-        inner.accept("=")
-        _assign(values, path, names.expression(inner.rest()), names)
+        path, value = assignment(text)
+        names.assign(values, names.path(path), value)
     if by_source:
         clauses.when_not_matched_by_source_update(values, condition)
     else:
         clauses.when_matched_update(values, condition)
-
-
-def _assign(
-    values: dict[str, str | Column], path: Sequence[str], value: str, names: _Names
-) -> None:
-    name = path[0]
-    if len(path) > 1:
-        held = values.get(name, f.col(f"{quoted(names.target)}.{quoted(name)}"))
-        held = f.expr(held) if isinstance(held, str) else held
-        within = ".".join(quoted(part) for part in path[1:])
-        values[name] = held.withField(within, f.expr(value))
-        return
-    if name in values:
-        raise InvalidInput(f"column {name!r} is set twice in a clause")
-    is_default = value.strip().upper() == "DEFAULT"
-    values[name] = default(names.table.schema.find_field(name)) if is_default else value
 
 
 def _inserts(clauses: Merge, cursor: Cursor, names: _Names, condition: str | None) -> None:
@@ -185,5 +168,5 @@ def _inserts(clauses: Merge, cursor: Cursor, names: _Names, condition: str | Non
         raise InvalidInput(f"INSERT names {len(columns)} columns, but has {len(given)} values")
     values: dict[str, str | Column] = {}
     for name, value in zip(columns, given, strict=True):
-        _assign(values, (name,), names.expression(value), names)
+        names.assign(values, (name,), value)
     clauses.when_not_matched_insert(values, condition)
