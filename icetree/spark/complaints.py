@@ -9,8 +9,11 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icetree import errors
@@ -22,6 +25,8 @@ _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
 _MISSING: Final = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
 _OURS: Final = re.compile(r"icetree\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+#: What Spark's own errors are, in Java.
+_SPARKS: Final = "org.apache.spark.SparkThrowable"
 #: Classes of SQL states that say that the statement or its rows are at fault.
 _CALLERS: Final = frozenset({"21", "22", "23", "42"})
 
@@ -54,13 +59,28 @@ def one_line() -> Iterator[None]:
     try:
         with plainly():
             yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         raised = _raised_on_executor(str(error))
         if raised is not None:
             raise raised from None
-        if (error.getSqlState() or "")[:2] in _CALLERS:
-            raise InvalidInput(sentence(error, placed=False)) from None
+        said = (
+            _said_in_java(error.java_exception)
+            if isinstance(error, Py4JJavaError)
+            else (error.getSqlState(), sentence(error, placed=False))
+        )
+        if (said[0] or "")[:2] in _CALLERS:
+            raise InvalidInput(said[1]) from None
         raise
+
+
+def _said_in_java(error: Any) -> tuple[str | None, str]:
+    """Return the SQL state and the sentence of what Java raised, or of what that came from."""
+    gateway = SparkContext._gateway  # noqa: SLF001  # some of Spark's doors convert nothing
+    while error is not None:
+        if is_instance_of(gateway, error, _SPARKS) and error.getSqlState():
+            return error.getSqlState(), _plain(error.getMessage().split("== SQL")[0])
+        error = error.getCause()
+    return None, ""
 
 
 def sentence(error: PySparkException, *, placed: bool = True) -> str:
@@ -71,11 +91,15 @@ def sentence(error: PySparkException, *, placed: bool = True) -> str:
         first = first.split("== SQL")[0]
     else:
         first = first.split("\n")[0]
-    plain = re.sub(r"\s+", " ", _CODE.sub("", first)).strip().rstrip(";").strip()
+    plain = _plain(first)
     place = _PLACE.search(told)
     if place is None or not placed or _PLACE.search(plain):
         return plain
     return f"{plain.rstrip('.')} (line {place[1]}, position {place[2]})"
+
+
+def _plain(told: str) -> str:
+    return re.sub(r"\s+", " ", _CODE.sub("", told)).strip().rstrip(";").strip()
 
 
 def _raised_on_executor(text: str) -> IcetreeError | None:

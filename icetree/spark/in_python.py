@@ -1,12 +1,17 @@
-"""A column worked out by our own code, on the executors, a batch at a time."""
+"""Columns and rows worked out by our own code, on the executors, a batch at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
+
+#: Names that `mapInArrow` finds columns by; it takes a dot for a way into a struct.
+_PLAIN: Final = re.compile(r"\w+")
 
 
 def in_python(work: Callable[[pa.Array], pa.Array], returns: DataType, column: Column) -> Column:
@@ -20,3 +25,19 @@ def in_python(work: Callable[[pa.Array], pa.Array], returns: DataType, column: C
     made.__annotations__ = {"values": pa.Array, "return": pa.Array}
     result: Column = arrow_udf(made, returns)(column)
     return result
+
+
+def rows_in_python(
+    rows: DataFrame,
+    work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    returns: str,
+) -> DataFrame:
+    """Return what a function of record batches makes of rows, whose columns have any names."""
+    names = rows.columns
+    if all(map(_PLAIN.fullmatch, names)):
+        return rows.mapInArrow(work, returns)
+
+    def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return work(batch.rename_columns(names) for batch in batches)
+
+    return rows.toDF(*(f"column_{at}" for at in range(len(names)))).mapInArrow(renamed, returns)

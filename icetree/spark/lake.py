@@ -16,7 +16,7 @@ from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
-from icetree.spark.session import local_session
+from icetree.spark.session import READ_SETTINGS, local_session
 from icetree.spark.write.writer import Write
 from icetree.table.changes import Point
 from icetree.table.commit import Committed
@@ -32,8 +32,8 @@ class Lake:
 
     def __init__(self, spark: SparkSession, catalog: Connection | str, **properties: Any) -> None:
         self.spark = spark
-        # Files of one table may have a column under several names, and several under one.
-        spark.conf.set("spark.sql.parquet.fieldId.read.enabled", "true")
+        for name, value in READ_SETTINGS.items():
+            spark.conf.set(name, value)
         #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
         self.address = None if isinstance(catalog, Connection) else catalog
         self.properties = properties
@@ -133,10 +133,18 @@ class Lake:
         return Write(self, rows, name)
 
     def delete(
-        self, name: str, condition: str | Column | None = None, *, branch: str | None = None
+        self,
+        name: str,
+        condition: str | Column | None = None,
+        *,
+        alias: str | None = None,
+        branch: str | None = None,
     ) -> Committed:
-        """Delete the rows that the condition is true of, as one snapshot; all without one."""
-        return delete(self, name, condition, branch=branch)
+        """Delete the rows that the condition is true of, as one snapshot; all without one.
+
+        The condition may call the table `alias`, or else by the last part of its name.
+        """
+        return delete(self, name, condition, alias=alias, branch=branch)
 
     def update(
         self,
@@ -144,10 +152,14 @@ class Lake:
         to: Mapping[str, str | Column],
         condition: str | Column | None = None,
         *,
+        alias: str | None = None,
         branch: str | None = None,
     ) -> Committed:
-        """Set columns of the rows that the condition is true of, as one snapshot."""
-        return update(self, name, to, condition, branch=branch)
+        """Set columns of the rows that the condition is true of, as one snapshot.
+
+        Condition and values may call the table `alias`, or else by the last part of its name.
+        """
+        return update(self, name, to, condition, alias=alias, branch=branch)
 
     def merge(
         self,

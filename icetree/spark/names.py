@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from pyiceberg.schema import Schema
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
@@ -9,6 +12,28 @@ from pyspark.sql import functions as f
 def quoted(name: str) -> str:
     """Return a name that may hold anything, as SQL."""
     return f"`{name.replace('`', '``')}`"
+
+
+def column(*names: str) -> Column:
+    """Return a column by its name, or by all names that lead to it; they may hold anything."""
+    text = ".".join(map(quoted, names))
+    # What reads the names of columns knows no backtick within one; SQL does.
+    return f.expr(text) if "``" in text else f.col(text)
+
+
+def names_of(path: str, schema: Schema) -> Iterator[str]:
+    """Yield the names on the way to a field; a name may hold a dot itself."""
+    fields, rest = schema.fields, path
+    while rest:
+        for field in fields:
+            if rest == field.name or rest.startswith(field.name + "."):
+                yield field.name
+                rest = rest[len(field.name) + 1 :]
+                fields = getattr(field.field_type, "fields", ())
+                break
+        else:
+            yield rest
+            return
 
 
 def as_column(value: str | Column) -> Column:

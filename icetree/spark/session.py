@@ -15,10 +15,17 @@ from icetree.spark.java import java_home
 
 LOOPBACK = "127.0.0.1"
 
-# Columns are matched by field id and never by name, as the format asks; timestamps are
-# microseconds, since Spark's own default (INT96) is no Iceberg type and has no statistics.
-FILE_SETTINGS: Mapping[str, str] = {
+#: Without these, rows of a table are read wrong: columns are matched by field id and never by name,
+#: as the format asks, and when Spark reads single fields of a struct it forgets the ids.
+READ_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
+}
+
+# Timestamps are microseconds, since Spark's own default (INT96) is no Iceberg type and has no
+# statistics.
+FILE_SETTINGS: Mapping[str, str] = {
+    **READ_SETTINGS,
     "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",

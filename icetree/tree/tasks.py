@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import pyarrow as pa
@@ -92,6 +92,10 @@ class Plan:
         """Tell of which files every row matches the filter."""
         sure = [code for code, left in enumerate(self.residuals) if isinstance(left, AlwaysTrue)]
         return pc.is_in(self.tasks["residual"], pa.array(sure, pa.int32()))
+
+    def unfiltered(self) -> Plan:
+        """Return the plan of the same files, with all their rows."""
+        return replace(self, residuals=[AlwaysTrue() for _ in self.residuals])
 
     def splits(
         self,

@@ -58,3 +58,24 @@ def test_filters_are_right_when_a_projection_renames(
     swapped = scan.select(col(names[0]).alias("b"), col(names[1]).alias("a"))
     assert swapped.where("a = 8").collect() == [Row(b=7, a=8)]
     assert swapped.where("a = 7").collect() == []
+
+
+def test_ids_are_forgotten_where_single_fields_of_a_struct_are_read(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def nested(name: str) -> StructType:
+        inner = schema(a=2, b=3)
+        return StructType([StructField(name, inner, True, {"parquet.field.id": 1})])
+
+    path = str(tmp_path / "nested")
+    spark.createDataFrame([((7, 8),)], nested("old")).write.parquet(path)
+    renamed = spark.read.schema(nested("new")).parquet(path).select("new.a")
+    assert renamed.collect() == [Row(a=7)]
+    pruning = "spark.sql.optimizer.nestedSchemaPruning.enabled"
+    spark.conf.set(pruning, "true")
+    try:
+        # Should this ever fail, Spark has learnt to prune by id: it may do so again.
+        again = spark.read.schema(nested("new")).parquet(path).select("new.a")
+        assert again.collect() == [Row(a=None)]
+    finally:
+        spark.conf.set(pruning, "false")

@@ -24,8 +24,6 @@ def condition_filter(
     """
     empty = nothing(spark, spark_schema(schema.fields))
     here = {marker(optimized(empty)): Pruned(view="", schema=schema)}
-    if alias is not None:
-        empty = empty.alias(alias)
     with plainly():
-        plan = optimized(empty.where(condition))
+        plan = optimized((empty if alias is None else empty.alias(alias)).where(condition))
     return pruned_by(plan, here)[""]

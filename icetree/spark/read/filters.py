@@ -6,7 +6,7 @@ numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType
 
 from icetree.spark.in_python import in_python
+from icetree.spark.names import column, names_of
 from icetree.spark.types import spark_type
 from icetree.spec.types import has_nans
 from icetree.table.arrow_filter import row_filter
@@ -113,22 +114,7 @@ def _python(value: pa.Scalar) -> Any:
 def _column(field_id: int, schema: Schema) -> Column:
     path = schema.find_column_name(field_id)
     assert path is not None
-    return f.col(".".join(_quoted(path, schema)))
-
-
-def _quoted(path: str, schema: Schema) -> Iterator[str]:
-    """Yield the names on the way to a field; a name may hold a dot itself."""
-    fields, rest = schema.fields, path
-    while rest:
-        for field in fields:
-            if rest == field.name or rest.startswith(field.name + "."):
-                yield f"`{field.name.replace('`', '``')}`"
-                rest = rest[len(field.name) + 1 :]
-                fields = getattr(field.field_type, "fields", ())
-                break
-        else:
-            yield f"`{rest}`"
-            return
+    return column(*names_of(path, schema))
 
 
 def _judged_in_python(predicate: Any, schema: Schema, case_sensitive: bool) -> Column:

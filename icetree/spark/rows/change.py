@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,13 +12,13 @@ from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
-from icetree.spark.names import as_column, quoted
+from icetree.spark.names import as_column, column
 from icetree.spark.progress import telling
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.rows.target import Target, isolation_of, target
 from icetree.spark.write.arrange import arranged
-from icetree.spark.write.fit import fit
+from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
@@ -30,16 +30,23 @@ if TYPE_CHECKING:
     from icetree.spark.lake import Lake
 
 PLACE = (ORDINAL, POSITION)
+#: What new values are called until they stand in the place of old ones.
+NEW: Final = "__icetree_new_"
 
 
 def delete(
-    lake: Lake, name: str, condition: str | Column | None = None, *, branch: str | None = None
+    lake: Lake,
+    name: str,
+    condition: str | Column | None = None,
+    *,
+    alias: str | None = None,
+    branch: str | None = None,
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     if condition is None:
         table = lake.handle(name)
         return table.truncate(branch=branch or MAIN, isolation=isolation_of(table, "delete"))
-    on = target(lake, name, "delete", condition, branch=branch)
+    on = target(lake, name, "delete", condition, alias=alias, branch=branch)
     hit = _holds(condition)
 
     with one_line(), telling(lake.spark, f"DELETE from {name}"):
@@ -56,10 +63,11 @@ def update(
     to: Mapping[str, str | Column],
     condition: str | Column | None = None,
     *,
+    alias: str | None = None,
     branch: str | None = None,
 ) -> Committed:
     """Set columns of the rows that the condition is true of, as one snapshot."""
-    on = target(lake, name, "update", condition, branch=branch)
+    on = target(lake, name, "update", condition, alias=alias, branch=branch)
     with one_line():
         values = {_own(column, on): as_column(value) for column, value in to.items()}
     if not values:
@@ -77,13 +85,16 @@ def _updated(rows: DataFrame, values: Mapping[str, Column], hit: Column, on: Tar
     # Once, since a condition may be another each time it is asked.
     rows = rows.withColumn(ACTION, f.when(hit, REPLACE).otherwise(KEEP))
     changed = f.col(ACTION) == REPLACE
-    columns = [
-        f.when(changed, values[name]).otherwise(f.col(quoted(name))).alias(name)
-        if name in values
-        else f.col(quoted(name))
-        for name in on.columns
-    ]
-    return rows.select(*columns, ROW_ID, AGE, *PLACE, ACTION)
+    # Each in a column of its own: beside an old value both would take a type in common.
+    rows = rows.withColumns({NEW + name: f.when(changed, each) for name, each in values.items()})
+    types = on.assigned({name: rows.schema[NEW + name].dataType for name in values})
+    with raising_casts(rows.sparkSession):
+        new = {
+            name: f.when(changed, cast(NEW + name, type)).otherwise(column(name))
+            for name, type in types.items()
+        }
+        columns = [new.get(name, column(name)).alias(name) for name in on.columns]
+        return rows.select(*columns, ROW_ID, AGE, *PLACE, ACTION)
 
 
 def _rewritten(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:

@@ -20,13 +20,14 @@ from typing_extensions import Self
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
-from icetree.spark.names import as_column, quoted
+from icetree.spark.names import as_column, column, quoted
 from icetree.spark.progress import telling
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
-from icetree.spark.rows.change import PLACE, mark, rewrite, sunk, touched_by
+from icetree.spark.rows.change import NEW, PLACE, mark, rewrite, sunk, touched_by
+from icetree.spark.rows.sides import Side, speaking_of
 from icetree.spark.rows.target import Target, target
 from icetree.spark.types import spark_schema
-from icetree.spark.write.fit import default
+from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
 from icetree.table.commit import Committed
@@ -216,59 +217,89 @@ class Merge:
 
         Pairs that no clause applies to have no action.
         """
-        clauses = [(self._applies(each), number) for number, each in enumerate(self._clauses)]
+        clauses = [(self._applies(each, into), number) for number, each in enumerate(self._clauses)]
         chosen = reduce(
             lambda found, each: found.when(each[0], f.lit(each[1])),
             clauses[1:],
             f.when(clauses[0][0], f.lit(clauses[0][1])),
         )
         pairs = pairs.withColumn(_CLAUSE, chosen)
-        actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
-        return pairs.select(
-            *(self._new_value(name, into).alias(name) for name in into.columns),
-            self._of_table(ROW_ID),
-            f.lit(None).cast("long").alias(AGE),
-            *(self._of_table(name) for name in PLACE),
-            f.coalesce(*actions).alias(ACTION),
+        new = self._new_values(into)
+        # Each in a column of its own: beside an old value both would take a type in common.
+        judged = pairs.select(
+            *(self._of_table(name) for name in (*into.columns, ROW_ID, *PLACE)),
+            _CLAUSE,
             _IN_SOURCE,
+            *(
+                f.when(f.col(_CLAUSE) == number, value).alias(f"{NEW}{number}_{name}")
+                for (number, name), value in new.items()
+            ),
         )
+        with raising_casts(judged.sparkSession):
+            columns = {name: column(name) for name in into.columns}
+            for number, name in new:
+                given = f"{NEW}{number}_{name}"
+                type = into.assigned({name: judged.schema[given].dataType})[name]
+                mine = f.col(_CLAUSE) == number
+                columns[name] = f.when(mine, cast(given, type)).otherwise(columns[name])
+            actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
+            return judged.select(
+                *(each.alias(name) for name, each in columns.items()),
+                ROW_ID,
+                f.lit(None).cast("long").alias(AGE),
+                *PLACE,
+                f.coalesce(*actions).alias(ACTION),
+                _IN_SOURCE,
+            )
 
-    def _applies(self, clause: Clause) -> Column:
+    def _said(self, value: str | Column, clause: Clause, into: Target) -> Column:
+        """Return an expression of a clause, over the rows that there are when it applies."""
+        if clause.when == _MATCHED or not isinstance(value, str):
+            return as_column(value)
+        table = Side(alias=self._aliases[0], columns=into.columns)
+        source = Side(alias=self._aliases[1], columns=self._source.columns)
+        side, other = (source, table) if clause.when == _NOT_MATCHED else (table, source)
+        return as_column(speaking_of(side, value, other=other, spark=self._lake.spark))
+
+    def _applies(self, clause: Clause, into: Target) -> Column:
         in_table, in_source = (f.col(c).isNotNull() for c in (_IN_TABLE, _IN_SOURCE))
         when = {
             _MATCHED: in_table & in_source,
             _NOT_MATCHED: ~in_table,
             _NOT_MATCHED_BY_SOURCE: ~in_source,
         }[clause.when]
-        return when if clause.condition is None else when & as_column(clause.condition)
+        if clause.condition is None:
+            return when
+        return when & self._said(clause.condition, clause, into)
 
-    def _new_value(self, name: str, into: Target) -> Column:
-        old = self._of_table(name)
-        found = old
+    def _new_values(self, into: Target) -> dict[tuple[int, str], Column]:
+        """Return what each clause sets columns to, by its number and the column."""
+        found = {}
         for number, clause in enumerate(self._clauses):
-            if clause.action == DELETE:
-                continue
-            value = self._value(clause, name, into)
-            if value is not None:
-                found = f.when(f.col(_CLAUSE) == number, value).otherwise(found)
+            if clause.action != DELETE:
+                for name in into.columns:
+                    value = self._value(clause, name, into)
+                    if value is not None:
+                        found[number, name] = value
         return found
 
     def _value(self, clause: Clause, name: str, into: Target) -> Column | None:
         """Return what a clause sets a column to; None for what it was."""
         if clause.values is None:
-            if name not in self._source.columns:
-                return (
-                    default(into.table.schema.find_field(name)) if clause.action == INSERT else None
+            theirs = like(name, self._source.columns)
+            if theirs is None:
+                raise InvalidInput(
+                    f"merge into {self._name}: the source has no column {name!r}, so * cannot tell "
+                    "it: say which columns are set to what"
                 )
-            return f.col(f"{quoted(self._aliases[1])}.{quoted(name)}")
+            return column(self._aliases[1], theirs)
         given = {each.lower(): value for each, value in clause.values.items()}
         if name.lower() in given:
-            type = into.types[name]
-            return as_column(given[name.lower()]).cast(type)
+            return self._said(given[name.lower()], clause, into)
         return default(into.table.schema.find_field(name)) if clause.action == INSERT else None
 
     def _of_table(self, name: str) -> Column:
-        return f.col(f"{quoted(self._aliases[0])}.{quoted(name)}")
+        return column(self._aliases[0], name)
 
 
 def _acting(judged: DataFrame) -> DataFrame:

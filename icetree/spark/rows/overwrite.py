@@ -1,14 +1,18 @@
-"""Overwriting by a filter: rows that match go, these come, in one snapshot."""
+"""Overwriting by a condition: rows that it is true of go, these come, in one snapshot."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyiceberg.expressions import BooleanExpression
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from icetree.spark.complaints import one_line
+from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks
@@ -20,11 +24,28 @@ from icetree.table.commit import Committed
 from icetree.table.filters import parse_filter
 from icetree.table.planning import planner
 from icetree.table.removing import removal_of_tasks
+from icetree.table.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Filter, Transaction
+from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Going:
+    """The rows that go: all of some files, and some of others."""
+
+    #: What they are told by to others that commit.
+    filter: BooleanExpression
+    #: The same as a test of rows; none where all match.
+    condition: Column | None
+    #: Files to look into, and the scan that does.
+    scan: Scan
+    partial: Plan
+    #: Files that go without a look.
+    whole: pa.Table
 
 
 def overwrite(
@@ -32,36 +53,85 @@ def overwrite(
     table: Table,
     transaction: Transaction,
     rows: DataFrame,
-    where: Filter,
+    where: Filter | Column,
     *,
     branch: str,
 ) -> Committed:
-    """Replace the rows that match by others, all of which must match too."""
-    predicate = parse_filter(where)
-    condition = row_condition(predicate, table.schema)
-    metadata, store = table.metadata, table.files.store
-    scan = table.scan(predicate, ref=None if branch == MAIN else branch)
-    plan = planner(table.files, metadata, scan.snapshot, predicate, stats_columns=True).whole()
-    if condition is not None:
+    """Replace the rows that match by others, all of which must match too.
+
+    A filter means what it means to a scan, and a column what it means to Spark.
+    """
+    ref = None if branch == MAIN else branch
+    if isinstance(where, Column):
+        with one_line():
+            going = _by_condition(lake, table, where, ref)
+    else:
+        going = _by_filter(table, where, ref)
+    if going.condition is not None:
         refusal = (
-            f"icetree.errors.InvalidInput: {table.name}: a new row does not match {where!s}, "
+            f"icetree.errors.InvalidInput: {table.name}: a new row does not match {_text(where)}, "
             "so it would stay when the same is overwritten again: filter the rows first"
         )
-        rows = rows.where(f.when(condition, True).otherwise(f.raise_error(refusal)))
-    new = transaction.metadata
+        fits = f.when(going.condition, True).otherwise(f.raise_error(refusal))
+        rows = rows.alias(table.name.name).where(fits)
+    metadata, store = transaction.metadata, table.files.store
+    removed, partial = removal_of_tasks(going.whole), going.partial
     with transaction:
-        written = transaction.adopt(sink(arranged(rows, new), metadata=new, store=store).files)
-        whole = plan.match_whole()
-        partial = replace(plan, tasks=plan.tasks.filter(pc.invert(whole)))
-        if not partial.tasks.num_rows:
-            transaction.overwrite(predicate, written)
-            return transaction.commit()
-        gone = positions(dataframe(lake.spark, scan, plan=partial, located=True), partial, table)
-        marks = transaction.adopt(write_marks(gone, partial, table))
-        transaction.row_delta(
-            concat([written, marks]),
-            remove=removal_of_tasks(plan.tasks.filter(whole)),
-            where=predicate,
-            tasks=partial.tasks,
-        )
+        made = sink(arranged(rows, metadata), metadata=metadata, store=store)
+        written = transaction.adopt(made.files)
+        if partial.tasks.num_rows:
+            found = dataframe(lake.spark, going.scan, plan=partial, located=True)
+            if going.condition is not None:
+                found = found.alias(table.name.name).where(going.condition)
+            marks = transaction.adopt(write_marks(positions(found, partial, table), partial, table))
+            transaction.row_delta(
+                concat([written, marks]), remove=removed, where=going.filter, tasks=partial.tasks
+            )
+        elif isinstance(where, Column):
+            transaction.overwrite_files(written, removed, where=going.filter)
+        else:
+            transaction.overwrite(going.filter, written)
         return transaction.commit()
+
+
+def _text(where: Filter | Column) -> str:
+    return str(where).removeprefix("Column<'").removesuffix("'>")
+
+
+def _by_filter(table: Table, where: Filter, ref: str | None) -> _Going:
+    predicate = parse_filter(where)
+    scan = table.scan(ref=ref)
+    plan = _planned(table, scan, predicate)
+    whole = plan.match_whole()
+    return _Going(
+        filter=predicate,
+        condition=row_condition(predicate, table.schema),
+        scan=scan,
+        partial=replace(plan, tasks=plan.tasks.filter(pc.invert(whole))).unfiltered(),
+        whole=plan.tasks.filter(whole),
+    )
+
+
+def _by_condition(lake: Lake, table: Table, condition: Column, ref: str | None) -> _Going:
+    def filter_for(holds: Column) -> BooleanExpression:
+        return condition_filter(lake.spark, table.schema, holds, alias=table.name.name)
+
+    predicate, scan = filter_for(condition), table.scan(ref=ref)
+    plan = _planned(table, scan, predicate)
+    # A filter keeps more files than it must. Where none is kept for rows that the condition is
+    # not true of, it is true of all.
+    others = _planned(table, scan, filter_for(~condition | condition.isNull())).tasks
+    partial = pc.is_in(plan.tasks["location"], others["location"].combine_chunks())
+    return _Going(
+        filter=predicate,
+        condition=condition,
+        scan=scan,
+        partial=replace(plan, tasks=plan.tasks.filter(partial)).unfiltered(),
+        whole=plan.tasks.filter(pc.invert(partial)),
+    )
+
+
+def _planned(table: Table, scan: Scan, predicate: BooleanExpression) -> Plan:
+    return planner(
+        table.files, table.metadata, scan.snapshot, predicate, stats_columns=True
+    ).whole()

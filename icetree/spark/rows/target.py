@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
-from icetree.spark.types import spark_type
+from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
 from icetree.spec.snapshot import MAIN
 from icetree.table.planning import planner
@@ -45,6 +45,8 @@ class Target:
     transaction: Transaction
     scan: Scan
     plan: Plan
+    #: What the statement calls the table.
+    alias: str
     #: What of the statement's condition files and conflicts are told by.
     filter: BooleanExpression
 
@@ -62,13 +64,10 @@ class Target:
         """The table's own columns."""
         return [field.name for field in self.table.schema.fields]
 
-    @property
-    def types(self) -> dict[str, DataType]:
-        """The type of each column."""
-        return {
-            field.name: spark_type(field.field_type, column=field.name)
-            for field in self.table.schema.fields
-        }
+    def assigned(self, given: Mapping[str, DataType]) -> dict[str, DataType | None]:
+        """Return what new values for some columns are to be cast to; see `write.fit`."""
+        fields = [field for field in self.table.schema.fields if field.name in given]
+        return assigned(given, fields, str(self.table.name))
 
     def rows(self, plan: Plan | None = None) -> DataFrame:
         """Return the rows of the planned files, where they stand and their stored lineage."""
@@ -79,7 +78,7 @@ class Target:
             located=True,
             lineage_as_stored=True,
         )
-        return found.withColumnsRenamed(STORED)
+        return found.withColumnsRenamed(STORED).alias(self.alias)
 
     def only(self, ordinals: list[int]) -> Plan:
         """Return the plan of some of the files, which keep their numbers."""
@@ -99,40 +98,36 @@ def target(
     verb: str,
     condition: str | Column | None,
     *,
+    alias: str | None = None,
     branch: str | None,
     key: str | None = None,
     pruning: Callable[[Schema], BooleanExpression] | None = None,
 ) -> Target:
     """Return the table with the files planned that may hold a row the condition is true of.
 
-    `pruning` says the same of conditions that are not of the table's rows alone.
+    The condition may call the table `alias`, or else by the last part of its name. `pruning` says the same of conditions that are not of the table's rows alone.
     """
     table = lake.handle(name)
+    alias = alias or table.name.name
     level = isolation_of(table, verb)
     transaction = table.transaction(branch=branch or MAIN, isolation=level, key=key)
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
         where = pruning(table.schema)
     elif condition is not None:
-        where = condition_filter(lake.spark, table.schema, condition)
+        where = condition_filter(lake.spark, table.schema, condition, alias=alias)
     ref = None if branch in (None, MAIN) else branch
     columns = [*(field.name for field in table.schema.fields), *STORED]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)
     plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()
-    everything = replace(plan, tasks=_unfiltered(plan.tasks), residuals=[AlwaysTrue()])
     return Target(
         lake=lake,
         table=table,
         verb=verb,
         transaction=transaction,
         scan=scan,
-        plan=everything,
+        plan=plan.unfiltered(),
+        alias=alias,
         filter=where,
     )
-
-
-def _unfiltered(tasks: pa.Table) -> pa.Table:
-    at = tasks.schema.get_field_index("residual")
-    zeros = pa.repeat(pa.scalar(0, pa.int32()), tasks.num_rows)
-    return tasks.set_column(at, "residual", zeros)

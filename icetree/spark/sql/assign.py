@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
-from icetree.spark.names import as_column, quoted
+from icetree.spark.names import as_column, column, quoted
 from icetree.spark.sql.tokens import Cursor
 from icetree.spark.write.fit import default
 
@@ -38,9 +38,9 @@ def assign(
     if within:
         if is_default:
             raise Unsupported(f"{'.'.join(path)} = DEFAULT: only whole columns have one")
-        own = quoted(name) if of is None else f"{quoted(of)}.{quoted(name)}"
+        own = column(name) if of is None else column(of, name)
         with plainly():
-            held = as_column(values.get(name, f.col(own)))
+            held = as_column(values.get(name, own))
             values[name] = held.withField(".".join(map(quoted, within)), f.expr(value))
     elif name in values:
         raise InvalidInput(f"column {name!r} is set twice")

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression, EqualTo, IsNull
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from icetree.errors import InvalidInput, Unsupported
+from icetree.errors import InvalidInput
+from icetree.spark.complaints import plainly
+from icetree.spark.names import column
 from icetree.spark.sql.assign import assign, assignment
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
@@ -67,11 +68,24 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
     write = lake.write(rows, found.name).branch(found.branch)
     if not plan.overwrite():
         write.append()
-    elif fixed:
-        write.overwrite(_partition(fixed))
-    else:
+    elif plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
+        return True
+    elif _is_dynamic(lake, table):
         write.overwrite_partitions()
+    else:
+        write.overwrite(_partition(fixed, table))
     return True
+
+
+def _is_dynamic(lake: Lake, table: Table) -> bool:
+    """Tell whether an overwrite replaces the partitions it writes to, as the session says."""
+    mode = lake.spark.conf.get("spark.sql.sources.partitionOverwriteMode") or "static"
+    spec = table.metadata.shape().spec(table.metadata.default_spec_id)
+    return mode.lower() == "dynamic" and any(each.transform != "void" for each in spec)
+
+
+def _has_rows(lake: Lake, found: TableRef, condition: Column) -> bool:
+    return not lake.table(found.name, ref=found.branch).where(condition).isEmpty()
 
 
 def _insert_query(text: str, *, has_columns: bool) -> str:
@@ -141,20 +155,20 @@ def _placed(
                 f"{len(rows.columns)}: name the columns, as in INSERT INTO {name} (…)"
             )
         rows = rows.toDF(*wanted)
-    for column, value in fixed.items():
-        type = spark_type(table.schema.find_field(column).field_type, column=column)
-        rows = rows.withColumn(column, f.lit(value).cast(type))
-    return rows
+    made = {each: _partition_value(each, value, table) for each, value in fixed.items()}
+    return rows.withColumns(made) if made else rows
 
 
-def _partition(fixed: Mapping[str, str | None]) -> BooleanExpression:
-    # PyIceberg's own types do not know how its predicates are made.
-    null: Any = IsNull
-    equal: Any = EqualTo
-    found: BooleanExpression = AlwaysTrue()
+def _partition(fixed: Mapping[str, str | None], table: Table) -> Column:
+    """Return what is true of the rows of `PARTITION (…)`; of all, where it names no value."""
+    found = f.lit(True)
     for name, value in fixed.items():
-        found = And(found, null(name) if value is None else equal(name, value))
+        found &= column(name).eqNullSafe(_partition_value(name, value, table))
     return found
+
+
+def _partition_value(name: str, value: str | None, table: Table) -> Column:
+    return f.lit(value).cast(spark_type(table.schema.find_field(name).field_type, column=name))
 
 
 def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
@@ -173,7 +187,9 @@ def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
     table = lake.handle(found.name)
     name = ".".join(parts)
     rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
-    lake.write(rows, found.name).branch(found.branch).overwrite(where)
+    with plainly():
+        condition = f.expr(_shortened(where, parts, None, found.name))
+    lake.write(rows, found.name).branch(found.branch).overwrite(condition)
     return True
 
 
@@ -189,9 +205,9 @@ def _delete(lake: Lake, plan: Any, text: str) -> bool:
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     with ExitStack() as views:
         if condition is not None:
-            own = _of_table(condition, parts, alias, found.name)
+            own = _shortened(condition, parts, alias, found.name)
             condition = views.enter_context(_with_subqueries(lake, own))
-        lake.delete(found.name, condition, branch=found.branch)
+        lake.delete(found.name, condition, alias=alias or parts[-1], branch=found.branch)
     return True
 
 
@@ -209,14 +225,14 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     with ExitStack() as views:
 
         def bound(text: str) -> str:
-            own = _of_table(text, parts, alias, found.name)
+            own = _shortened(text, parts, alias, found.name)
             return views.enter_context(_with_subqueries(lake, own))
 
         for path, value in pairs_given:
             own = own_path(table.schema, _unqualified(path, parts, alias, table))
             assign(values, own, bound(value), table.schema)
         where = None if condition is None else bound(condition)
-        lake.update(found.name, values, where, branch=found.branch)
+        lake.update(found.name, values, where, alias=alias or parts[-1], branch=found.branch)
     return True
 
 
@@ -242,31 +258,13 @@ def _unqualified(
     return path
 
 
-def _of_table(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
-    """Return an expression on a table's columns, without its name or alias before them."""
-    names = [[alias]] if alias is not None else [[parts[-1]], parts, full.split(".")]
-    inner = _subqueries(text)
-    for name in sorted(names, key=len, reverse=True):
-        for run in reversed(qualifiers(text, name)):
-            if any(start <= run[0].start < stop for start, stop in inner):
-                raise Unsupported(
-                    f"a subquery names {'.'.join(name)}, the table to change: use MERGE INTO, or "
-                    "give the table inside an alias of its own"
-                )
-            text = text[: run[0].start] + text[run[-1].stop :]
-            inner = _subqueries(text)
+def _shortened(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
+    """Return an expression in which `db.t.a` is `t.a`, as the rows at hand are called."""
+    names = [] if alias is not None else [parts, full.split(".")]
+    for name in names:
+        for run in reversed(qualifiers(text, name) if len(name) > 1 else ()):
+            text = text[: run[0].start] + text[run[-2].start :]
     return text
-
-
-def _subqueries(text: str) -> list[tuple[int, int]]:
-    """Return where subqueries stand in an expression."""
-    found = tokens(text)
-    spans = []
-    for at, token in enumerate(found):
-        if token.says("SELECT"):
-            later = (each.start for each in found[at:] if each.depth < token.depth)
-            spans.append((token.start, next(later, len(text))))
-    return spans
 
 
 def _merge(lake: Lake, plan: Any, text: str) -> bool:

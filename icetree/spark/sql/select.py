@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -268,8 +268,7 @@ def _frame(lake: Lake, bound: Bound, where: BooleanExpression) -> DataFrame:
     scan = bound.scan(where)
     found = scan.plan()
     # Spark checks rows itself: files are all that is to be left out here.
-    unchecked = replace(found, residuals=[AlwaysTrue() for _ in found.residuals])
-    return dataframe(lake.spark, scan, plan=unchecked)
+    return dataframe(lake.spark, scan, plan=found.unfiltered())
 
 
 def _metadata_frame(lake: Lake, bound: Bound) -> DataFrame:

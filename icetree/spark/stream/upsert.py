@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
-from icetree.spark.names import quoted
+from icetree.spark.in_python import rows_in_python
+from icetree.spark.names import column
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import fitting
@@ -67,9 +68,9 @@ def upsert_by_equality(
             yield pa.RecordBatch.from_pydict({"files": [shipped(made)]})
 
     ready = fit(rows, table.schema, table=str(table.name))
-    together = ready.repartition(*(quoted(name) for name in columns))
+    together = ready.repartition(*map(column, columns))
     with one_line():
-        found = together.mapInArrow(work, "files binary").toArrow()
+        found = rows_in_python(together, work, "files binary").toArrow()
     files = [unshipped(each) for each in found["files"].to_pylist()]
     if not files:
         return None

@@ -20,7 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from icetree.errors import InvalidInput
-from icetree.spark.names import as_column, quoted
+from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
 from icetree.spark.stream.upsert import identifiers, upsert_by_equality
 from icetree.spark.write.arrange import arranged
@@ -190,7 +190,7 @@ class _How:
         if self.latest_by is None:
             return rows
         order = as_column(self.latest_by)
-        newest = Window.partitionBy(*(quoted(key) for key in self.keys)).orderBy(order.desc())
+        newest = Window.partitionBy(*map(column, self.keys)).orderBy(order.desc())
         ranked = rows.withColumn(_RANK, f.row_number().over(newest))
         return ranked.where(f.col(_RANK) == 1).drop(_RANK)
 

@@ -23,9 +23,10 @@ from pyspark.sql.types import StringType
 
 from icetree.errors import InvalidInput
 from icetree.spark.in_python import in_python
-from icetree.spark.names import quoted
+from icetree.spark.names import column, names_of
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
 from icetree.table.arrow_schema import arrow_type
 from icetree.table.arrow_transform import transformed
 
@@ -52,12 +53,10 @@ def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
         mode = "hash" if spec else "range" if keys else "none"
     if mode not in _MODES:
         raise InvalidInput(f"{DISTRIBUTION}={mode!r}: allowed are {', '.join(_MODES)}")
-    columns = [_value(transform_of(e), _source(e, metadata)) for e in spec]
+    columns = [_value(transform_of(e), _source(e, shape), shape) for e in spec]
     if mode == "range" and (columns or keys):
         for key in keys:
-            field = shape.columns[key.source_id]
-            path = shape.schema.find_column_name(key.source_id) or field.name
-            value = _value(_parsed(key.transform), (path, field))
+            value = _value(_parsed(key.transform), key.source_id, shape)
             columns.append(value.desc() if key.descending else value.asc())
         return rows.repartitionByRange(*columns)
     if mode == "hash" and columns:
@@ -72,14 +71,12 @@ def _rebalanced(rows: DataFrame, columns: list[Column]) -> DataFrame:
     return wide.hint("rebalance", *names).drop(*names)
 
 
-def _source(expression: Expression, metadata: TableMetadata) -> tuple[str, NestedField]:
-    shape = metadata.shape()
+def _source(expression: Expression, shape: Shape) -> int:
     if expression.source_id is None or expression.source_id not in shape.columns:
         raise InvalidInput(
             f"{expression.name} is not over one column of the table: change the spec"
         )
-    field = shape.columns[expression.source_id]
-    return shape.schema.find_column_name(expression.source_id) or field.name, field
+    return expression.source_id
 
 
 def _parsed(transform: str) -> Transform[Any, Any]:
@@ -88,17 +85,18 @@ def _parsed(transform: str) -> Transform[Any, Any]:
     return parse_transform(transform)
 
 
-def _value(transform: Transform[Any, Any], source: tuple[str, NestedField]) -> Column:
+def _value(transform: Transform[Any, Any], source_id: int, shape: Shape) -> Column:
     """Return a column that is the same for rows of the same partition."""
-    path, field = source
-    column = f.col(".".join(quoted(name) for name in path.split(".")))
+    field = shape.columns[source_id]
+    path = shape.schema.find_column_name(source_id) or field.name
+    values = column(*names_of(path, shape.schema))
     if isinstance(transform, IdentityTransform):
-        return column
+        return values
     period = _PERIODS.get(type(transform))
     if period is not None:
         # In another time zone than UTC some rows meet elsewhere, which costs a file at most.
-        return f.date_trunc(period, column)
-    return _in_python(transform, field, column)
+        return f.date_trunc(period, values)
+    return _in_python(transform, field, values)
 
 
 def _in_python(transform: Transform[Any, Any], field: NestedField, column: Column) -> Column:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
 import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.names import quoted
+from icetree.spark.names import column
 from icetree.spark.types import default_literal, spark_type
 from icetree.table.arrow_fit import fitted
+
+_ANSI: Final = "spark.sql.ansi.enabled"
 
 
 def fit(rows: DataFrame, schema: Schema, *, table: str, extra: tuple[str, ...] = ()) -> DataFrame:
@@ -21,25 +28,58 @@ def fit(rows: DataFrame, schema: Schema, *, table: str, extra: tuple[str, ...] =
     A column that is missing has its default, or nulls. `extra` are columns that are no part of
     the table and stay as they are.
     """
-    own = {field.name: field for field in schema.fields}
-    folded: dict[str, list[str]] = {}
-    for name in own:
-        folded.setdefault(name.lower(), []).append(name)
-    columns: list[Column] = []
-    seen: list[pa.Field] = []
-    for field in rows.schema:
-        if field.name in extra:
-            columns.append(f.col(quoted(field.name)))
-            continue
-        alike = folded.get(field.name.lower(), [])
-        name = field.name if field.name in own else alike[0] if len(alike) == 1 else field.name
-        column, type = _assigned(field, own.get(name))
-        columns.append(column.alias(name))
-        seen.append(pa.field(name, _arrow(type, name)))
-    _require_fit(pa.schema(seen), schema, table)
-    names = {field.name for field in seen}
-    missing = [field for field in schema.fields if field.name not in names]
-    return rows.select(*columns, *(default(field).alias(field.name) for field in missing))
+    given = {field.name: field.dataType for field in rows.schema if field.name not in extra}
+    names = {name: like(name, [field.name for field in schema.fields]) or name for name in given}
+    _require_once(names[field.name] for field in rows.schema if field.name not in extra)
+    types = assigned({names[name]: type for name, type in given.items()}, schema.fields, table)
+    columns = [
+        column(name) if name in extra else cast(name, types[names[name]]).alias(names[name])
+        for name in rows.columns
+    ]
+    missing = [field for field in schema.fields if field.name not in types]
+    with raising_casts(rows.sparkSession):
+        return rows.select(*columns, *(default(field).alias(field.name) for field in missing))
+
+
+def like(name: str, names: Iterable[str]) -> str | None:
+    """Return the one of the names that is the same, or else that differs in case alone."""
+    alike = [each for each in names if each.lower() == name.lower()]
+    return name if name in alike else alike[0] if len(alike) == 1 else None
+
+
+def assigned(
+    given: Mapping[str, sql.DataType], fields: Iterable[NestedField], table: str
+) -> dict[str, sql.DataType | None]:
+    """Return the type that values for columns are to be cast to; none, where they stay.
+
+    Raises `InvalidInput` where SQL assigns no such value to such a column, and where a column of
+    `fields` cannot be left out.
+    """
+    own = {field.name: field for field in fields}
+    types = {name: _assigned(type, own.get(name)) for name, type in given.items()}
+    seen = [pa.field(name, _arrow(types[name] or type, name)) for name, type in given.items()]
+    _require_fit(pa.schema(seen), tuple(own.values()), table)
+    return types
+
+
+def cast(name: str, to: sql.DataType | None) -> Column:
+    """Return a column in the type that `assigned` tells; see `raising_casts`."""
+    found = column(name)
+    return found if to is None else found.cast(to)
+
+
+@contextmanager
+def raising_casts(spark: SparkSession) -> Iterator[None]:
+    """Have casts made here raise where a value does not fit, as SQL does when it assigns.
+
+    Otherwise the session's mode decides, and in the older one they wrap around or are null.
+    """
+    was = spark.conf.get(_ANSI) or "true"
+    spark.conf.set(_ANSI, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_ANSI, was)
 
 
 def default(field: NestedField) -> Column:
@@ -49,18 +89,13 @@ def default(field: NestedField) -> Column:
     return f.lit(None).cast(spark_type(field.field_type, column=field.name))
 
 
-def _assigned(field: sql.StructField, to: NestedField | None) -> tuple[Column, sql.DataType]:
-    """Return the column in the table's type, where SQL assigns one to the other by itself."""
-    column = f.col(quoted(field.name))
-    if to is None:
-        return column, field.dataType
+def _assigned(have: sql.DataType, to: NestedField | None) -> sql.DataType | None:
+    """Return the table's type, where SQL assigns a value of the other by casting it."""
     try:
-        want = spark_type(to.field_type)
+        want = None if to is None else spark_type(to.field_type)
     except Unsupported:
-        return column, field.dataType
-    if field.dataType == want or not _assigns(field.dataType, want):
-        return column, field.dataType
-    return column.cast(want), want
+        return None
+    return want if want is not None and have != want and _assigns(have, want) else None
 
 
 def _assigns(have: sql.DataType, want: sql.DataType) -> bool:
@@ -102,19 +137,21 @@ def _arrow(type: sql.DataType, name: str) -> pa.DataType:
         ) from None
 
 
-def _require_fit(seen: pa.Schema, schema: Schema, table: str) -> None:
+def _require_once(names: Iterable[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InvalidInput(f"the data has two columns named {twice[0]!r}")
+
+
+def _require_fit(seen: pa.Schema, fields: tuple[NestedField, ...], table: str) -> None:
     """Refuse types and columns that the table does not take."""
     from icetree.spark.write.sink import restored_type
 
-    types = {field.name: field.field_type for field in schema.fields}
-    like = [
+    types = {field.name: field.field_type for field in fields}
+    restored = [
         field.with_type(restored_type(field.type, types[field.name]))
         if field.name in types
         else field
         for field in seen
     ]
-    names = [field.name for field in like]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InvalidInput(f"the data has two columns named {twice!r}")
-    list(fitted(pa.schema(like).empty_table(), schema.fields, table=table))
+    list(fitted(pa.schema(restored).empty_table(), fields, table=table))

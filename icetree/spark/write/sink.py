@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
+from icetree.spark.in_python import rows_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, STORED, with_lineage
@@ -83,7 +84,7 @@ def sink(
             yield _row(ordinal, positions.serialize())
 
     with one_line():
-        found = rows.mapInArrow(work, _OUT).toArrow()
+        found = rows_in_python(rows, work, _OUT).toArrow()
     files, gone = [], dict[int, BitMap64]()
     try:
         for ordinal, content in zip(*(column.to_pylist() for column in found.columns), strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from typing_extensions import Self
 
 from icetree.errors import CommitUnknown, InvalidInput
@@ -66,10 +66,10 @@ class Write:
         """Add the rows, as one snapshot."""
         return self._commit(self._lake.handle(self._name), Transaction.append_files)
 
-    def overwrite(self, where: Filter) -> Committed:
+    def overwrite(self, where: Filter | Column) -> Committed:
         """Replace the rows that match by these, all of which must match too.
 
-        Files that match in part are rewritten.
+        A filter, such as text, means what it means to a scan; a column what it means to Spark.
         """
         from icetree.spark.rows.overwrite import overwrite
 
