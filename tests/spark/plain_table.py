@@ -13,13 +13,25 @@ Row = dict[str, Any]
 Condition = tuple[str, Callable[[Row], bool]]
 
 
+#: Columns that every version of the table has; what `st` holds is a pair, whatever names it has.
+LASTING = ("id", "g", "s", "day", "st")
+
+
 def above(value: Any, least: float) -> bool:
     """Compare as Spark does: a NaN is above every number, a null above none."""
     return value is not None and (math.isnan(value) or value > least)
 
 
-def conditions(chance: random.Random) -> Condition:
-    """Return a random condition on the columns that every version of the table has."""
+def within(row: Row, at: int) -> Any:
+    """Return a field of the struct, which may be null as a whole."""
+    return None if row["st"] is None else row["st"][at]
+
+
+def conditions(chance: random.Random, inner: str) -> Condition:
+    """Return a random condition on the columns that every version of the table has.
+
+    `inner` is what the first field of the struct is called.
+    """
     number = chance.randrange(60)
     least = chance.randrange(-3, 10)
     word = chance.choice("abc")
@@ -38,6 +50,9 @@ def conditions(chance: random.Random) -> Condition:
                 lambda row: (row["s"] is not None and row["s"] != word) or row["id"] == number,
             ),
             ("NOT (g <= 4)", lambda row: above(row["g"], 4)),
+            (f"st.{inner} > {least}", lambda row: above(within(row, 0), least)),
+            (f"st.{inner} IS NULL", lambda row: within(row, 0) is None),
+            (f"st.x > {least}", lambda row: above(within(row, 1), least)),
             (
                 f"id IN ({number}, {number + 1}, {number + 2})",
                 lambda row: number <= row["id"] <= number + 2,
@@ -55,8 +70,13 @@ def new_rows(chance: random.Random, ids: list[int], columns: list[str]) -> list[
             "g": chance.choice([None, math.nan, -0.0, 1.5, 4.0, float(chance.randrange(12))]),
             "s": chance.choice([None, "a", "b", "c", "long text " * 3]),
             "day": chance.randrange(3),
+            "st": chance.choice(
+                [None, (chance.randrange(9), None), (None, 2.5), (chance.randrange(9), math.nan)]
+            ),
         }
-        row |= {name: chance.choice([None, chance.randrange(100)]) for name in columns[4:]}
+        row |= {
+            name: chance.choice([None, chance.randrange(100)]) for name in columns[len(LASTING) :]
+        }
         made.append(row)
     return made
 
@@ -65,7 +85,9 @@ def new_rows(chance: random.Random, ids: list[int], columns: list[str]) -> list[
 class Model:
     """The rows now, and as they were after each commit."""
 
-    columns: list[str] = field(default_factory=lambda: ["id", "g", "s", "day"])
+    columns: list[str] = field(default_factory=lambda: [*LASTING])
+    #: What the first field of the struct is called.
+    inner: str = "n"
     rows: list[Row] = field(default_factory=list)
     #: Snapshot id -> (columns, rows) of that time.
     past: dict[int, tuple[list[str], list[Row]]] = field(default_factory=dict)
@@ -127,6 +149,10 @@ def comparable(rows: list[Row], columns: list[str]) -> list[tuple[Any, ...]]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple(map(_plain, value.values()))
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     return value

@@ -15,13 +15,19 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from icetree.spark import Lake
 from icetree.table.commit import Committed
-from tests.spark.plain_table import Model, Row, comparable, conditions, fresh_ids, new_rows
+from tests.spark.plain_table import (
+    LASTING,
+    Model,
+    Row,
+    comparable,
+    conditions,
+    fresh_ids,
+    new_rows,
+    within,
+)
 
 SEQUENCES, OPERATIONS = 6, 300
 
-_TYPES: dict[str, Any] = {"g": DoubleType(), "s": StringType()}
-#: Columns that no step renames or drops.
-_LASTING = ("id", "g", "s", "day")
 _GOING = ("DELETE", "UPDATE_BEFORE")
 _MODES = ("merge-on-read", "copy-on-write")
 
@@ -42,6 +48,7 @@ class Player:
         self.added = 0
         self.operations = 0
         columns = [("id", "long"), ("g", "double"), ("s", "string"), ("day", "long")]
+        columns += [("st", "struct<n: long, x: double>")]
         partitions = chance.choice([[], ["day"], ["bucket(3, id)"], ["truncate(4, s)", "day"]])
         self.table = lake.connection.create_table(name, columns, partition_by=partitions)
         self._modes()
@@ -57,7 +64,9 @@ class Player:
 
     def frame(self, rows: list[Row]) -> DataFrame:
         columns = self.model.columns
-        schema = StructType([StructField(c, _TYPES.get(c, LongType())) for c in columns])
+        inner = [StructField(self.model.inner, LongType()), StructField("x", DoubleType())]
+        types = {"g": DoubleType(), "s": StringType(), "st": StructType(inner)}
+        schema = StructType([StructField(c, types.get(c, LongType())) for c in columns])
         return self.lake.spark.createDataFrame(
             [tuple(row[name] for name in columns) for row in rows], schema
         )
@@ -66,6 +75,7 @@ class Player:
         """Do one random operation, if there is something to do it to; note what the table then was."""
         names = ["append"] * 3 + ["delete", "update", "merge", "overwrite"] * 2
         names += ["add_column", "rename_column", "drop_column", "repartition", "change_modes"]
+        names += ["rename_within"]
         done = getattr(self, self.chance.choice(names))()
         self.operations += done is not None
         if isinstance(done, Committed) and done.snapshot is not None:
@@ -78,16 +88,30 @@ class Player:
         return self.lake.write(self.frame(rows), self.name).append()
 
     def delete(self) -> Committed:
-        sql, holds = conditions(self.chance)
+        sql, holds = conditions(self.chance, self.model.inner)
         self.model.delete(holds)
         return self.lake.delete(self.name, sql)
 
     def update(self) -> Committed:
-        sql, holds = conditions(self.chance)
-        self.model.update(
-            holds, lambda row: {"day": row["day"] + 1, "s": None if row["s"] is None else "u"}
+        sql, holds = conditions(self.chance, self.model.inner)
+        to, change = self.chance.choice(
+            [
+                (
+                    {"day": "day + 1", "s": "CASE WHEN s IS NULL THEN NULL ELSE 'u' END"},
+                    lambda row: {"day": row["day"] + 1, "s": None if row["s"] is None else "u"},
+                ),
+                # Of other types than the columns.
+                (
+                    {"day": "day + 1.5", "s": "id"},
+                    lambda row: {"day": row["day"] + 1, "s": str(row["id"])},
+                ),
+                (
+                    {"st": f"named_struct('{self.model.inner}', id, 'x', st.x)"},
+                    lambda row: {"st": (row["id"], within(row, 1))},
+                ),
+            ]
         )
-        to = {"day": "day + 1", "s": "CASE WHEN s IS NULL THEN NULL ELSE 'u' END"}
+        self.model.update(holds, change)
         return self.lake.update(self.name, to, sql)
 
     def merge(self) -> Committed:
@@ -136,19 +160,26 @@ class Player:
         return Evolved.SCHEMA
 
     def rename_column(self) -> Evolved | None:
-        if len(self.model.columns) < 5:
+        if len(self.model.columns) == len(LASTING):
             return None
-        name = self.chance.choice(self.model.columns[4:])
-        new = next(c for c in ("c0", "c1", "c2", "c3") if c not in self.model.columns)
+        name = self.chance.choice(self.model.columns[len(LASTING) :])
+        new = next(c for c in ("c0", "c1", "c2", "c3", "c4") if c not in self.model.columns)
         with self._own().edit_schema() as edit:
             edit.rename(name, new)
         self.model.rename_column(name, new)
         return Evolved.SCHEMA
 
+    def rename_within(self) -> Evolved:
+        new = "m" if self.model.inner == "n" else "n"
+        with self._own().edit_schema() as edit:
+            edit.rename(f"st.{self.model.inner}", new)
+        self.model.inner = new
+        return Evolved.SCHEMA
+
     def drop_column(self) -> Evolved | None:
-        if len(self.model.columns) < 5:
+        if len(self.model.columns) == len(LASTING):
             return None
-        name = self.chance.choice(self.model.columns[4:])
+        name = self.chance.choice(self.model.columns[len(LASTING) :])
         with self._own().edit_schema() as edit:
             edit.drop(name)
         self.model.drop_column(name)
@@ -187,7 +218,7 @@ class Player:
         old, new = (_counted(states[at][1]) for at in (since, upto))
         net = self.chance.random() < 0.5
         feed = self.lake.changes(
-            self.name, since=states[since][0], upto=states[upto][0], columns=_LASTING, net=net
+            self.name, since=states[since][0], upto=states[upto][0], columns=LASTING, net=net
         )
         rows = feed.orderBy("_change_ordinal").toArrow().to_pylist()
         for _, commit in groupby(rows, key=lambda row: row["_change_ordinal"]):
@@ -201,9 +232,11 @@ class Player:
         assert {row: n for row, n in old.items() if n} == dict(new)
 
     def compare_filtered(self) -> None:
-        sql, holds = conditions(self.chance)
+        sql, holds = conditions(self.chance, self.model.inner)
         rows = [row for row in self.model.rows if holds(row)]
-        assert same(self.lake.table(self.name).where(sql)) == comparable(rows, self.model.columns)
+        found = self.lake.table(self.name).where(sql)
+        assert same(found) == comparable(rows, self.model.columns)
+        assert found.select("st.x").count() == len(rows)
         day = self.chance.randrange(3)
         found = self.lake.table(self.name, filter=f"day = {day} and (g > 2 or s is null)")
         kept = [
@@ -216,7 +249,7 @@ class Player:
 
 def _counted(rows: Iterable[Row]) -> Counter[tuple[Any, ...]]:
     """Return how often each row is there, as far as columns that no step touches tell."""
-    return Counter(comparable(list(rows), list(_LASTING)))
+    return Counter(comparable(list(rows), list(LASTING)))
 
 
 def same(found: DataFrame) -> list[tuple[Any, ...]]:
