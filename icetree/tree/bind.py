@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
 from pyiceberg.expressions.literals import Literal
 from pyiceberg.schema import Accessor, Schema
-from pyiceberg.transforms import BoundTransform, IdentityTransform, Transform, UnknownTransform
-from pyiceberg.types import BinaryType, FixedType, IcebergType, NestedField, StringType
+from pyiceberg.transforms import (
+    BoundTransform,
+    IdentityTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+)
+from pyiceberg.types import (
+    BinaryType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+)
 
 from icetree.errors import InvalidInput
 from icetree.spec.expressions import transform_of
@@ -39,6 +54,9 @@ _Fits: TypeAlias = list[tuple[Any, Fit]]
 _Project: TypeAlias = Callable[[str, Any], Any]
 
 _HAS_PREFIXES: Final = (StringType, BinaryType, FixedType)
+
+#: The sizes that numbers of a type may have had when their files were written.
+_BITS: Final[dict[type[Any], tuple[int, ...]]] = {IntegerType: (32,), LongType: (32, 64)}
 
 _BOUND: Final[dict[Op, type[ice.BoundPredicate]]] = {
     Op.LT: ice.BoundLessThan,
@@ -248,9 +266,40 @@ def _projected(op: Op, source: NestedField, fits: _Fits, shape: Shape) -> _Tests
     for expression in over if bound else ():
         transform, type_ = transform_of(expression), shape.types.get(expression.expr_id)
         if type_ is not None and transform.can_transform(source.field_type):
-            may += _project(transform.project, bound, expression.expr_id, type_)[0]
-            must += _project(transform.strict_project, bound, expression.expr_id, type_)[1]
+            wide, _ = _project(transform.project, bound, expression.expr_id, type_)
+            _, strict = _project(transform.strict_project, bound, expression.expr_id, type_)
+            wrapped = _wrapped(transform, type_)
+            may += _unless_in(wrapped, wide, type_)
+            must += _unless_in(wrapped, strict, type_)
     return may, must
+
+
+def _wrapped(transform: Transform[Any, Any], type_: IcebergType) -> set[int]:
+    """Return the values that stand out of order: truncations that wrapped around.
+
+    Below the least multiple of the width the format's arithmetic overflows, so that the least
+    numbers of a type share a partition at its upper end. PyIceberg's projections know nothing
+    of it.
+    """
+    if not isinstance(transform, TruncateTransform) or type(type_) not in _BITS:
+        return set()
+    limits = [2 ** (bits - 1) for bits in _BITS[type(type_)]]
+    floors = [-limit - -limit % transform.width for limit in limits]
+    return {
+        (floor + limit) % (2 * limit) - limit
+        for floor, limit in zip(floors, limits, strict=True)
+        if floor < -limit
+    }
+
+
+def _unless_in(values: set[int], tests: tuple[Test, ...], type_: IcebergType) -> tuple[Test, ...]:
+    listed = literals.array(values, type_) if values else None
+    if listed is None:
+        return tests
+    return tuple(
+        test if test.op in UNARY else replace(test, unless=replace(test, op=Op.IN, values=listed))
+        for test in tests
+    )
 
 
 def _bound(op: Op, source: NestedField, fits: _Fits) -> ice.BoundPredicate | None:

@@ -55,6 +55,8 @@ class Test:
     values: pa.Array
     #: Whether the field's values can be NaN.
     floating: bool
+    #: The test tells nothing where a value may satisfy this one, a comparison of the same field.
+    unless: Test | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

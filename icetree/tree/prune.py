@@ -199,7 +199,7 @@ def _never(node: Node, stats: _Stats) -> _Known:
     """Tell where no row satisfies the node."""
     match node:
         case Atom():
-            return _any(_no_row(test, stats) for test in node.may)
+            return _any(_told(test, _no_row(test, stats), stats) for test in node.may)
         case Every():
             return _any(_never(part, stats) for part in node.parts)
         case Some():
@@ -212,13 +212,18 @@ def _always(node: Node, stats: _Stats) -> _Known:
     """Tell where every row satisfies the node."""
     match node:
         case Atom():
-            return _any(_every_row(test, stats) for test in node.must)
+            return _any(_told(test, _every_row(test, stats), stats) for test in node.must)
         case Every():
             return _all(_always(part, stats) for part in node.parts)
         case Some():
             return _any(_always(part, stats) for part in node.parts)
         case Fixed():
             return stats.all(True) if node.value else None
+
+
+def _told(test: Test, known: _Known, stats: _Stats) -> _Known:
+    """Return what is known by a test, as far as it tells anything."""
+    return known if test.unless is None else _all([known, _no_row(test.unless, stats)])
 
 
 def _no_row(test: Test, stats: _Stats) -> _Known:

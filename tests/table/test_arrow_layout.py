@@ -28,6 +28,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from icetree.errors import InvalidInput
 from icetree.spec.stats import column
 from icetree.spec.types import bounds_type
 from icetree.table.arrow_schema import arrow_type, plain
@@ -206,3 +207,23 @@ def test_bytes_of_uuids_and_fixed_columns_are_bounded_bytewise() -> None:
     assert (entry["1:lower"], entry["1:upper"]) == (values[1], values[0])
     assert (entry["2:lower"], entry["2:upper"]) == (b"\x00\xff", b"\xff\x00")
     assert plain(data["u"].chunk(0)).type == pa.binary(16)
+
+
+@pytest.mark.parametrize("type", [pa.int32(), pa.int64()], ids=str)
+def test_rows_whose_truncation_wraps_around_are_found_and_never_taken_for_others(
+    type: pa.DataType,
+) -> None:
+    least = -(2 ** (type.bit_width - 1))
+    most = -least - 1
+    schema = pa.schema([("n", type)])
+    table = new_table(
+        schema,
+        partition_by=["truncate(10, n)"],
+        properties={"write.metadata.metrics.column.n": "none"},
+    )
+    table.append(pa.table({"n": [least, least + 1, 5]}, schema))
+    assert table.scan(f"n = {least}").count() == 1
+    assert table.scan(f"n < {least + 8}").count() == 2
+    assert table.scan(f"n > {most - 700}").count() == 0
+    with pytest.raises(InvalidInput, match="cannot delete by metadata alone"):
+        table.delete(f"n > {most - 700}")
