@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
@@ -36,6 +36,12 @@ class Partition:
     #: One value for each expression of the spec; null where its value is.
     values: tuple[pa.Scalar, ...]
     rows: pa.Table
+
+
+def key_of(values: Sequence[pa.Scalar]) -> tuple[Hashable, ...]:
+    """Return what is equal where two partitions are the same."""
+    # As scalars the two zeros are equal, and a NaN is not equal to itself.
+    return tuple(str(each) if pa.types.is_floating(each.type) else each for each in values)
 
 
 def by_partition(rows: pa.Table, spec: Sequence[Expression], shape: Shape) -> Iterator[Partition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import column, parse_column, stat_type
 from icetree.store.base import Store
 from icetree.table.arrow_fit import ArrowData, fitted
-from icetree.table.arrow_partition import Partition, by_partition, folder_of, sorted_rows
+from icetree.table.arrow_partition import Partition, by_partition, folder_of, key_of, sorted_rows
 from icetree.table.arrow_schema import LINEAGE
 from icetree.table.arrow_stats import FileStats, partition_stats, stats_of
 
@@ -159,7 +159,7 @@ class Writer:
         self._layout = layout
         self._store = store
         self._target_bytes = target_bytes
-        self._pending: dict[tuple[pa.Scalar, ...], _Pending] = {}
+        self._pending: dict[tuple[Hashable, ...], _Pending] = {}
         self._workers = min(4, os.cpu_count() or 1)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icetree-write")
         self._files: list[Future[_Written]] = []
@@ -187,7 +187,7 @@ class Writer:
 
     def add(self, part: Partition) -> None:
         """Take rows of one partition."""
-        pending = self._pending.setdefault(part.values, _Pending(part.values))
+        pending = self._pending.setdefault(key_of(part.values), _Pending(part.values))
         pending.parts.append(part.rows)
         pending.size_bytes += part.rows.nbytes
         if pending.size_bytes >= self._target_bytes:
@@ -203,7 +203,7 @@ class Writer:
         return _entries([file.result() for file in self._files], self._layout.shape)
 
     def _flush(self, pending: _Pending) -> None:
-        del self._pending[pending.values]
+        del self._pending[key_of(pending.values)]
         rows = pa.concat_tables(pending.parts)
         if self._layout.content is Content.DATA:
             rows = sorted_rows(rows, self._layout.metadata.sort_keys, self._layout.shape)

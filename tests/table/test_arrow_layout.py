@@ -34,7 +34,7 @@ from icetree.spec.types import bounds_type
 from icetree.table.arrow_schema import arrow_type, plain
 from icetree.table.arrow_transform import transformed
 from icetree.table.arrow_write import write_files
-from tests.table.arrow_lake import new_table, rows
+from tests.table.arrow_lake import files, new_table, rows
 
 INT = st.integers(-(2**31), 2**31 - 1)
 LONG = st.integers(-(2**63), 2**63 - 1)
@@ -227,3 +227,29 @@ def test_rows_whose_truncation_wraps_around_are_found_and_never_taken_for_others
     assert table.scan(f"n > {most - 700}").count() == 0
     with pytest.raises(InvalidInput, match="cannot delete by metadata alone"):
         table.delete(f"n > {most - 700}")
+
+
+@pytest.mark.parametrize("type", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ([0.0], [0.0, -0.0], []),
+        ([0.0, -0.0], [0.0], [-0.0]),
+        ([-0.0, 0.0], [-0.0], [0.0]),
+        ([math.nan, 1.0, None], [math.nan, None], [1.0]),
+    ],
+    ids=str,
+)
+def test_the_two_zeros_are_two_partitions_and_all_nans_are_one(
+    type: pa.DataType, old: list[float], new: list[float], left: list[float]
+) -> None:
+    schema = pa.schema([("f", type), ("new", pa.bool_())])
+    table = new_table(schema, partition_by=["f"])
+    table.append(pa.table({"f": old, "new": [False] * len(old)}, schema))
+    assert len(files(table)) == len(old)
+    fresh = pa.table({"f": new, "new": [True] * len(new)}, schema)
+    table.replace_partitions([*fresh.to_batches(), *fresh.to_batches()])
+    expected = [{"f": each, "new": True} for each in [*new, *new]]
+    expected += [{"f": each, "new": False} for each in left]
+    assert rows(table.scan().to_arrow()) == sorted(map(repr, expected))
+    assert len(files(table)) == len(new) + len(left)
