@@ -48,6 +48,11 @@ _BEYOND: Final[dict[type[Any], Fit | None]] = {
     ice.GreaterThanOrEqual: Fit.BELOW,
     ice.EqualTo: None,
 }
+#: How values compare with a literal that lies between two of them, by the lesser.
+_BETWEEN: Final[dict[type[Any], type[Any]]] = {
+    ice.LessThan: ice.LessThanOrEqual,
+    ice.GreaterThanOrEqual: ice.GreaterThan,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,14 +182,16 @@ def _compared(
     name: str,
 ) -> _Judge:
     value, fit = literals.fit(predicate.literal, type_, name)
-    if fit in (Fit.ABOVE, Fit.BELOW):
+    is_between = fit is Fit.BETWEEN
+    if fit in (Fit.ABOVE, Fit.BELOW) or (is_between and kind in (ice.EqualTo, ice.NotEqualTo)):
         holds = kind is ice.NotEqualTo or _BEYOND.get(kind) is fit
         constant = pa.scalar(holds)
         # Null for a null: it satisfies no comparison, whatever the literal.
         return lambda values, _: pc.if_else(
             pc.is_valid(read(values)), constant, pa.scalar(None, pa.bool_())
         )
-    compare, one = _COMPARE[kind], _one(value, type_, name)
+    compare = _COMPARE[_BETWEEN.get(kind, kind) if is_between else kind]
+    one = _one(value, type_, name)
     return lambda values, _: compare(read(values), one)
 
 

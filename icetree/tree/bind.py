@@ -199,6 +199,12 @@ _REFIT: Final[dict[tuple[Fit, Op], tuple[Op | None, Op | None]]] = {
     (Fit.BELOW, Op.GE): (Op.GE, Op.GE),
     (Fit.BELOW, Op.EQ): (Op.LT, None),
     (Fit.BELOW, Op.NE): (None, Op.GE),
+    (Fit.BETWEEN, Op.LT): (Op.LE, Op.LE),
+    (Fit.BETWEEN, Op.LE): (Op.LE, Op.LE),
+    (Fit.BETWEEN, Op.GT): (Op.GT, Op.GT),
+    (Fit.BETWEEN, Op.GE): (Op.GT, Op.GT),
+    (Fit.BETWEEN, Op.EQ): (None, None),
+    (Fit.BETWEEN, Op.NE): (None, None),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal
 from enum import Enum
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyiceberg.expressions.literals import (
     AboveMax,
     BelowMin,
-    DateLiteral,
     DecimalLiteral,
     DoubleLiteral,
     FloatLiteral,
@@ -24,6 +23,7 @@ from pyiceberg.expressions.literals import (
     literal,
 )
 from pyiceberg.types import (
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -34,6 +34,7 @@ from pyiceberg.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
+    TimeType,
 )
 from pyiceberg.utils.datetime import timestamp_to_nanos, timestamptz_to_nanos
 
@@ -43,39 +44,44 @@ from icetree.spec.types import bounds_type
 _DAY_MICROS: Final = 86_400_000_000
 _ZONED: Final = (TimestamptzType, TimestamptzNanoType)
 _TIMES: Final = (TimestampType, TimestampNanoType, *_ZONED)
+_NUMBERS: Final = (LongLiteral, DecimalLiteral, DoubleLiteral, FloatLiteral, StringLiteral)
 _TIME: Final = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d(?:\.\d{1,9})?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"
 )
+_TOO_FINE: Final = re.compile(r"[.,]\d{7}")
 
 
 class Fit(Enum):
     """How a literal sits among the values of a column's type."""
 
     EXACT = 0
-    #: Rounded: whether the value it was rounded to compares as equal depends on the engine.
+    #: Rounded to a float: whether the value it was rounded to compares as equal depends on the engine.
     ROUNDED = 1
     #: Above the greatest value of the type, which stands for it.
     ABOVE = 2
     #: Below the least value of the type, which stands for it.
     BELOW = 3
+    #: Between two values of the type, the lesser of which stands for it.
+    BETWEEN = 4
 
 
 def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]:
     """Return the literal as a value of the type; `name` is told where it cannot be one."""
-    if (
-        isinstance(literal, DecimalLiteral)
-        and isinstance(type_, IntegerType | LongType)
-        and literal.value != literal.value.to_integral_value()
-    ):
-        # PyIceberg would round it, so that `n < 2.5` lost the twos.
-        raise InvalidInput(
-            f"{name!r} is {type_}: compare it with a whole number, not {literal.value}"
-        )
     try:
-        literal = _respelt(literal, type_)
+        if isinstance(type_, IntegerType | LongType) and not _is_whole(literal):
+            # PyIceberg would round it, so that `n < 2.5` lost the twos.
+            raise InvalidInput(
+                f"{name!r} is {type_}: compare it with a whole number, not {literal.value}"
+            )
+        if isinstance(type_, DecimalType) and isinstance(literal, _NUMBERS):
+            return _decimal(literal.value, type_)
+        if isinstance(type_, DateType) and isinstance(literal, TimestampLiteral):
+            days, rest = divmod(int(literal.value), _DAY_MICROS)
+            return days, Fit.BETWEEN if rest else Fit.EXACT
         if isinstance(type_, FloatType):
             return _float(literal)
+        literal = _respelt(literal, type_)
         if isinstance(type_, TimestampNanoType | TimestamptzNanoType):
             return _nanos(literal, zoned=isinstance(type_, TimestamptzNanoType)), Fit.EXACT
         found: Literal[Any] = literal.to(type_)
@@ -89,11 +95,37 @@ def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]
     return found.value, Fit.EXACT if _is_same(literal, found) else Fit.ROUNDED
 
 
+def _is_whole(literal: Literal[Any]) -> bool:
+    if not isinstance(literal, DecimalLiteral | StringLiteral):
+        return True
+    number = Decimal(literal.value)
+    return number == number.to_integral_value()
+
+
+def _decimal(value: Decimal | float | str, type_: DecimalType) -> tuple[Decimal, Fit]:
+    # A float means the shortest decimal that reads as it: 1.99, not 1.9899999….
+    exact = Decimal(repr(value) if isinstance(value, float) else value)
+    least, most = (Decimal((sign, (9,) * type_.precision, -type_.scale)) for sign in (1, 0))
+    if exact > most:
+        return most, Fit.ABOVE
+    if exact < least:
+        return least, Fit.BELOW
+    # The default context has 28 digits, fewer than a column may have.
+    wide = Context(prec=type_.precision + 1)
+    floor = exact.quantize(Decimal((0, (1,), -type_.scale)), ROUND_FLOOR, wide)
+    return floor, Fit.EXACT if floor == exact else Fit.BETWEEN
+
+
 def _respelt(given: Literal[Any], type_: IcebergType) -> Literal[Any]:
-    """Return text that is a time, or a decimal, as PyIceberg wants it spelt for the type.
+    """Return text that is a time as PyIceberg wants it spelt for the type.
 
     A day is its first moment, and a time without a zone is UTC where the column has one.
     """
+    if isinstance(given, StringLiteral) and isinstance(type_, TimeType):
+        # Python drops what is finer than a microsecond.
+        if _TOO_FINE.search(given.value):
+            raise ValueError(given.value)
+        return given
     if isinstance(given, StringLiteral) and isinstance(type_, _TIMES):
         match = _TIME.fullmatch(given.value)
         if match:
@@ -103,9 +135,6 @@ def _respelt(given: Literal[Any], type_: IcebergType) -> Literal[Any]:
             return StringLiteral(
                 f"{match['day']}T{match['minute'] or '00:00'}{match['second'] or ':00'}{zone}"
             )
-    if isinstance(given, DecimalLiteral) and isinstance(type_, DecimalType):
-        rescaled = given.value.quantize(Decimal(1).scaleb(-type_.scale))
-        return DecimalLiteral(rescaled) if rescaled == given.value else given
     return given
 
 
@@ -131,10 +160,6 @@ def array(values: Iterable[Any], type_: IcebergType) -> pa.Array | None:
 
 def _is_same(given: Literal[Any], found: Literal[Any]) -> bool:
     match given, found:
-        case TimestampLiteral(), DateLiteral():
-            return int(given.value) % _DAY_MICROS == 0
-        case StringLiteral(), LongLiteral():
-            return Decimal(given.value) == found.value
         case ((LongLiteral() | DoubleLiteral() | FloatLiteral() | DecimalLiteral()), _):
             return bool(given.value == found.value)
     return True

@@ -94,7 +94,7 @@ def _test(predicate: Any, schema: Schema, case_sensitive: bool) -> Column:
     if kind in (ice.StartsWith, ice.NotStartsWith):
         starts = value.startswith(_literal(fitted, type))
         return ~starts if kind is ice.NotStartsWith else starts
-    if fit in (Fit.ABOVE, Fit.BELOW):
+    if fit in (Fit.ABOVE, Fit.BELOW, Fit.BETWEEN):
         return _judged_in_python(predicate, schema, case_sensitive)
     found = _COMPARE[kind](value, _literal(fitted, type))
     return found & ~f.isnan(value) if has_nans(type) and kind in _NEEDS_A_NUMBER else found
