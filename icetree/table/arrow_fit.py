@@ -81,6 +81,8 @@ def fitted(
             known = batch.schema, _nodes(batch.schema, wanted, rules)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays = project(columns, known[1], wanted, batch.num_rows, rules)
+        for field, array in zip(wanted, arrays, strict=True):
+            rules.require_valid(array, field.name)
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -112,6 +114,22 @@ def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 _is = pa.types
+
+
+def _doubtful(array: pa.Array, where: str) -> Iterator[tuple[str, pa.Array]]:
+    """Yield the values, however deep, whose type has room for some that it does not allow."""
+    if _is.is_struct(array.type):
+        for field, values in zip(array.type, array.flatten(), strict=True):
+            yield from _doubtful(values, f"{where}.{field.name}")
+    elif _is.is_list(array.type):
+        # Not `values`: a slice would have those of the lists around it looked at as well.
+        yield from _doubtful(array.flatten(), f"{where}.element")
+    elif _is.is_map(array.type):
+        start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        yield from _doubtful(array.keys[start:end], f"{where}.key")
+        yield from _doubtful(array.items[start:end], f"{where}.value")
+    elif _is.is_string(array.type) or _is.is_time(array.type):
+        yield where, array
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -218,6 +236,20 @@ class WriteRules:
             raise InvalidInput(
                 f"{self._table}: column {where} is {have}, and not all of its values "
                 f"are {type} without loss: {error}"
+            ) from None
+
+    def require_valid(self, array: pa.Array, where: str) -> None:
+        """Refuse text that is not UTF-8 and times outside a day, which no reader understands."""
+        for at, values in _doubtful(array, where):
+            self._require_valid(values, at)
+
+    def _require_valid(self, values: pa.Array, where: str) -> None:
+        try:
+            values.validate(full=True)
+        except pa.ArrowInvalid as error:
+            kind = "time" if _is.is_time(values.type) else "UTF-8 text"
+            raise InvalidInput(
+                f"{self._table}: column {where} has values that are no {kind}: {error}"
             ) from None
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:

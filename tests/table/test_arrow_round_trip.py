@@ -246,6 +246,68 @@ def test_data_that_does_not_fit_is_refused_and_leaves_nothing_behind(case: str) 
     assert table.snapshot() is None
 
 
+BAD_TEXT = pa.StringArray.from_buffers(1, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff"))
+PAIR = pa.array([0, 1], pa.int32())
+IMPOSSIBLE: dict[str, tuple[pa.Array, str]] = {
+    "text": (BAD_TEXT, "column x has values that are no UTF-8 text"),
+    "text in a dictionary": (
+        pa.DictionaryArray.from_arrays(pa.array([0]), BAD_TEXT),
+        "column x has values that are no UTF-8 text",
+    ),
+    "large text": (
+        BAD_TEXT.view(pa.binary()).cast(pa.large_binary()).view(pa.large_string()),
+        "column x has values that are no UTF-8 text",
+    ),
+    "text in a struct": (
+        pa.StructArray.from_arrays([BAD_TEXT], ["s"]),
+        r"column x\.s has values that are no UTF-8 text",
+    ),
+    "text in a list": (
+        pa.ListArray.from_arrays(PAIR, BAD_TEXT),
+        r"column x\.element has values that are no UTF-8 text",
+    ),
+    "text in a map": (
+        pa.MapArray.from_arrays(PAIR, BAD_TEXT, pa.array([1])),
+        r"column x\.key has values that are no UTF-8 text",
+    ),
+    "a time before midnight": (
+        pa.array([-1]).view(pa.time64("us")),
+        "column x has values that are no time: .*-1",
+    ),
+    "a time after midnight": (
+        pa.array([10**15]).view(pa.time64("us")),
+        "column x has values that are no time: .*1000000000000000",
+    ),
+}
+
+
+@pytest.mark.parametrize("mode", ["none", "counts", "truncate(16)", "full"])
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_a_value_that_its_type_does_not_allow_is_refused_and_leaves_nothing_behind(
+    case: str, mode: str
+) -> None:
+    column, message = IMPOSSIBLE[case]
+    type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    table = new_table(pa.schema([("x", type)]), properties={"write.metadata.metrics.default": mode})
+    before = [file.location for file in table.files.store.list("memory://lake")]
+    with pytest.raises(InvalidInput, match=message):
+        table.append(pa.table({"x": column}))
+    assert [file.location for file in table.files.store.list("memory://lake")] == before
+
+
+def test_what_is_not_among_the_rows_is_not_looked_at() -> None:
+    good = pa.array(["a"])
+    texts = pa.concat_arrays([good, BAD_TEXT, good])
+    maps = pa.MapArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), texts, pa.array([1, 2, 3]))
+    lists = pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), texts)
+    structs = pa.StructArray.from_arrays([texts], ["s"], mask=pa.array([False, True, False]))
+    whole = pa.table({"m": maps, "l": lists, "s": structs})
+    table = new_table(whole.schema)
+    table.append(whole.slice(2))
+    table.append(whole.slice(0, 1))
+    assert table.scan().to_arrow()["l"].to_pylist() == [["a"], ["a"]]
+
+
 def test_types_that_lose_nothing_are_taken() -> None:
     table = new_table(STRICT)
     table.append(
