@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final, TypeVar
 
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -16,6 +17,9 @@ T = TypeVar("T")
 
 #: A quoted name, a word with its arguments (`decimal(10, 2)`, `fixed[16]`), or punctuation.
 _TOKEN: Final = re.compile(r"\s*(`[^`]+`|[^\s<>,:`()\[\]]+(?:\s*[(\[][^)\]]*[)\]])?|[<>,:])")
+
+#: Code that walks a schema calls itself for each level; Python allows about 1000 such calls.
+_DEEPEST: Final = 100
 
 #: SQL's names for types that Iceberg calls otherwise.
 _ALIASES: Final = {
@@ -45,10 +49,17 @@ def read_columns(text: str) -> StructType:
 
 def _whole(text: str, read: Callable[[_Tokens], T]) -> T:
     tokens = _Tokens(text, _split(text))
+    _require_shallow(tokens)
     found = read(tokens)
     if tokens.next is not None:
         raise tokens.error(f"nothing was expected at {tokens.next!r}")
     return found
+
+
+def _require_shallow(tokens: _Tokens) -> None:
+    steps = {"<": 1, ">": -1}
+    if max(accumulate(steps.get(each, 0) for each in tokens.rest), default=0) > _DEEPEST:
+        raise InvalidInput(f"{tokens.text[:60]!r}… nests more than {_DEEPEST} deep")
 
 
 def _split(text: str) -> list[str]:

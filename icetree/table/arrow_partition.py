@@ -120,7 +120,10 @@ def _human(value: pa.Scalar, expression: Expression, source: NestedField) -> str
         inner = value.value  # what a date or time counts
     else:
         inner = value.as_py()
-    return transform_of(expression).to_human_string(source.field_type, inner)
+    try:
+        return transform_of(expression).to_human_string(source.field_type, inner)
+    except (OverflowError, ValueError):
+        return str(inner)  # a year that Python's calendar does not have
 
 
 def sorted_rows(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Table:

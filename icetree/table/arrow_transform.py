@@ -67,12 +67,19 @@ def transformed(values: pa.Array, transform: Transform[Any, Any], source: Iceber
         case VoidTransform():
             return pa.nulls(len(values), bounds_type(source) or pa.null())
         case BucketTransform():
+            _require_int(transform.num_buckets, transform)
             return _bucket(values, transform, source)
         case TruncateTransform():
+            _require_int(transform.width, transform)
             return _truncate(values, transform, source)
         case YearTransform() | MonthTransform() | DayTransform() | HourTransform():
             return _period(values, transform, source)
     raise Unsupported(f"the transform {transform} is not known here: write with an engine")
+
+
+def _require_int(number: int, transform: Transform[Any, Any]) -> None:
+    if not 0 < number < 2**31:
+        raise InvalidInput(f"{transform}: its number must be from 1 to {2**31 - 1}")
 
 
 def _again(numbers: npt.NDArray[Any], values: pa.Array, type: pa.DataType) -> pa.Array:

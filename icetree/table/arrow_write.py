@@ -40,6 +40,8 @@ CODEC: Final = "write.parquet.compression-codec"
 LEVEL: Final = "write.parquet.compression-level"
 DATA_PATH: Final = "write.data.path"
 _CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
+#: The highest level of each codec that has levels.
+_LEVELS: Final = {"zstd": 22, "gzip": 9, "brotli": 11}
 
 #: Rows are looked at in portions of this many bytes, and held back up to so many.
 _PORTION_BYTES: Final = 128 * 1024 * 1024
@@ -283,10 +285,15 @@ def _codec(properties: Mapping[str, str]) -> dict[str, Any]:
     if codec not in _CODECS:
         raise InvalidInput(f"{CODEC}={codec!r}: allowed are {', '.join(_CODECS)}")
     level = whole_number(properties, LEVEL, default=3) if LEVEL in properties else None
-    leveled = codec in ("zstd", "gzip", "brotli") and level is not None
+    if codec not in _LEVELS:
+        level = None
+    elif level is not None and level > _LEVELS[codec]:
+        raise InvalidInput(
+            f"{LEVEL}={properties[LEVEL]!r}: allowed for {codec} are 0 to {_LEVELS[codec]}"
+        )
     return {
         "compression": "none" if codec == "uncompressed" else codec,
-        "compression_level": level if leveled else None,
+        "compression_level": level,
     }
 
 

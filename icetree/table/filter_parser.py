@@ -58,6 +58,7 @@ _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _RESERVED: Final = {"and", "or", "not", "in", "is", "between", "like", "null", "true", "false"}
 _LITERALS: Final = {"hex", "string", "number"}
 _NUMBERED: Final = {"bucket", "truncate"}
+_INT_DIGITS: Final = 10
 _TIMES: Final = {
     word + plural: word for word in ("year", "month", "day", "hour") for plural in ("", "s")
 }
@@ -240,8 +241,10 @@ class _Parser:
         self._need("(")
         if word in _NUMBERED:
             number = self.here
-            if number.kind != "number" or not number.text.isdigit() or not int(number.text):
+            if number.kind != "number" or not number.text.isdigit() or not number.text.strip("0"):
                 raise self.expected(f"a whole number: {word}(16, column)")
+            if len(number.text) > _INT_DIGITS or int(number.text) >= 2**31:
+                raise self.expected(f"a whole number below {2**31}")
             self._step()
             self._need(",")
             word = f"{word}[{int(number.text)}]"
@@ -293,9 +296,14 @@ class _Parser:
                 return BinaryLiteral(bytes.fromhex(token.text[2:-1]))
             except ValueError:
                 raise self._refuse(token, "expected pairs of hex digits: X'00ff'") from None
-        if token.text.lstrip("+-").isdigit():
-            return LongLiteral(int(token.text))
-        return DecimalLiteral(Decimal(token.text))
+        try:
+            if token.text.lstrip("+-").isdigit():
+                return LongLiteral(int(token.text))
+            return DecimalLiteral(Decimal(token.text))
+        except ValueError:
+            raise self._refuse(token, "the number has too many digits") from None
+        except ArithmeticError:
+            raise self._refuse(token, "the number is too large or too small") from None
 
     def _string(self, term: _Term, what: str) -> Literal[Any]:
         if self.here.kind not in ("string", "hex"):

@@ -135,7 +135,7 @@ class Scan:
             if left is None:
                 yield batch
                 continue
-            yield batch.slice(0, left)
+            yield batch.slice(0, min(left, batch.num_rows))
             left -= batch.num_rows
             if left <= 0:
                 batches.close()  # type: ignore[attr-defined]

@@ -69,6 +69,8 @@ class Fit(Enum):
 def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]:
     """Return the literal as a value of the type; `name` is told where it cannot be one."""
     try:
+        if isinstance(literal, StringLiteral):
+            literal.value.encode()  # half a character, which no text on disk has, raises
         if isinstance(type_, IntegerType | LongType) and not _is_whole(literal):
             # PyIceberg would round it, so that `n < 2.5` lost the twos.
             raise InvalidInput(

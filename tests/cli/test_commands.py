@@ -190,6 +190,7 @@ def test_verify_exits_with_2_when_it_cannot_run(run: Run) -> None:
         (("files", "db.t", "--where", "idd = 3"), "there are: id, ts"),
         (("files", "db.t", "--where", "id = = 3"), "id = = 3"),
         (("explain", "db.t", "--where", "nope > 3"), "no column 'nope'"),
+        (("explain", "db.t", "--where", "id = '\udcff'"), "'id' is "),
         (("files", "db.t", "--snapshot", "17"), "17"),
         (("tree", "db.t", "--snapshot", "nope"), "'nope'"),
         (("changes", "db.t", "--since", "nope"), "nope"),
