@@ -134,6 +134,22 @@ def test_a_nan_is_above_all_numbers_to_spark_whatever_a_footer_says(lake: Lake) 
     assert lake.table("db.nan").count() == 1
 
 
+def test_a_literal_between_two_decimals_finds_the_rows_on_its_side(lake: Lake) -> None:
+    lake.sql("CREATE TABLE db.cents (x DECIMAL(9, 2))")
+    lake.sql("INSERT INTO db.cents VALUES (1.99), (2.00), (NULL)")
+    for filter, count in (
+        ("x > 1.996", 1),
+        ("x >= 1.996", 1),
+        ("x < 1.996", 1),
+        ("x = 1.996", 0),
+        ("x != 1.996", 2),
+        ("x in (1.99, 1.996)", 1),
+        ("x not in (1.99, 1.996)", 1),
+        ("x < 1e30", 2),
+    ):
+        assert lake.table("db.cents", filter=filter).count() == count, filter
+
+
 def test_nested_fields_evolve_by_id(lake: Lake) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())]))]
