@@ -7,39 +7,41 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries, concat, keys_of
+from icetree.spec.entry import Content, concat, is_data_dv, keys_of
 from icetree.tree.changes import Changes, Intent
 
 
 def merge(changes: Sequence[Changes]) -> Changes:
     """Return what the changes come to, one after the other.
 
-    What one adds and a later one removes leaves no trace, and of two DVs for a data file the
-    later one stands.
+    What one adds and a later one removes leaves no trace, a DV goes with its data file, and of
+    two DVs for a data file the later one stands.
     """
     if len(changes) == 1:
         return changes[0]
     added, removed = changes[0].added, changes[0].removed
     for change in changes[1:]:
-        gone = _named(added, _names(change.removed["content_type"], change.removed["key"]))
-        again = _named(added, _names(change.added["content_type"], keys_of(change.added)))
-        undone = _names(added["content_type"], keys_of(added)).filter(gone)
-        theirs = _names(change.removed["content_type"], change.removed["key"])
-        fresh = change.removed.filter(pc.invert(pc.is_in(theirs, undone)))
-        added = concat([added.filter(pc.invert(pc.or_(gone, again))), change.added])
+        ours = names_of(added["content_type"], keys_of(added))
+        theirs = names_of(change.removed["content_type"], change.removed["key"])
+        gone = pc.is_in(ours, theirs)
+        again = pc.is_in(ours, names_of(change.added["content_type"], keys_of(change.added)))
+        fresh = change.removed.filter(pc.invert(pc.is_in(theirs, ours.filter(gone))))
+        orphaned = pc.and_(
+            is_data_dv(added), pc.is_in(names_of(Content.DATA, added["referenced_file"]), theirs)
+        )
+        goes = pc.or_(pc.or_(gone, again), orphaned)
+        added = concat([added.filter(pc.invert(goes)), change.added])
         removed = pa.concat_tables([removed, fresh])
     seen = pa.concat_tables([change.seen for change in changes])
     return Changes(intent=_intent(changes), added=added, removed=removed, seen=seen)
 
 
-def _names(content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:
+def names_of(content_type: Content | pa.ChunkedArray, keys: pa.ChunkedArray) -> pa.Array:
     """Return one string a file: what it is and which."""
+    if isinstance(content_type, Content):
+        content_type = pa.chunked_array([pa.repeat(pa.scalar(int(content_type)), len(keys))])
     joined = pc.binary_join_element_wise(content_type.cast(pa.string()), keys, " ")
     return joined.combine_chunks()
-
-
-def _named(entries: Entries, names: pa.Array) -> pa.Array:
-    return pc.is_in(_names(entries["content_type"], keys_of(entries)), names)
 
 
 def _intent(changes: Sequence[Changes]) -> Intent:

@@ -10,18 +10,28 @@ from pyiceberg.expressions import BooleanExpression
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.spec import stats
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_data_dv, keys_of
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    concat,
+    is_content,
+    is_data_dv,
+    keys_of,
+)
 from icetree.spec.shape import Shape
+from icetree.table.merge import names_of
 from icetree.table.predicate_text import predicate_text
 from icetree.tree import prune
 from icetree.tree.bind import bind
-from icetree.tree.changes import REMOVED
-from icetree.tree.live import LEAF, live_files
+from icetree.tree.changes import REMOVED, Changes
+from icetree.tree.live import LEAF, live_files, placed
 from icetree.tree.partitions import STATS, partition_codes
 from icetree.tree.plan import plan
 from icetree.tree.reading import Reader
 
 _NAMED = ("content_type", "location", "file_format", "referenced_file")
+_COUNTED = ("record_count", "file_size_in_bytes", "dv_size_in_bytes")
 
 
 def removal_of(files: pa.Table) -> pa.Table:
@@ -57,19 +67,20 @@ def files_matching(
     reader: Reader,
     shape: Shape,
     *,
-    staged: Entries,
+    before: Changes,
     name: TableName,
     verb: str,
 ) -> pa.Table:
     """Return the data files all of whose rows match; refuse when a file may match in part.
 
-    `staged` are files that the transaction has added before.
+    `before` is what the transaction has added and removed so far.
     """
     found = plan(root, reader, shape, predicate)
-    tasks = found.tasks
-    in_part = tasks.filter(pc.invert(found.match_whole()))
+    stays = _left(Content.DATA, found.tasks["location"], before)
+    tasks = found.tasks.filter(stays)
+    in_part = tasks.filter(pc.invert(found.match_whole()).filter(stays))
     bound = bind(predicate, shape)
-    fresh = staged.filter(is_content(staged, Content.DATA))
+    fresh = before.added.filter(is_content(before.added, Content.DATA))
     sure = prune.must_match(fresh, bound)
     unsure = pc.and_not(prune.may_match(fresh, bound), sure)
     partial = [*in_part["location"].to_pylist(), *fresh["location"].filter(unsure).to_pylist()]
@@ -80,18 +91,17 @@ def files_matching(
             f"that match {predicate_text(predicate)} beside rows that do not: {verb} rows with an "
             "engine, or choose a filter along partition boundaries"
         )
-    gone = fresh.filter(sure)
-    gone = gone.append_column(LEAF, pa.nulls(gone.num_rows, pa.string()))
-    gone = gone.append_column(POSITION, pa.nulls(gone.num_rows, pa.int64()))
-    return pa.concat_tables([removal_of_tasks(tasks), removal_of(gone)])
+    gone = removal_of(placed(fresh.filter(sure), leaf=None))
+    return pa.concat_tables([removal_of_tasks(tasks), gone])
 
 
-def in_same_partitions(added: Entries, root: Entries, reader: Reader, shape: Shape) -> pa.Table:
-    """Return the live data files in any partition that the added files are in."""
+def in_same_partitions(
+    added: Entries, root: Entries, reader: Reader, shape: Shape, *, before: Changes
+) -> pa.Table:
+    """Return the data files, live or added before, in any partition that the added files are in."""
     fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
     needed = {stats.column(id, stat) for id in fields for stat in STATS}
-    facts = {"partition_spec_id", "record_count", "file_size_in_bytes", "dv_size_in_bytes"}
-    live = live_files(root, reader, columns={*_NAMED, *facts, *needed})
+    live = _there(root, reader, {"partition_spec_id", *needed}, before)
     live = live.filter(is_content(live, Content.DATA))
     new = added.filter(is_content(added, Content.DATA))
     # Two specs never share a partition, so only files of the same spec can be replaced.
@@ -102,8 +112,25 @@ def in_same_partitions(added: Entries, root: Entries, reader: Reader, shape: Sha
     return removal_of(live.filter(pa.array(np.isin(old_codes, new_codes))))
 
 
-def whole_table(root: Entries, reader: Reader) -> pa.Table:
-    """Return every live file; DVs go with their data files."""
-    facts = {"record_count", "file_size_in_bytes", "dv_size_in_bytes"}
-    live = live_files(root, reader, columns={*_NAMED, *facts})
+def whole_table(root: Entries, reader: Reader, *, before: Changes) -> pa.Table:
+    """Return every file, live or added before; DVs go with their data files."""
+    live = _there(root, reader, set(), before)
     return removal_of(live.filter(pc.invert(is_data_dv(live))))
+
+
+def _there(root: Entries, reader: Reader, columns: set[str], before: Changes) -> Entries:
+    """Return what is live after the changes before, with where it is tracked."""
+    wanted = {*_NAMED, *_COUNTED, *columns}
+    live = live_files(root, reader, columns=wanted)
+    live = live.filter(_left(live["content_type"], keys_of(live), before))
+    staged = before.added
+    staged = staged.select([name for name in staged.column_names if name in {*wanted, "status"}])
+    return concat([live, placed(staged, leaf=None)])
+
+
+def _left(
+    content: Content | pa.ChunkedArray, keys: pa.ChunkedArray, before: Changes
+) -> pa.ChunkedArray:
+    """Tell which files the changes before did not remove."""
+    gone = names_of(before.removed["content_type"], before.removed["key"])
+    return pc.invert(pc.is_in(names_of(content, keys), gone))

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
-from icetree.spec.location import stored_form
+from icetree.spec.location import stored_form, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.shape import Shape
@@ -40,6 +41,7 @@ from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
+from icetree.table.merge import merge
 from icetree.table.removing import (
     files_matching,
     in_same_partitions,
@@ -167,7 +169,7 @@ class Transaction(Evolution):
         """Replace every partition that the new files or rows are in."""
         added = self._new(self._as_files(add))
         root, reader = self._tree()
-        removed = in_same_partitions(added, root, reader, self._shape)
+        removed = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
         self._summary[REPLACE_PARTITIONS] = "true"
         self._add(Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=removed))
 
@@ -216,7 +218,7 @@ class Transaction(Evolution):
         self._add(
             Changes(
                 intent=Intent.DELETE_BY_FILTER,
-                removed=whole_table(root, reader),
+                removed=whole_table(root, reader, before=self._so_far()),
                 filter=AlwaysTrue(),
             )
         )
@@ -226,7 +228,7 @@ class Transaction(Evolution):
 
         They are deleted when it comes to nothing: what adopts files belongs in a `with` block.
         """
-        self._written += written["location"].to_pylist()
+        self._written += written["location"].drop_null().to_pylist()
         return written
 
     def apply(self, changes: Changes) -> None:
@@ -277,6 +279,8 @@ class Transaction(Evolution):
             raise
         if done.repeated:
             self._discard()
+        elif len(self._changes) > 1:
+            self._discard_undone()
         self._table.state = done.state
         return done
 
@@ -294,9 +298,22 @@ class Transaction(Evolution):
 
     def _discard(self) -> None:
         """Delete what this transaction wrote, once it is certain that no snapshot names it."""
-        if self._written:
+        self._delete(self._written)
+
+    def _discard_undone(self) -> None:
+        """Delete what this transaction wrote and added, and then took away again."""
+        with suppress(Exception):
+            kept = merge(self._changes).added["location"]
+            staged = concat([each.added.select(["location"]) for each in self._changes])["location"]
+            written = pa.array(self._written, pa.string())
+            names = stored_form_array(written, self._base.metadata.location)
+            gone = pc.and_not(pc.is_in(names, staged), pc.is_in(names, kept))
+            self._delete(written.filter(gone).to_pylist())
+
+    def _delete(self, locations: list[str]) -> None:
+        if locations:
             with suppress(Exception):
-                self._table.files.delete(self._written)
+                self._table.files.delete(locations)
 
     # --- within ----------------------------------------------------------------------------
 
@@ -310,10 +327,16 @@ class Transaction(Evolution):
 
     def _matching(self, predicate: BooleanExpression, *, verb: str) -> pa.Table:
         root, reader = self._tree()
-        staged = concat([widen_changes(each, self._shape).added for each in self._changes])
+        before, name = self._so_far(), self._base.name
         return files_matching(
-            predicate, root, reader, self._shape, staged=staged, name=self._base.name, verb=verb
+            predicate, root, reader, self._shape, before=before, name=name, verb=verb
         )
+
+    def _so_far(self) -> Changes:
+        """Return what the changes up to now come to, which the next one must see."""
+        if not self._changes:
+            return Changes(intent=Intent.APPEND)
+        return merge([widen_changes(each, self._shape) for each in self._changes])
 
     def _as_files(self, new: New) -> Files:
         return self._write(new) if is_arrow_data(new) else new
