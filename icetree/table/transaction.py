@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
-from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound
+from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import stored_form, stored_form_array
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN
 from icetree.spec.update import (
@@ -39,6 +38,7 @@ from icetree.table.arguments import texts
 from icetree.table.arrow_fit import ArrowData
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
+from icetree.table.commit_options import branch_of, isolation_of, key_of, summary_of
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
 from icetree.table.merge import merge
@@ -101,10 +101,10 @@ class Transaction(Evolution):
     ) -> None:
         self._table = table
         self._base: State = table.state
-        self._branch = branch
-        self._isolation = _isolation(isolation)
-        self._key = key
-        self._summary = _summary(summary or {})
+        self._branch = branch_of(branch, self._base.metadata, create=create_branch)
+        self._isolation = isolation_of(isolation)
+        self._key = key_of(key)
+        self._summary = summary_of(summary)
         self._changes: list[Changes] = []
         self._updates: list[Update] = []
         self._relied_on: set[str] = set()
@@ -113,8 +113,6 @@ class Transaction(Evolution):
         self.metadata: TableMetadata = self._base.metadata
         #: Files that were written for this transaction.
         self._written: list[str] = []
-        if branch is not None:
-            _require_branch(branch, self._base.metadata, create=create_branch)
 
     # --- data ------------------------------------------------------------------------------
 
@@ -377,35 +375,6 @@ class Transaction(Evolution):
                 facts.add(f"ref {update.ref_name}")
         metadata = self._base.metadata
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
-
-
-def _require_branch(branch: Any, metadata: TableMetadata, *, create: bool) -> None:
-    """Refuse a tag, and a branch that is not there unless it is to be made."""
-    if not isinstance(branch, str) or not branch.strip():
-        raise InvalidInput(f"branch={branch!r}: give the name of a branch")
-    ref = metadata.refs.get(branch)
-    if ref is not None and ref.type != "branch":
-        raise InvalidInput(f"{branch!r} is a tag: commit to a branch, tags never move")
-    if ref is None and not create and branch != MAIN:
-        raise NotFound(
-            f"there is no branch {branch!r}: make it with create_branch, or commit with "
-            f"create_branch=True{did_you_mean(branch, metadata.refs)}"
-        )
-
-
-def _summary(given: Mapping[Any, Any]) -> dict[str, str]:
-    for name, value in given.items():
-        if not (isinstance(name, str) and isinstance(value, str)):
-            raise InvalidInput(f"summary has texts only, not {name!r}: {value!r}")
-    return dict(given)
-
-
-def _isolation(isolation: Isolation | str) -> Isolation:
-    try:
-        return Isolation(isolation)
-    except ValueError:
-        known = " or ".join(repr(each.value) for each in Isolation)
-        raise InvalidInput(f"{isolation!r} is no isolation level: use {known}") from None
 
 
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:

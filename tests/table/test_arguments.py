@@ -113,6 +113,10 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (lambda t: t.truncate(branch=5), "branch=5"),
         (lambda t: t.truncate(branch=" "), "branch=' '"),
         (lambda t: t.truncate(summary={"a": 1}), "summary has texts only, not 'a': 1"),
+        (lambda t: t.truncate(key=5), "key=5: give a text that is not empty"),
+        (lambda t: t.truncate(key=[]), r"key=\[\]: give a text"),
+        (lambda t: t.truncate(key=""), "key='': give a text"),
+        (lambda t: t.truncate(key=" "), "key=' ': give a text"),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence_and_changes_nothing(

@@ -1,0 +1,26 @@
+"""Texts as callers give them: names, notes and locations that files can hold, or a refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from icetree.errors import InvalidInput
+
+
+def text(given: Any, *, what: str) -> str:
+    """Return a text that says something and can be stored; InvalidInput for all else."""
+    if not isinstance(given, str) or not given.strip():
+        raise InvalidInput(f"{what}={given!r}: give a text that is not empty")
+    return storable(given, what=what)
+
+
+def storable(given: str, *, what: str) -> str:
+    """Return a text, which may be empty, that can be stored."""
+    try:
+        given.encode()
+    except UnicodeEncodeError:
+        raise InvalidInput(
+            f"{what}={given!r} holds half of a character, which no file can: "
+            "decode it from its bytes again, with the right encoding"
+        ) from None
+    return given

@@ -1,0 +1,57 @@
+"""What a commit is told beside its changes: branch, key, summary and isolation, each checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.snapshot import MAIN
+from icetree.spec.texts import storable, text
+from icetree.tree.conflict import Isolation
+
+
+def branch_of(branch: Any, metadata: TableMetadata, *, create: bool) -> str | None:
+    """Return a branch, None to stage; a tag is refused, and a branch to be made unless told so."""
+    if branch is None:
+        return None
+    name = text(branch, what="branch")
+    ref = metadata.refs.get(name)
+    if ref is not None and ref.type != "branch":
+        raise InvalidInput(f"{name!r} is a tag: commit to a branch, tags never move")
+    if ref is None and not create and name != MAIN:
+        raise NotFound(
+            f"there is no branch {name!r}: make it with create_branch, or commit with "
+            f"create_branch=True{did_you_mean(name, metadata.refs)}"
+        )
+    return name
+
+
+def key_of(key: Any) -> str | None:
+    """Return the key of a commit, None for none."""
+    return None if key is None else text(key, what="key")
+
+
+def summary_of(given: Any) -> dict[str, str]:
+    """Return what a caller adds to a snapshot's summary."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"summary={given!r}: give a mapping of names to texts")
+    for name, value in given.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise InvalidInput(f"summary has texts only, not {name!r}: {value!r}")
+        storable(name, what="a name in the summary")
+        storable(value, what=f"{name} in the summary")
+    return dict(given)
+
+
+def isolation_of(isolation: Isolation | str) -> Isolation:
+    """Return an isolation level, by its name or itself."""
+    try:
+        return Isolation(isolation)
+    except ValueError:
+        known = " or ".join(repr(each.value) for each in Isolation)
+        raise InvalidInput(f"{isolation!r} is no isolation level: use {known}") from None
