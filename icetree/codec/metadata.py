@@ -38,6 +38,7 @@ from icetree.spec.snapshot import (
     Snapshot,
     SnapshotPage,
 )
+from icetree.spec.texts import json_bytes
 
 N = TypeVar("N", bound=Noun)
 Json = dict[str, Any]
@@ -351,7 +352,7 @@ def encode_page(page: Page) -> bytes:
 
 
 def _bytes(document: Json, *, compress: bool) -> bytes:
-    data = msgspec.json.encode(document)
+    data = json_bytes(document)
     return gzip.compress(data, _GZIP_LEVEL, mtime=0) if compress else data
 
 

@@ -15,17 +15,18 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import IcebergType, NestedField
 
 from icetree.errors import InvalidInput
+from icetree.spec.texts import json_bytes
 from icetree.spec.types import parse_field, parse_schema, parse_type
 
 
 def parsed(schema: Mapping[str, Any]) -> Schema:
     """Return the schema with its types; InvalidInput when it is none."""
-    return _parsed(msgspec.json.encode(schema))
+    return _parsed(json_bytes(schema))
 
 
 def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
     """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
-    return frozenset(_columns(msgspec.json.encode(schema)))
+    return frozenset(_columns(json_bytes(schema)))
 
 
 def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, NestedField]:
@@ -34,7 +35,7 @@ def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, N
     found: dict[int, NestedField] = {}
     newest_first = sorted(schemas, key=lambda each: each.get("schema-id", 0), reverse=True)
     for schema in newest_first:
-        for id, column in _columns(msgspec.json.encode(schema)).items():
+        for id, column in _columns(json_bytes(schema)).items():
             if id not in have:
                 have.add(id)
                 found[id] = parse_field(column)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from icetree.errors import InvalidInput
+
+_HALF: Final = (
+    "holds half of a character, which no file can: decode it from its bytes again, with the "
+    "right encoding"
+)
 
 
 def text(given: Any, *, what: str) -> str:
@@ -19,8 +26,13 @@ def storable(given: str, *, what: str) -> str:
     try:
         given.encode()
     except UnicodeEncodeError:
-        raise InvalidInput(
-            f"{what}={given!r} holds half of a character, which no file can: "
-            "decode it from its bytes again, with the right encoding"
-        ) from None
+        raise InvalidInput(f"{what}={given!r} {_HALF}") from None
     return given
+
+
+def json_bytes(document: Any) -> bytes:
+    """Return a document as JSON; InvalidInput for a text in it that cannot be stored."""
+    try:
+        return msgspec.json.encode(document)
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{error.object!r} {_HALF}") from None

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.snapshot import MAIN
 from icetree.spec.texts import storable, text
+from icetree.table.refs import PUBLISHED_WAP_ID
+from icetree.table.validate import KEY
+from icetree.tree.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
 from icetree.tree.conflict import Isolation
+from icetree.tree.summary import OWN_NAMES
+
+#: What icetree notes in summaries, and reads there again.
+_TAKEN: Final = OWN_NAMES | {KEY, REPLACE_PARTITIONS, SOURCE_SNAPSHOT, PUBLISHED_WAP_ID}
 
 
 def branch_of(branch: Any, metadata: TableMetadata, *, create: bool) -> str | None:
@@ -35,7 +42,7 @@ def key_of(key: Any) -> str | None:
 
 
 def summary_of(given: Any) -> dict[str, str]:
-    """Return what a caller adds to a snapshot's summary."""
+    """Return what a caller adds to a snapshot's summary; names that mean something are refused."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -43,6 +50,8 @@ def summary_of(given: Any) -> dict[str, str]:
     for name, value in given.items():
         if not (isinstance(name, str) and isinstance(value, str)):
             raise InvalidInput(f"summary has texts only, not {name!r}: {value!r}")
+        if name in _TAKEN:
+            raise InvalidInput(f"{name!r} in a summary is icetree's own: choose another name")
         storable(name, what="a name in the summary")
         storable(value, what=f"{name} in the summary")
     return dict(given)

@@ -112,11 +112,11 @@ class References:
         if head is not None and picked.parent_snapshot_id == head.snapshot_id:
             return self.fast_forward(branch, snapshot_id)
         changed = self.files.changed(picked, self.metadata.shape())
-        summary = {SOURCE_SNAPSHOT: str(snapshot_id)}
-        if wap is not None:
-            summary[PUBLISHED_WAP_ID] = wap
-        transaction = self.transaction(branch=branch, summary=summary)
+        transaction = self.transaction(branch=branch)
         transaction.apply(picked_changes(picked, changed))
+        transaction.note(SOURCE_SNAPSHOT, str(snapshot_id))
+        if wap is not None:
+            transaction.note(PUBLISHED_WAP_ID, wap)
         # Were the branch to move, it might be by another pick of the same.
         transaction.rely_on(f"ref {branch}")
         return transaction.commit()

@@ -168,7 +168,7 @@ class Transaction(Evolution):
         added = self._new(self._as_files(add))
         root, reader = self._tree()
         removed = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
-        self._summary[REPLACE_PARTITIONS] = "true"
+        self.note(REPLACE_PARTITIONS, "true")
         self._add(Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=removed))
 
     def row_delta(
@@ -232,6 +232,11 @@ class Transaction(Evolution):
     def apply(self, changes: Changes) -> None:
         """Add changes that were worked out elsewhere, such as those of a cherry-pick."""
         self._add(changes)
+
+    def note(self, name: str, value: str) -> None:
+        """Put something into the snapshot's summary, under names of icetree's own too."""
+        self._require_open()
+        self._summary[name] = value
 
     # --- metadata --------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ from icetree.tree.locate import Located, locate
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
-from icetree.tree.summary import changed_partitions, summarise
+from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
 
 _INT, _LONG = pa.int32(), pa.int64()
@@ -292,18 +292,14 @@ def _summary(
         set(root["location"].filter(is_content(root, *MANIFESTS)).to_pylist())
         for root in (live, after.root)
     )
-    manifests = {
-        "manifests-created": len(new - old),
-        "manifests-kept": len(new & old),
-        "manifests-replaced": len(old - new),
-        "entries-processed": sum(leaf.entries.num_rows for leaf in after.leaves),
-    }
+    processed = sum(leaf.entries.num_rows for leaf in after.leaves)
+    counts = (len(new - old), len(new & old), len(old - new), processed)
     return summarise(
         prepared.changes.operation,
         prepared.changes.added,
         located.facts,
         head.summary,
-        manifests=manifests,
+        manifests=dict(zip(TOLD_OF_LEAVES, counts, strict=True)),
         # Entries removed from leaves are not read, so their partitions are not known.
         changed_partitions=None
         if located.in_leaves

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_content, only
+from icetree.spec.entry import Content, Entries, empty, is_content, only
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Operation
 
@@ -21,7 +22,14 @@ _TOTALS = {
     "total-position-deletes": ("added-position-deletes", "removed-position-deletes"),
     "total-equality-deletes": ("added-equality-deletes", "removed-equality-deletes"),
 }
-
+#: What a commit did to the leaves of the tree: made, left, took away, and the entries it wrote.
+TOLD_OF_LEAVES: Final = (
+    "manifests-created",
+    "manifests-kept",
+    "manifests-replaced",
+    "entries-processed",
+)
+_CHANGED_PARTITIONS: Final = "changed-partition-count"
 
 _COUNTED = [
     "content_type",
@@ -44,18 +52,26 @@ def summarise(
     """Return the summary of a snapshot that adds and removes these files.
 
     `previous` is the parent's summary, None for the first snapshot; a total that the parent
-    does not tell is not told. Counts of zero are left out, totals and manifests are always told.
+    does not tell as a number is not told. Counts of zero are left out, totals and manifests are always told.
     """
     counts = _counts(added, ("added", "added")) | _counts(removed, ("deleted", "removed"))
     summary = {"operation": operation.value}
     summary |= {key: str(count) for key, count in counts.items() if count}
     if changed_partitions is not None:
-        summary["changed-partition-count"] = str(changed_partitions)
+        summary[_CHANGED_PARTITIONS] = str(changed_partitions)
     for total, (plus, minus) in _TOTALS.items():
-        base = "0" if previous is None else previous.get(total)
+        base = 0 if previous is None else _number(previous.get(total))
         if base is not None:
-            summary[total] = str(int(base) + counts[plus] - counts[minus])
+            summary[total] = str(base + counts[plus] - counts[minus])
     return summary | {key: str(count) for key, count in manifests.items()}
+
+
+def _number(told: str | None) -> int | None:
+    """Return a total as another writer told it; None for what is no number."""
+    try:
+        return None if told is None else int(told)
+    except ValueError:
+        return None
 
 
 def totals(live: Entries) -> dict[str, int]:
@@ -96,6 +112,19 @@ def _size_bytes(files: pa.Table) -> int:
     # A Puffin file may hold many DVs: each counts for its own range of it.
     sizes = pc.coalesce(files["dv_size_in_bytes"], files["file_size_in_bytes"])
     return pc.sum(sizes).as_py() or 0
+
+
+#: The names that a summary is made of here, which no caller may use for something else.
+OWN_NAMES: Final = frozenset(
+    {
+        "operation",
+        _CHANGED_PARTITIONS,
+        *TOLD_OF_LEAVES,
+        *_TOTALS,
+        *_counts(empty(), ("added", "added")),
+        *_counts(empty(), ("deleted", "removed")),
+    }
+)
 
 
 def changed_partitions(files: Entries, shape: Shape) -> int:

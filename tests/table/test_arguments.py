@@ -113,6 +113,11 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (lambda t: t.truncate(branch=5), "branch=5"),
         (lambda t: t.truncate(branch=" "), "branch=' '"),
         (lambda t: t.truncate(summary={"a": 1}), "summary has texts only, not 'a': 1"),
+        (lambda t: t.truncate(summary=["a"]), r"summary=\['a'\]: give a mapping"),
+        (lambda t: t.truncate(summary=0), "summary=0: give a mapping"),
+        (lambda t: t.truncate(summary={"total-records": "x"}), "'total-records' .*icetree's own"),
+        (lambda t: t.truncate(summary={"operation": "append"}), "'operation' .*icetree's own"),
+        (lambda t: t.truncate(summary={"icetree.commit-key": "k"}), "commit-key' .*icetree's own"),
         (lambda t: t.truncate(key=5), "key=5: give a text that is not empty"),
         (lambda t: t.truncate(key=[]), r"key=\[\]: give a text"),
         (lambda t: t.truncate(key=""), "key='': give a text"),
@@ -128,6 +133,64 @@ def test_a_mistake_is_told_in_a_sentence_and_changes_nothing(
     with pytest.raises(InvalidInput, match=why):
         act(table)
     assert table.refresh().metadata == before
+
+
+HALF = "\udcff"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda t: t.truncate(summary={"a": HALF}),
+        lambda t: t.truncate(summary={HALF: "a"}),
+        lambda t: t.truncate(key=HALF),
+        lambda t: t.truncate(branch=HALF, create_branch=True),
+        lambda t: t.create_branch(HALF),
+        lambda t: t.create_tag(HALF),
+        lambda t: t.set_properties({"a": HALF}),
+        lambda t: t.set_properties({HALF: "a"}),
+        lambda t: with_column(t, HALF),
+        lambda t: with_column(t, "more", doc=HALF),
+        lambda t: with_column(t, "more", default=HALF),
+    ],
+)
+def test_half_a_character_is_refused_wherever_it_would_be_stored(
+    act: Callable[[Table], Any],
+) -> None:
+    table = new_table()
+    table.append_files([data_file("a")])
+    before = table.metadata
+    with pytest.raises(InvalidInput, match="holds half of a character"):
+        act(table)
+    assert table.refresh().metadata == before
+
+
+def with_column(table: Table, name: str, **how: Any) -> None:
+    with table.edit_schema() as schema:
+        schema.add(name, "string", **how)
+
+
+def test_every_name_that_a_commit_notes_of_itself_is_refused_from_callers() -> None:
+    table = partitioned()
+    rows = pa.table({"country": ["DE"], "n": [9]})
+    done = [table.replace_partitions(rows, key="k"), table.truncate(summary={"wap.id": "w"})]
+    noted = {name for each in done if each.snapshot for name in each.snapshot.summary or {}}
+    for name in noted - {"wap.id"}:
+        with pytest.raises(InvalidInput, match=f"'{name}' in a summary is icetree's own"):
+            table.append(rows, summary={name: "1"})
+
+
+def test_a_total_that_is_no_number_is_not_carried_on() -> None:
+    table = partitioned()
+    rows = pa.table({"country": ["DE"], "n": [9]})
+    with table.transaction() as tx:
+        tx.append(rows)
+        tx.note("total-records", "many")
+    after = table.append(rows).snapshot
+    assert after is not None
+    assert after.summary is not None
+    assert "total-records" not in after.summary
+    assert after.summary["total-data-files"] == "4"
 
 
 def test_one_transform_need_not_be_a_list() -> None:
