@@ -6,8 +6,11 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.schema import index_by_id
 
 from icetree.errors import CommitConflict, InvalidInput, Unsupported
+from icetree.spec import stats
+from icetree.spec.entry import Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
@@ -56,6 +59,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             f"{head.name} has format version {head.metadata.format_version}; "
             f"upgrade it to {FORMAT_VERSION} before writing"
         )
+    _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
     for change in work.changes:
@@ -71,6 +75,32 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             # A change that contradicts itself is its writer's mistake, whoever else commits.
             own = any(conflict.snapshot_id is None for conflict in found)
             raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+
+
+def _require_no_new_nulls(work: Work, head: State) -> None:
+    """Raise `CommitConflict` for a file that may have nulls where they were forbidden meanwhile."""
+    before, now = work.base.metadata, head.metadata
+    if now.current_schema_id == before.current_schema_id:
+        return
+    optional = {id for id, each in index_by_id(before.schema()).items() if not each.required}
+    for id, column in index_by_id(now.schema()).items():
+        if not column.required or id not in optional:
+            continue
+        for change in work.changes:
+            for location in _may_hold_null(change.added, id)[:1].to_pylist():
+                raise CommitConflict(
+                    f"{head.name}: another commit made column {now.shape().names[id]!r} required, "
+                    f"and {location} may have a null there; refresh the table and write its rows "
+                    "again"
+                )
+
+
+def _may_hold_null(added: Entries, field_id: int) -> pa.ChunkedArray:
+    """Return the data files that are not known to have a value of the field in every row."""
+    data, nulls = added.filter(is_content(added, Content.DATA)), stats.column(field_id, "nulls")
+    if nulls not in data.column_names:
+        return data["location"]
+    return data["location"].filter(pc.fill_null(pc.not_equal(data[nulls], 0), True))
 
 
 def _minds_others(work: Work) -> bool:

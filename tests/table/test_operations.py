@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -245,6 +247,34 @@ def test_schema_changes_of_two_writers_conflict() -> None:
         schema.add("x", "int")
     with pytest.raises(CommitConflict, match="another commit changed"), two.edit_schema() as schema:
         schema.add("y", "int")
+
+
+def test_a_null_that_was_forbidden_meanwhile_does_not_land() -> None:
+    lake = connection()
+    table = new_table(lake)
+    stale = [lake.table("db.t") for _ in range(3)]
+    with table.edit_schema() as schema:
+        schema.make_required("n", allow_incompatible=True)
+    nulls = pa.table({"n": pa.array([None], pa.int64()), "country": ["DE"]})
+    with pytest.raises(
+        CommitConflict, match=r"made column 'n' required, and data/.* may have a null"
+    ):
+        stale[0].append(nulls)
+    without_stats = replace(data_file("x"), stats={})
+    with pytest.raises(CommitConflict, match=r"data/x.parquet may have a null"):
+        stale[1].append_files([without_stats])
+    stale[2].append(pa.table({"n": [1], "country": pa.array([None], pa.string())}))
+    assert table.refresh().scan().to_arrow()["n"].to_pylist() == [1]
+
+
+def test_nulls_land_though_other_columns_change_meanwhile() -> None:
+    lake = connection()
+    table = new_table(lake)
+    stale = lake.table("db.t")
+    with table.edit_schema() as schema:
+        schema.add("must", "int", required=True, default=7).rename("country", "land")
+    stale.append(pa.table({"n": pa.array([None], pa.int64()), "country": ["DE"]}))
+    assert table.refresh().scan().to_arrow().to_pylist() == [{"n": None, "land": "DE", "must": 7}]
 
 
 def test_row_ids_are_given_out_once_in_root_and_leaves(table: Table) -> None:
