@@ -1,7 +1,8 @@
 """Branches and tags: what moves them, as updates of a table's metadata.
 
 Snapshots are looked up in metadata.json first and then in the pages of history, through the
-`read_page` that is passed in.
+`read_page` that is passed in. A ref that is as it should be is set all the same, so that who
+carries the updates out knows that it matters.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class Retention:
     max_snapshot_age_ms: int | None = None
 
 
-_KEPT = ("max_ref_age_ms", "min_snapshots_to_keep", "max_snapshot_age_ms")
+#: What a ref says of its retention.
+KEPT = ("max_ref_age_ms", "min_snapshots_to_keep", "max_snapshot_age_ms")
 
 
 def create_branch(
@@ -76,9 +78,8 @@ def replace_tag(
 
 def set_retention(metadata: TableMetadata, name: str, retention: Retention) -> tuple[Update, ...]:
     """Change how long a branch or tag is kept, all of it."""
-    ref = existing(metadata, name)
-    changed = _with_retention(ref, retention, name)
-    return () if changed == ref else (SetSnapshotRef(ref_name=name, ref=changed),)
+    changed = _with_retention(existing(metadata, name), retention, name)
+    return (SetSnapshotRef(ref_name=name, ref=changed),)
 
 
 def remove_branch(metadata: TableMetadata, name: str) -> tuple[Update, ...]:
@@ -220,14 +221,12 @@ def _create(
 def _point(
     metadata: TableMetadata, read_page: ReadPage, name: str, ref: Ref, at: int
 ) -> tuple[Update, ...]:
-    if ref.snapshot_id == at:
-        return ()
     moved = SetSnapshotRef(ref_name=name, ref=replace(ref, snapshot_id=at))
     return (*_recalled(metadata, at, read_page), moved)
 
 
 def _with_retention(ref: Ref, retention: Retention, name: str) -> Ref:
-    values = {each: getattr(retention, each) for each in _KEPT}
+    values = {each: getattr(retention, each) for each in KEPT}
     for what, value in values.items():
         if value is not None and value <= 0:
             raise InvalidInput(f"{name!r}: {what} is a positive number, not {value}")

@@ -125,6 +125,8 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
     could not be learnt whether it landed. Only in the last case do new files stay behind.
     """
     head = head or work.base
+    if not (work.changes or work.updates):
+        return _checked(work, catalog, files, head)
     report = Report()
     written: list[str] = []
     prepared: Prepared | None = None
@@ -181,6 +183,15 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
         f"{name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"
     )
+
+
+def _checked(work: Work, catalog: Catalog, files: TableFiles, head: State) -> Committed:
+    """Return the newest head, on which all that the work relies on holds; nothing is written."""
+    newest = catalog.load(work.base.name)
+    if newest != head.metadata_location:
+        head = _state_at(newest, head, files)
+    validate(work, head, files)
+    return Committed(state=head, snapshot=None, report=Report())
 
 
 def _properties_after(work: Work, metadata: TableMetadata) -> Mapping[str, str]:

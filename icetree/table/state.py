@@ -11,7 +11,8 @@ from typing import Any, Final
 from icetree.catalog.base import TableName
 from icetree.errors import CommitConflict
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.refs import KEPT
+from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
 from icetree.tree.changes import Changes
 from icetree.tree.conflict import Isolation
@@ -47,6 +48,12 @@ _FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {
     "location": lambda m: m.location,
 }
 
+#: Facts of one ref, by how their names start.
+_REF_FACTS: Final[Mapping[str, Callable[[Ref], Any]]] = {
+    "ref ": lambda ref: ref.snapshot_id,
+    "retention of ": lambda ref: {name: getattr(ref, name) for name in KEPT},
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
@@ -66,10 +73,14 @@ class Requirement:
 
 
 def fact_of(metadata: TableMetadata, fact: str) -> Any:
-    """Return a fact of table metadata by its name; `ref NAME` is what a ref points to."""
-    if fact.startswith("ref "):
-        ref = metadata.refs.get(fact.removeprefix("ref "))
-        return None if ref is None else ref.snapshot_id
+    """Return a fact of table metadata by its name.
+
+    `ref NAME` is what a ref points to, `retention of NAME` how long it is kept.
+    """
+    for start, told in _REF_FACTS.items():
+        if fact.startswith(start):
+            ref = metadata.refs.get(fact.removeprefix(start))
+            return None if ref is None else told(ref)
     return _FACTS[fact](metadata)
 
 

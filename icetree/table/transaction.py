@@ -249,8 +249,11 @@ class Transaction(Evolution):
                 "copy its folder and register the copy"
             )
         at_ms = self._base.metadata.last_updated_ms
-        self.metadata = updating.apply(self.metadata, updates, at_ms=at_ms)
-        self._updates += updates
+        after = updating.apply(self.metadata, updates, at_ms=at_ms)
+        self._relied_on |= {fact for each in updates for fact in _facts_for(each)}
+        if not all(_is_idle(each, self.metadata) for each in updates):
+            self._updates += updates
+            self.metadata = after
 
     def rely_on(self, *facts: str) -> None:
         """Conflict when a fact of the base, named as in `table.state`, changes before the end."""
@@ -292,7 +295,7 @@ class Transaction(Evolution):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and not self._over:
-            if self._changes or self._updates:
+            if self._changes or self._updates or self._relied_on:
                 self.commit()
             self._over = True
         elif not self._over:
@@ -374,12 +377,23 @@ class Transaction(Evolution):
         if any(change.filter is not None for change in self._changes):
             # A filter names columns: they must mean what they meant.
             facts.add("current schema")
-        for update in self._updates:
-            facts |= set(_RELIES_ON.get(type(update), ()))
-            if isinstance(update, SetSnapshotRef | RemoveSnapshotRef):
-                facts.add(f"ref {update.ref_name}")
         metadata = self._base.metadata
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
+
+
+def _facts_for(update: Update) -> Iterable[str]:
+    """Return the facts of the base that an update relies on."""
+    match update:
+        case SetSnapshotRef(ref_name=name):
+            return (f"ref {name}", f"retention of {name}")
+        case RemoveSnapshotRef(ref_name=name):
+            return (f"ref {name}",)
+    return _RELIES_ON.get(type(update), ())
+
+
+def _is_idle(update: Update, metadata: TableMetadata) -> bool:
+    """Tell whether an update points a ref to where it is: worth a look, but not a commit."""
+    return isinstance(update, SetSnapshotRef) and metadata.refs.get(update.ref_name) == update.ref
 
 
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -166,6 +167,52 @@ def test_two_who_move_a_branch_conflict() -> None:
     with pytest.raises(CommitConflict, match="ref main"):
         two.rollback(first.snapshot_id)
     assert live(one.refresh()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda table, id: table.rollback(id),
+        lambda table, id: table.rollback(at_ms=table.snapshot(id).timestamp_ms),
+        lambda table, id: table.set_current(id),
+        lambda table, id: table.fast_forward("main", id),
+    ],
+)
+def test_a_branch_that_was_moved_from_where_it_is_wanted_is_a_conflict(
+    move: Callable[[Table, int], Committed],
+) -> None:
+    lake = connection()
+    one = new_table(lake)
+    first = made(one.append_files([data_file("a")]))
+    lake.table("db.t").append_files([data_file("b")])
+    with pytest.raises(CommitConflict, match="ref main"):
+        move(one, first.snapshot_id)
+    assert live(one.refresh()) == ["a", "b"]
+
+
+def test_a_branch_that_is_where_it_is_wanted_needs_no_commit(table: Table) -> None:
+    head = table.snapshot()
+    assert head is not None
+    before = table.state
+    lake_files = sorted(file.location for file in table.files.store.list(table.location))
+    assert table.rollback(head.snapshot_id).state == before
+    assert table.set_current(head.snapshot_id).state == before
+    assert table.fast_forward("main", head.snapshot_id).state == before
+    assert sorted(f.location for f in table.files.store.list(table.location)) == lake_files
+
+
+def test_the_retention_that_another_gave_a_branch_is_not_lost() -> None:
+    lake = connection()
+    one = new_table(lake)
+    first = made(one.append_files([data_file("a")]))
+    one.append_files([data_file("b")])
+    two = lake.table("db.t")
+    one.set_retention("main", Retention(min_snapshots_to_keep=5))
+    with pytest.raises(CommitConflict, match="retention of main"):
+        two.set_retention("main", Retention())
+    with pytest.raises(CommitConflict, match="retention of main"):
+        two.rollback(first.snapshot_id)
+    assert one.refresh().refs["main"].min_snapshots_to_keep == 5
 
 
 def test_an_append_is_cherry_picked_with_numbers_of_its_own(table: Table) -> None:
