@@ -6,10 +6,9 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown
 from icetree.codec import manifest
@@ -28,6 +27,7 @@ from icetree.spec.pages import history, page_out
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.table.backoff import Backoff
+from icetree.table.commit_report import Report
 from icetree.table.files import TableFiles, read_metadata
 from icetree.table.merge import merge
 from icetree.table.state import State, Work
@@ -39,52 +39,12 @@ from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
 from icetree.tree.recount import with_counts
 
-log = logging.getLogger(__name__)
+__all__ = ["COMPRESSION", "Committed", "Report", "commit", "next_metadata_location"]
 
-P = ParamSpec("P")
-R = TypeVar("R")
+log = logging.getLogger(__name__)
 
 COMPRESSION = "write.metadata.compression-codec"
 _VERSION = re.compile(r"(\d+)-[^/]*$")
-
-
-@dataclass(slots=True, kw_only=True)
-class Report:
-    """What a commit cost, phase by phase."""
-
-    attempts: int = 0
-    #: Milliseconds spent in validate, grow, encode, store, swap and wait; none counted twice.
-    phases_ms: dict[str, float] = field(default_factory=dict)
-    files: int = 0
-    size_bytes: int = 0
-    _inner_ms: float = field(default=0.0, repr=False)
-
-    @property
-    def retries(self) -> int:
-        """How often another commit came first."""
-        return max(0, self.attempts - 1)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Time a phase; what a phase inside it takes is that one's alone."""
-        start, outer = time.perf_counter(), self._inner_ms
-        self._inner_ms = 0.0
-        try:
-            yield
-        finally:
-            spent = (time.perf_counter() - start) * 1000
-            own = spent - self._inner_ms
-            self.phases_ms[name] = self.phases_ms.get(name, 0.0) + own
-            self._inner_ms = outer + spent
-
-    def timed(self, name: str, call: Callable[P, R]) -> Callable[P, R]:
-        """Return the function as a phase of its own."""
-
-        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
-            with self.phase(name):
-                return call(*args, **kwargs)
-
-        return timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,60 +77,85 @@ class _Attempt:
     files: tuple[NewFile, ...]
 
 
+@dataclass(slots=True, kw_only=True)
+class _Trail:
+    """What a commit leaves behind if it comes to nothing."""
+
+    #: Files that only this commit can have made part of the table.
+    written: list[str]
+    #: A swap was begun, and whether it happened is not known for certain.
+    in_doubt: bool = False
+
+
 def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None = None) -> Committed:
     """Carry out the work on the table's head, once, and return the new head.
 
     `head` is the newest state known, to save asking for it. Raises `CommitConflict` when the
     work may not land, `CommitExhausted` when every try lost its race, `CommitUnknown` when it
-    could not be learnt whether it landed. Only in the last case do new files stay behind.
+    could not be learnt whether it landed. Only in the last case do new files stay behind, and
+    after an error that nobody foresaw in the midst of a swap.
     """
-    head = head or work.base
+    trail = _Trail(written=[*work.written])
+    try:
+        done = _commit(work, catalog, files, head or work.base, trail)
+    except CommitUnknown:
+        raise
+    except BaseException as error:
+        # One of ours is raised only when nothing was swapped in, and every try before lost.
+        if isinstance(error, IcetreeError) or not trail.in_doubt:
+            _discard(files, trail.written)
+        raise
+    if done.repeated:
+        _discard(files, trail.written)
+    return done
+
+
+def _commit(
+    work: Work, catalog: Catalog, files: TableFiles, head: State, trail: _Trail
+) -> Committed:
     if not (work.changes or work.updates):
         return _checked(work, catalog, files, head)
     report = Report()
-    written: list[str] = []
     prepared: Prepared | None = None
     schema_id: int | None = None
     name = work.base.name
+    tried: list[str] = []
     for pause in Backoff(_properties_after(work, head.metadata)):
         report.attempts += 1
-        try:
-            with report.phase("validate"):
-                done = already_applied(work, head.metadata, files) if work.key else None
-                if done is not None:
-                    _discard(files, written)
-                    return Committed(state=head, snapshot=done, report=report, repeated=True)
-                validate(work, head, files)
-            leaves: list[NewFile] = []
-            if work.changes and prepared is None:
-                with report.phase("grow"):
-                    prepared = _prepare(work, head.metadata)
-                leaves = [leaf.file for leaf in prepared.leaves]
-            elif prepared is not None and head.metadata.current_schema_id != schema_id:
-                prepared = widen_prepared(prepared, head.metadata.shape())
-            schema_id = head.metadata.current_schema_id
-            attempt = _attempt(work, head, prepared, files, report)
-            new = [*leaves, *attempt.files]
-            written += [file.location for file in new]
-            report.files += len(new)
-            report.size_bytes += sum(len(file.content) for file in new)
-            with report.phase("store"):
-                files.write(new)
-            with report.phase("swap"):
-                outcome = _swap(work, catalog, head, attempt, files)
-            if isinstance(outcome, Stale):
+        with report.phase("validate"):
+            done = already_applied(work, head.metadata, files) if work.key else None
+            if done is not None:
+                return Committed(state=head, snapshot=done, report=report, repeated=True)
+            validate(work, head, files)
+        leaves: list[NewFile] = []
+        if work.changes and prepared is None:
+            with report.phase("grow"):
+                prepared = _prepare(work, head.metadata)
+            leaves = [leaf.file for leaf in prepared.leaves]
+        elif prepared is not None and head.metadata.current_schema_id != schema_id:
+            prepared = widen_prepared(prepared, head.metadata.shape())
+        schema_id = head.metadata.current_schema_id
+        attempt = _attempt(work, head, prepared, files, report)
+        new = [*leaves, *attempt.files]
+        tried += [file.location for file in new]
+        trail.written += [file.location for file in new]
+        report.files += len(new)
+        report.size_bytes += sum(len(file.content) for file in new)
+        with report.phase("store"):
+            files.write(new)
+        trail.in_doubt = True
+        with report.phase("swap"):
+            outcome = _swap(work, catalog, head, attempt, files)
+        match outcome:
+            case Stale(metadata_location=newer):
+                trail.in_doubt = False
                 with report.phase("wait"):
                     pause()
-                head = _state_at(outcome.metadata_location, head, files)
-        except IcetreeError:
-            # Nothing of this attempt was swapped in, and every one before it lost for certain.
-            _discard(files, written)
-            raise
-        match outcome:
+                head = _state_at(newer, head, files)
             case Swapped():
                 kept = {file.location for file in attempt.files}
                 kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
-                _discard(files, [location for location in written if location not in kept])
+                _discard(files, [location for location in tried if location not in kept])
                 _log(name, report, attempt)
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
             case Unknown(reason=reason):
@@ -178,7 +163,6 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
                     f"{name}: snapshot {work.snapshot_id} may or may not have been committed "
                     f"({reason}); look for it in the table's history before trying again"
                 )
-    _discard(files, written)
     raise CommitExhausted(
         f"{name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"

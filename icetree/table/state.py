@@ -99,5 +99,7 @@ class Work:
     summary: Mapping[str, str] = field(default_factory=dict)
     #: A commit with a key that the table has already seen does nothing.
     key: str | None = None
+    #: Files that were written for this work: they go when it comes to nothing.
+    written: tuple[str, ...] = ()
     snapshot_id: int = field(default_factory=lambda: secrets.randbits(62) + 1)
     commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
-from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
+from icetree.errors import InvalidInput
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import stored_form, stored_form_array
@@ -275,17 +275,10 @@ class Transaction(Evolution):
             isolation=self._isolation,
             summary=self._summary,
             key=self._key,
+            written=tuple(self._written),
         )
-        try:
-            done = commit(work, self._table.catalog, self._table.files, self._table.state)
-        except CommitUnknown:
-            raise  # the files may be the table's by now
-        except IcetreeError:
-            self._discard()
-            raise
-        if done.repeated:
-            self._discard()
-        elif len(self._changes) > 1:
+        done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        if len(self._changes) > 1 and not done.repeated:
             self._discard_undone()
         self._table.state = done.state
         return done

@@ -6,9 +6,11 @@ for each step and each way to fail there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
+import pyarrow as pa
 import pytest
 
 from icetree.catalog.memory import MemoryCatalog
@@ -299,6 +301,38 @@ def test_a_table_dropped_before_the_swap_is_told_and_leaves_no_files() -> None:
     run = Run(KINDS["append"], world, (), {(SWAP, 1): dropped})
     assert "no table" in str(run.error)
     assert_tidy(run)
+
+
+ROWS = pa.table({"n": [1, 2], "country": ["DE", "FR"]})
+
+
+def test_an_error_that_nobody_foresaw_before_the_swap_leaves_no_files() -> None:
+    world = world_of("append").copy()
+    before = world.files()
+    table = world.table()
+    # The first file holds the rows, the second is a root that does get written.
+    fault = StoreFault(at=1, operation="write_new", how=How.AFTER, error=TimeoutError)
+    table.files = replace(table.files, store=FlakyStore(world.store, [fault]))
+    with pytest.raises(TimeoutError):
+        table.append(ROWS)
+    assert world.files() == before
+
+
+@pytest.mark.parametrize("fault", [Before, After])
+def test_an_error_that_nobody_foresaw_in_a_swap_leaves_every_file(
+    fault: Callable[[Callable[[], object]], Fault],
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("boom")
+
+    world = world_of("append").copy()
+    before = world.files()
+    table = world.table()
+    table.catalog = FlakyCatalog(world.catalog, faults={(SWAP, 1): fault(fail)})
+    with pytest.raises(RuntimeError, match="boom"):
+        table.append(ROWS)
+    folders = [name.rpartition("/")[0] for name in world.files() - before]
+    assert sorted(folders) == [f"{table.location}/{name}" for name in ("data", *2 * ["metadata"])]
 
 
 def test_an_answer_that_comes_late_is_still_an_answer() -> None:

@@ -1,0 +1,51 @@
+"""What a commit cost, phase by phase."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What a commit cost, phase by phase."""
+
+    attempts: int = 0
+    #: Milliseconds spent in validate, grow, encode, store, swap and wait; none counted twice.
+    phases_ms: dict[str, float] = field(default_factory=dict)
+    files: int = 0
+    size_bytes: int = 0
+    _inner_ms: float = field(default=0.0, repr=False)
+
+    @property
+    def retries(self) -> int:
+        """How often another commit came first."""
+        return max(0, self.attempts - 1)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a phase; what a phase inside it takes is that one's alone."""
+        start, outer = time.perf_counter(), self._inner_ms
+        self._inner_ms = 0.0
+        try:
+            yield
+        finally:
+            spent = (time.perf_counter() - start) * 1000
+            own = spent - self._inner_ms
+            self.phases_ms[name] = self.phases_ms.get(name, 0.0) + own
+            self._inner_ms = outer + spent
+
+    def timed(self, name: str, call: Callable[P, R]) -> Callable[P, R]:
+        """Return the function as a phase of its own."""
+
+        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
+            with self.phase(name):
+                return call(*args, **kwargs)
+
+        return timed
