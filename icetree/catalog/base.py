@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from icetree.errors import InvalidInput
+from icetree.spec.texts import storable
 
 #: A namespace: its levels, outermost first.
 Namespace: TypeAlias = tuple[str, ...]
@@ -25,7 +26,7 @@ class TableName:
 
 def parse_name(text: str) -> TableName:
     """Read `db.events` or `a.b.events`: at least one namespace, no empty part."""
-    *namespace, name = text.split(".")
+    *namespace, name = storable(text, what="table name").split(".")
     if not namespace or not name or not all(namespace):
         raise InvalidInput(f"{text!r} is no table name: write namespace.table, as in db.events")
     return TableName(tuple(namespace), name)
@@ -33,7 +34,7 @@ def parse_name(text: str) -> TableName:
 
 def parse_namespace(text: str) -> Namespace:
     """Read `db` or `a.b`."""
-    levels = tuple(text.split("."))
+    levels = tuple(storable(text, what="namespace").split("."))
     if not all(levels):
         raise InvalidInput(f"{text!r} is no namespace: write db, or a.b for a nested one")
     return levels

@@ -39,6 +39,11 @@ def resolve(uri_or_name: str | None, properties: Mapping[str, Any]) -> Config:
     `PYICEBERG_HOME`, the home folder and the current one. An address takes its name from the
     property `name`, and what is configured for that name, unless that is for another address.
     """
+    if not isinstance(uri_or_name, str | None):
+        raise InvalidInput(
+            f"{uri_or_name!r} is no catalog: give an address, such as sqlite:///catalog.db, or the "
+            "name of a configured one"
+        )
     given = dict(_flat(properties))
     configured = _configured()
     name = given.pop("name", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from icetree.catalog.base import Namespace, TableName
 from icetree.errors import InvalidInput
@@ -46,6 +47,8 @@ def location_of(metadata_location: str) -> str:
 
 def check_properties(put: Mapping[str, str], remove: Collection[str] = ()) -> None:
     """Raise InvalidInput for properties that cannot be stored, or contradict each other."""
+    if not isinstance(put, Mapping):
+        raise InvalidInput(f"properties={put!r}: give a mapping of names to texts")
     for key in (*put, *remove):
         if not key:
             raise InvalidInput("a property needs a name")
@@ -60,7 +63,9 @@ def check_properties(put: Mapping[str, str], remove: Collection[str] = ()) -> No
         raise InvalidInput(f"properties {both} cannot be both set and removed")
 
 
-def _fits(what: str, text: str, width: int) -> str:
+def _fits(what: str, text: Any, width: int) -> str:
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} is {text!r}: give a text")
     if len(text) > width:
         raise InvalidInput(f"{what} has {len(text)} characters, at most {width} fit: {text[:40]}…")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):

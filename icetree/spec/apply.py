@@ -18,6 +18,7 @@ from icetree.spec.layout import PartitionField, expressions_for
 from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import forget
+from icetree.spec.properties import properties_of
 from icetree.spec.snapshot import MAIN
 from icetree.spec.update import (
     LAST_ADDED,
@@ -73,7 +74,10 @@ def apply(metadata: TableMetadata, updates: Iterable[Update], *, at_ms: int) -> 
     progress = _Progress(at_ms=at_ms)
     before = metadata
     for update in updates:
-        metadata = _HANDLERS[type(update)](metadata, update, progress)
+        handler = _HANDLERS.get(type(update))
+        if handler is None:
+            raise InvalidInput(f"{update!r} is no update of a table: icetree.spec.update has them")
+        metadata = handler(metadata, update, progress)
     _keep_sources(before, metadata)
     broken = broken_rule(metadata)
     if broken is not None:
@@ -101,7 +105,7 @@ def _assign_uuid(m: TableMetadata, update: AssignUUID, _: _Progress) -> TableMet
 
 def _upgrade(m: TableMetadata, update: UpgradeFormatVersion, _: _Progress) -> TableMetadata:
     now, then = m.format_version, update.format_version
-    if not now <= then <= FORMAT_VERSION:
+    if type(then) is not int or not now <= then <= FORMAT_VERSION:
         raise InvalidInput(f"a v{now} table can become v{now} to v{FORMAT_VERSION}, not v{then}")
     if now < 3 <= then:
         m = replace(m, next_row_id=m.next_row_id or 0)
@@ -235,10 +239,7 @@ def _set_order(m: TableMetadata, update: SetDefaultSortOrder, progress: _Progres
 
 
 def _set_properties(m: TableMetadata, update: SetProperties, _: _Progress) -> TableMetadata:
-    for name, value in update.updates.items():
-        if not isinstance(value, str):
-            raise InvalidInput(f"property {name!r} is a string, not {value!r}")
-    return replace(m, properties={**m.properties, **update.updates})
+    return replace(m, properties={**m.properties, **properties_of(update.updates)})
 
 
 def _remove_properties(m: TableMetadata, update: RemoveProperties, _: _Progress) -> TableMetadata:

@@ -20,6 +20,7 @@ from icetree.spec.layout import (
 from icetree.spec.metadata import TableMetadata, new_table
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.new_columns import Ids, SchemaLike, as_struct, struct_json
+from icetree.spec.properties import properties_of
 from icetree.spec.schema_tree import walk
 from icetree.spec.sort_edit import read_keys
 from icetree.spec.terms import Term, read_term
@@ -108,10 +109,8 @@ def _fields(terms: list[str], schema: Mapping[str, Any]) -> tuple[PartitionField
     )
 
 
-def _checked(properties: Mapping[str, str]) -> dict[str, str]:
-    for name, value in properties.items():
-        if not isinstance(value, str):
-            raise InvalidInput(f"property {name!r} is a string, not {value!r}")
+def _checked(given: Mapping[str, str]) -> dict[str, str]:
+    properties = properties_of(given)
     if properties.get(_VERSION_PROPERTY, str(FORMAT_VERSION)) != str(FORMAT_VERSION):
         raise InvalidInput(
             f"tables are created with format version {FORMAT_VERSION}, "

@@ -27,6 +27,7 @@ from icetree.spec.noun import Int, Long, Noun
 from icetree.spec.properties import whole_number
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.snapshot import MAIN, LogEntry, MetadataLogEntry, Ref, Snapshot, SnapshotPage
+from icetree.spec.texts import storable
 
 #: How many snapshots stay in metadata.json when older ones move to pages.
 INLINE_SNAPSHOTS: Final = "write.metadata.inline-snapshots"
@@ -118,10 +119,10 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
 
     def ref(self, name: str) -> Ref:
         """Return a branch or tag."""
-        try:
-            return self.refs[name]
-        except KeyError:
-            raise NotFound(f"{self.location}: no branch or tag {name!r}") from None
+        found = self.refs.get(storable(name, what="ref"))
+        if found is None:
+            raise NotFound(f"{self.location}: no branch or tag {name!r}")
+        return found
 
     def schema_json(self, schema_id: int | None = None) -> dict[str, Any]:
         """Return a schema as JSON: the one asked for, else the current one."""

@@ -18,6 +18,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import ReadPage
 from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.snapshot import MAIN, Ref, Snapshot, SnapshotPage
+from icetree.spec.texts import storable
 from icetree.spec.update import RecallSnapshot, RemoveSnapshotRef, SetSnapshotRef, Update
 
 
@@ -104,7 +105,7 @@ def fast_forward(
     A branch that is not there yet is made.
     """
     target = existing(metadata, to).snapshot_id if isinstance(to, str) else to
-    if branch not in metadata.refs:
+    if storable(branch, what="branch") not in metadata.refs:
         return create_branch(metadata, read_page, branch, at=target)
     ref = existing(metadata, branch, "branch")
     if not is_ancestor(metadata, ref.snapshot_id, target, read_page):
@@ -143,7 +144,7 @@ def set_current(
     metadata: TableMetadata, read_page: ReadPage, snapshot_id: int, *, branch: str = MAIN
 ) -> tuple[Update, ...]:
     """Point a branch at any snapshot of the table; one that is not there yet is made."""
-    if branch not in metadata.refs:
+    if storable(branch, what="branch") not in metadata.refs:
         return create_branch(metadata, read_page, branch, at=snapshot_id)
     return replace_branch(metadata, read_page, branch, at=snapshot_id)
 
@@ -185,7 +186,7 @@ def existing(
     metadata: TableMetadata, name: str, kind: Literal["branch", "tag"] | None = None
 ) -> Ref:
     """Return a ref of the kind; NotFound or InvalidInput when it is not there or another kind."""
-    ref = metadata.refs.get(name)
+    ref = metadata.refs.get(storable(name, what=kind or "ref"))
     if ref is None:
         what = kind or "branch or tag"
         raise NotFound(f"there is no {what} {name!r}{did_you_mean(name, metadata.refs)}")
@@ -202,7 +203,7 @@ def _create(
     at: int | None,
     retention: Retention,
 ) -> tuple[Update, ...]:
-    if not name.strip():
+    if not storable(name, what=kind).strip():
         raise InvalidInput(f"a {kind} needs a name")
     if name == MAIN and kind == "tag":
         raise InvalidInput(f"{MAIN!r} is the table's own branch and cannot be a tag")
@@ -226,10 +227,12 @@ def _point(
 
 
 def _with_retention(ref: Ref, retention: Retention, name: str) -> Ref:
+    if not isinstance(retention, Retention):
+        raise InvalidInput(f"retention={retention!r}: give a Retention")
     values = {each: getattr(retention, each) for each in KEPT}
     for what, value in values.items():
-        if value is not None and value <= 0:
-            raise InvalidInput(f"{name!r}: {what} is a positive number, not {value}")
+        if value is not None and (type(value) is not int or value <= 0):
+            raise InvalidInput(f"{name!r}: {what} is a positive number, not {value!r}")
         if value is not None and ref.type == "tag" and what != "max_ref_age_ms":
             raise InvalidInput(f"{name!r} is a tag, which has no {what}: only a branch has")
     if name == MAIN and retention.max_ref_age_ms is not None:

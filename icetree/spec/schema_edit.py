@@ -31,6 +31,7 @@ from icetree.spec.new_columns import (
 )
 from icetree.spec.promote import changed_partitioning, ways_out, widens
 from icetree.spec.schema_tree import Path, Place, dotted, find, under, walk
+from icetree.spec.texts import storable
 from icetree.spec.types import parse_type
 from icetree.spec.update import (
     AddSchema,
@@ -98,6 +99,7 @@ class SchemaEdit:
             )
         _require_whole(meant, value, full)
         at = _position(fields, name, first=first, after=after, before=before, default=len(fields))
+        doc = None if doc is None else storable(doc, what="doc")
         column = NestedField(field_id=0, name=name, field_type=meant, required=required, doc=doc)
         new = field_json(column, self._ids.next(), self._ids, where=full)
         _put(new, "initial-default", value)
@@ -123,7 +125,7 @@ class SchemaEdit:
     def rename(self, path: Path, new: str) -> SchemaEdit:
         """Give a column another name; `new` is its own name, without those around it."""
         place = self._field(path, "renamed")
-        if "." in new:
+        if "." in storable(new, what="new"):
             raise InvalidInput(
                 f"{new!r} is a path: a column is renamed where it is, so give its own name alone"
             )
@@ -195,7 +197,7 @@ class SchemaEdit:
     def set_doc(self, path: Path, doc: str | None) -> SchemaEdit:
         """Set or remove what a column's documentation says."""
         place = self._field(path, "documented")
-        _put(place.holder, "doc", doc)
+        _put(place.holder, "doc", None if doc is None else storable(doc, what="doc"))
         return self
 
     def set_default(self, path: Path, default: Any) -> SchemaEdit:
@@ -207,6 +209,8 @@ class SchemaEdit:
 
     def set_identifier_fields(self, paths: Iterable[Path]) -> SchemaEdit:
         """Choose the columns that identify a row; none to have none."""
+        if not isinstance(paths, Iterable):
+            raise InvalidInput(f"identifier fields {paths!r}: give a list of columns")
         ids = sorted({identifiers.required_id(find(self._schema, path)) for path in paths})
         if ids or "identifier-field-ids" in self._schema:
             self._schema["identifier-field-ids"] = ids
@@ -330,7 +334,7 @@ def _position(
     other = after if after is not None else before
     if other is None:
         return 0 if first else default
-    own = other.rpartition(".")[2]
+    own = storable(other, what="its neighbour").rpartition(".")[2]
     for wanted in (other, own):
         for at, each in enumerate(fields):
             if each["name"] == wanted:

@@ -130,7 +130,9 @@ def find(schema: Mapping[str, Any], path: Path) -> Place:
 
 def dotted(path: Path) -> str:
     """Return a path as one name; InvalidInput when a part of it is empty."""
-    parts = path.split(".") if isinstance(path, str) else path
+    parts: Any = path.split(".") if isinstance(path, str) else path
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+        raise InvalidInput(f"{path!r} is no column: give its name, or a tuple of names")
     if not parts or not all(part.strip() for part in parts):
         raise InvalidInput(f"column name {path!r} has an empty part")
     return path if isinstance(path, str) else ".".join(path)

@@ -10,6 +10,7 @@ from icetree.errors import InvalidInput
 from icetree.spec.layout import SortField, SortOrder
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.terms import read_term
+from icetree.spec.texts import storable
 from icetree.spec.update import AddSortOrder, SetDefaultSortOrder, Update
 
 _KEY: Final = re.compile(
@@ -60,7 +61,7 @@ def read_keys(keys: Iterable[str], schema: Mapping[str, Any]) -> tuple[SortField
     """Read the keys of a sort order: "ts desc", "bucket(4, id) asc nulls last"."""
     found: list[SortField] = []
     for text in keys:
-        words = _KEY.fullmatch(text.strip())
+        words = _KEY.fullmatch(storable(text, what="what to sort by").strip())
         assert words is not None
         direction: Any = (words["direction"] or "asc").lower()
         nulls: Any = words["nulls"].lower() if words["nulls"] else None

@@ -10,6 +10,7 @@ from icetree.spec.layout import ExprField, PartitionSpec
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.schema_tree import did_you_mean, walk
 from icetree.spec.terms import Term, read_term
+from icetree.spec.texts import storable
 from icetree.spec.update import (
     AddExpression,
     AddPartitionSpec,
@@ -122,7 +123,7 @@ class SpecEdit:
 
     def _field(self, field: str) -> Expression:
         names = {each.name: each for each in self.fields}
-        if field in names:
+        if storable(field, what="partition field") in names:
             return names[field]
         try:
             meant = read_term(field, self._schema)
@@ -137,7 +138,7 @@ class SpecEdit:
         )
 
     def _require_free(self, name: str, meant: Term, text: str) -> None:
-        if not name.strip():
+        if not storable(name, what="name").strip():
             raise InvalidInput(f"the partition field of {text!r} has an empty name")
         for each in self.fields:
             if each.name == name:

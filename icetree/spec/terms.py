@@ -12,6 +12,7 @@ from pyiceberg.types import GeographyType, GeometryType, PrimitiveType
 
 from icetree.errors import InvalidInput
 from icetree.spec.schema_tree import Place, by_name, find
+from icetree.spec.texts import storable
 from icetree.spec.types import VariantType, parse_type
 
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
@@ -43,6 +44,7 @@ def read_term(text: str, schema: Mapping[str, Any], *, done: str = "partition") 
     InvalidInput when there is no such column, or the transform cannot take its type; `done`
     says what one cannot do then.
     """
+    storable(text, what=f"what to {done} by")
     if text.strip().strip("`") in by_name(schema):
         return _term("identity", None, [text.strip()], schema, text, done)
     call = _CALL.fullmatch(text)

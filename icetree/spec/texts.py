@@ -21,8 +21,10 @@ def text(given: Any, *, what: str) -> str:
     return storable(given, what=what)
 
 
-def storable(given: str, *, what: str) -> str:
-    """Return a text, which may be empty, that can be stored."""
+def storable(given: Any, *, what: str) -> str:
+    """Return a text, which may be empty, that can be stored; InvalidInput for all else."""
+    if not isinstance(given, str):
+        raise InvalidInput(f"{what}={given!r}: give a text")
     try:
         given.encode()
     except UnicodeEncodeError:

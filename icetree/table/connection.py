@@ -19,6 +19,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
+from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.arguments import texts
@@ -90,7 +91,7 @@ class Connection:
     ) -> None:
         """Set and remove properties of a namespace in one step."""
         self.catalog.update_namespace(
-            parse_namespace(name), put=put or {}, remove=frozenset(remove)
+            parse_namespace(name), put=put or {}, remove=frozenset(texts(remove, what="remove"))
         )
 
     def drop_namespace(self, name: str) -> None:
@@ -124,7 +125,7 @@ class Connection:
             location=self._place(table, location),
             partition_by=texts(partition_by, what="partition_by"),
             order_by=texts(order_by, what="order_by"),
-            properties=dict(properties or {}),
+            properties=properties or {},
             at_ms=int(time.time() * 1000),
             uuid=str(uuid.uuid4()),
         )
@@ -155,7 +156,10 @@ class Connection:
         """
         from icetree.table.moving import settle
 
-        table = parse_name(name)
+        table, metadata_location = (
+            parse_name(name),
+            text(metadata_location, what="metadata_location"),
+        )
         state = settle(
             State(
                 name=table,
@@ -190,7 +194,7 @@ class Connection:
 
     def _place(self, table: TableName, location: str | None) -> str:
         if location:
-            return location.rstrip("/")
+            return text(location, what="location").rstrip("/")
         if self.warehouse is None:
             raise InvalidInput(
                 f"no place for {table}: give the table a location, or the connection a warehouse"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.properties import properties_of
 from icetree.spec.schema_edit import SchemaEdit
 from icetree.spec.sort_edit import SortEdit
 from icetree.spec.spec_edit import SpecEdit
@@ -64,7 +65,7 @@ class Evolution:
 
     def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Any:
         """Set table properties, given as a mapping or by keyword."""
-        return self.update(SetProperties(updates={**(properties or {}), **more}))
+        return self.update(SetProperties(updates={**properties_of(properties or {}), **more}))
 
     def remove_properties(self, *names: str) -> Any:
         """Remove table properties; ones that are not there are fine."""

@@ -9,6 +9,7 @@ from icetree.spec import refs
 from icetree.spec.pages import find_snapshot, history
 from icetree.spec.refs import Retention
 from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.texts import text
 from icetree.spec.update import Update
 from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.commit import Committed
@@ -77,7 +78,8 @@ class References:
 
     def fast_forward(self, branch: str, to: str | int) -> Committed:
         """Move a branch ahead to a ref or snapshot that descends from its head."""
-        return self._refs(refs.fast_forward, branch, to)
+        target = to if isinstance(to, str) else whole(to, what="to")
+        return self._refs(refs.fast_forward, branch, target)
 
     def rollback(
         self, to: int | None = None, *, at_ms: Time | None = None, branch: str = MAIN
@@ -103,7 +105,7 @@ class References:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
         snapshot_id = whole(snapshot_id, what="snapshot_id")
         picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
-        head = self.metadata.refs.get(branch)
+        head = self.metadata.refs.get(text(branch, what="branch"))
         if head is not None:
             self._require_unpicked(picked, head.snapshot_id, branch)
         wap = (picked.summary or {}).get(WAP_ID)

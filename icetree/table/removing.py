@@ -53,8 +53,10 @@ def removal_of(files: pa.Table) -> pa.Table:
 
 def removal_of_tasks(tasks: pa.Table) -> pa.Table:
     """Return the data files of a plan as rows for `Changes.removed`, or for `Changes.seen`."""
-    content = pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), tasks.num_rows)
     same = ("leaf", "position", "record_count", "file_size_in_bytes")
+    if not isinstance(tasks, pa.Table) or not {"location", *same}.issubset(tasks.column_names):
+        raise InvalidInput(f"tasks={tasks!r}: give the tasks of a plan, as scan().plan() has them")
+    content = pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), tasks.num_rows)
     return pa.table(
         {"content_type": content, "key": tasks["location"], **{name: tasks[name] for name in same}},
         schema=REMOVED,

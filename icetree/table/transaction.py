@@ -50,7 +50,7 @@ from icetree.table.removing import (
 )
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.table.widen import widen_changes
-from icetree.tree.changes import Changes, Intent, removal
+from icetree.tree.changes import REMOVED, Changes, Intent, removal
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
 
@@ -391,6 +391,12 @@ def _is_idle(update: Update, metadata: TableMetadata) -> bool:
 
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
     if isinstance(files, pa.Table):
-        return files
+        try:
+            return files.select(REMOVED.names).cast(REMOVED)
+        except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InvalidInput(
+                f"files to remove: a table of {files.column_names} does not name them; give their "
+                "locations, or a table as icetree.tree.changes.removal makes it"
+            ) from None
     names = texts(files, what="files to remove")
     return removal([stored_form(name, metadata.location) for name in names])

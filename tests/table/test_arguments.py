@@ -10,12 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import icetree
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.entry import to_table
+from icetree.spec.schema_edit import SchemaEdit
+from icetree.spec.sort_edit import SortEdit
+from icetree.spec.spec_edit import SpecEdit
 from icetree.table.arguments import milliseconds
 from icetree.table.table import Table
 from tests.table import arrow_lake
-from tests.table.lake import data_file, live, new_table
+from tests.table.lake import connection, data_file, live, new_table
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)
 NOON_MS = 1_769_860_800_000
@@ -118,6 +122,40 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (lambda t: t.truncate(summary={"total-records": "x"}), "'total-records' .*icetree's own"),
         (lambda t: t.truncate(summary={"operation": "append"}), "'operation' .*icetree's own"),
         (lambda t: t.truncate(summary={"icetree.commit-key": "k"}), "commit-key' .*icetree's own"),
+        (lambda t: t.delete_files(pa.table({"x": [1]})), r"a table of \['x'\] does not name them"),
+        (lambda t: t.row_delta([], tasks=5), "tasks=5: give the tasks of a plan"),
+        (lambda t: t.row_delta([], tasks=pa.table({"x": [1]})), "give the tasks of a plan"),
+        (lambda t: t.create_tag(None), "tag=None: give a text"),
+        (lambda t: t.create_tag("b", max_ref_age_ms="x"), "is a positive number, not 'x'"),
+        (lambda t: t.create_branch(5), "branch=5: give a text"),
+        (lambda t: t.remove_tag([]), r"tag=\[\]: give a text"),
+        (lambda t: t.fast_forward("main", []), r"to=\[\]: allowed are whole numbers"),
+        (lambda t: t.fast_forward([], "main"), r"branch=\[\]: give a text"),
+        (lambda t: t.set_current(1, branch=[]), r"branch=\[\]: give a text"),
+        (lambda t: t.cherry_pick(t.snapshot().snapshot_id, branch=[]), r"branch=\[\]: give a text"),
+        (lambda t: t.set_retention("main", 5), "retention=5: give a Retention"),
+        (lambda t: t.scan(ref=[]), r"ref=\[\]: give a text"),
+        (lambda t: t.upgrade("x"), "can become v4 to v4, not vx"),
+        (lambda t: t.upgrade(4.0), "can become v4 to v4, not v4.0"),
+        (lambda t: t.update(5), "5 is no update of a table"),
+        (lambda t: t.set_properties(5), "properties=5: give a mapping"),
+        (lambda t: t.set_properties({5: "a"}), "name of a property is a string, not 5"),
+        (lambda t: edit_spec(t).add(5), "what to partition by=5: give a text"),
+        (lambda t: edit_spec(t).add("n", name=5), "name=5: give a text"),
+        (lambda t: edit_spec(t).remove(5), "partition field=5: give a text"),
+        (lambda t: edit_spec(t).remove([]), r"partition field=\[\]: give a text"),
+        (lambda t: edit_spec(t).add("n", "m").rename("m", 5), "name=5: give a text"),
+        (lambda t: edit_sort(t).by(5), "what to sort by=5: give a text"),
+        (lambda t: edit_sort(t).asc(5), "what to sort by=5: give a text"),
+        (lambda t: edit_schema(t).rename("n", 5), "new=5: give a text"),
+        (lambda t: edit_schema(t).drop(5), "5 is no column: give its name"),
+        (lambda t: edit_schema(t).drop((5,)), "is no column: give its name"),
+        (lambda t: edit_schema(t).add(5, "int"), "5 is no column: give its name"),
+        (lambda t: edit_schema(t).add("x", "int", doc=5), "doc=5: give a text"),
+        (lambda t: edit_schema(t).set_doc("n", 5), "doc=5: give a text"),
+        (lambda t: edit_schema(t).move_after("n", 5), "its neighbour=5: give a text"),
+        (lambda t: edit_schema(t).set_identifier_fields([5]), "5 is no column: give its name"),
+        (lambda t: edit_schema(t).set_identifier_fields(5), "5: give a list of columns"),
         (lambda t: t.truncate(key=5), "key=5: give a text that is not empty"),
         (lambda t: t.truncate(key=[]), r"key=\[\]: give a text"),
         (lambda t: t.truncate(key=""), "key='': give a text"),
@@ -133,6 +171,43 @@ def test_a_mistake_is_told_in_a_sentence_and_changes_nothing(
     with pytest.raises(InvalidInput, match=why):
         act(table)
     assert table.refresh().metadata == before
+
+
+def edit_schema(table: Table) -> Any:
+    return SchemaEdit(table.metadata)
+
+
+def edit_spec(table: Table) -> Any:
+    return SpecEdit(table.metadata)
+
+
+def edit_sort(table: Table) -> Any:
+    return SortEdit(table.metadata)
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda lake: lake.create_table(None, "n int"), "table name=None: give a text"),
+        (lambda lake: lake.table(5), "table name=5: give a text"),
+        (lambda lake: lake.create_namespace(5), "namespace=5: give a text"),
+        (lambda lake: lake.create_namespace("q", 5), "properties=5: give a mapping"),
+        (lambda lake: lake.create_namespace("q", {5: "a"}), "the property name is 5: give a text"),
+        (lambda lake: lake.update_namespace("db", remove=5), "remove=5: give texts"),
+        (lambda lake: lake.create_table("db.t", "n int", location=5), "location=5: give a text"),
+        (lambda lake: lake.create_table("db.t", "n int", properties=5), "properties=5: give"),
+        (lambda lake: lake.register_table("db.t", 5), "metadata_location=5: give a text"),
+        (lambda _: icetree.connect(5), "5 is no catalog: give an address"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_mistake_at_the_front_door_is_told_in_a_sentence_and_changes_nothing(
+    act: Callable[[Any], Any], why: str
+) -> None:
+    lake = connection()
+    with pytest.raises(InvalidInput, match=why):
+        act(lake)
+    assert lake.namespaces() == ["db"]
+    assert lake.tables("db") == []
 
 
 HALF = "\udcff"
