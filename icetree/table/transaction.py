@@ -117,14 +117,14 @@ class Transaction(Evolution):
     # --- data ------------------------------------------------------------------------------
 
     def append(self, data: ArrowData) -> None:
-        """Write Arrow data as data files at once, to be added; conflicts with nothing.
+        """Write Arrow data as data files at once, to be added; conflicts with no change of rows.
 
         Files of a transaction that comes to nothing are deleted again.
         """
         self.append_files(self._write(data))
 
     def append_files(self, files: Files) -> None:
-        """Add data files; conflicts with nothing."""
+        """Add data files; conflicts with no change of rows."""
         added = self._new(files)
         self._require_only(added, Content.DATA)
         self._add(Changes(intent=Intent.APPEND, added=added))
