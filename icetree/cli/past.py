@@ -58,8 +58,8 @@ def snapshots(lake: Lake, name: str, limit: int, as_json: bool) -> None:
                 "snapshot": each.snapshot_id,
                 "at": moment(each.timestamp_ms),
                 "operation": each.operation,
-                "added": int(summary.get("added-data-files", 0)),
-                "removed": int(summary.get("deleted-data-files", 0)),
+                "added": _number(summary.get("added-data-files")) or 0,
+                "removed": _number(summary.get("deleted-data-files")) or 0,
                 "rows": _number(summary.get("total-records")),
                 "refs": heads.get(each.snapshot_id, []),
             }
