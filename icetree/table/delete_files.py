@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -53,11 +54,7 @@ def write_data_vectors(
     replaces it; so are its position deletes of v2, for which the plan's `deletes` are needed:
     no reader looks at them once there is a DV. Files of which nothing more goes have no new DV.
     """
-    at = {name: number for number, name in enumerate(tasks["location"].to_pylist())}
-    missing = [name for name in positions if name not in at]
-    if missing:
-        raise InvalidInput(f"{missing[0]} is not among the planned files: plan again, then delete")
-    named = tasks.take(pa.array([at[name] for name in positions], pa.int64()))
+    named = _named(tasks, pa.array(positions, pa.string()))
     facts = named.select(
         [
             "location",
@@ -90,13 +87,22 @@ def write_data_vectors(
                 "give the plan's deletes too"
             )
         location = absolute(fact["location"], metadata.location)
-        old = BitMap64(known.removed_rows(fact, location).tolist())
+        old = _bitmap(pa.array(known.removed_rows(fact, location)))
         vector = vector | old
         if vector != old:
             vectors[number] = vector
     if not vectors:
         return to_table([], metadata.shape())
     return _store_vectors(vectors, named, metadata, store)
+
+
+def _named(tasks: pa.Table, names: pa.Array) -> pa.Table:
+    """Return the tasks of these files, in the order of the names."""
+    at = pc.index_in(names, value_set=tasks["location"].combine_chunks())
+    if at.null_count:
+        missing = names.filter(at.is_null())[0].as_py()
+        raise InvalidInput(f"{missing} is not among the planned files: plan again, then delete")
+    return tasks.take(at)
 
 
 def _store_vectors(
@@ -160,14 +166,16 @@ def _bitmap(rows: Positions) -> BitMap64:
         case BitMap():
             return bitmap.widen(rows)
         case pa.Array() | pa.ChunkedArray():
-            if rows.null_count or not pa.types.is_integer(rows.type):
-                raise InvalidInput(f"row positions must be integers and not null, not {rows.type}")
-            numbers = np.unique(rows.to_numpy()).tolist()
+            numbers = np.asarray(rows)  # with a null among them, floats
         case _:
-            numbers = sorted(set(rows))
-    if numbers and numbers[0] < 0:
-        raise InvalidInput(f"there is no row {numbers[0]}: positions count from 0")
-    return BitMap64(numbers)
+            numbers = np.array(list(rows))
+    if not len(numbers):
+        return BitMap64()
+    if numbers.dtype.kind not in "iu":
+        raise InvalidInput(f"row positions must be integers and not null, not {numbers.dtype}")
+    if numbers.min() < 0:
+        raise InvalidInput(f"there is no row {numbers.min()}: positions count from 0")
+    return BitMap64(array("Q", numbers.astype(np.uint64).tobytes()))
 
 
 def write_equality_deletes(
