@@ -50,15 +50,18 @@ Place: TypeAlias = "tuple[int, tuple[str, ...]]"
 
 
 class ChangeReader:
-    """Reads the rows of a range of changes."""
+    """Reads the rows of a range of changes.
+
+    `columns` may be fields, whatever the table calls them now.
+    """
 
     def __init__(
-        self, table: Table, changes: ChangeRange, *, columns: Iterable[str] | None = None
+        self, table: Table, changes: ChangeRange, *, columns: Iterable[str] | Schema | None = None
     ) -> None:
         self._table = table
         self._changes = changes
         self._schema = table.schema
-        self._out: Schema = table.scan(columns=columns).columns
+        self._out = columns if isinstance(columns, Schema) else table.scan(columns=columns).columns
         out = {field.field_id for field in self._out.fields}
         self._keys = [
             field

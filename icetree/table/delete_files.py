@@ -245,5 +245,5 @@ def _spec_for(metadata: TableMetadata, shape: Shape, *, everywhere: bool) -> int
             return spec_id
     raise InvalidInput(
         "the table has no unpartitioned spec, which a delete in all partitions takes: "
-        "add one, or delete partition by partition"
+        "add one, delete partition by partition, or mark rows with data DVs instead"
     )

@@ -38,6 +38,7 @@ def planner(
     schema_id: int | None = None,
     case_sensitive: bool = True,
     stats_columns: bool = False,
+    every_row: bool = False,
     run: Run | None = None,
 ) -> Planner:
     """Return a planner over a snapshot of a table; arguments are as for `tree.plan.Planner`.
@@ -60,6 +61,7 @@ def planner(
         run=side_by_side if run is None else run,
         read=known,
         stats_columns=stats_columns,
+        every_row=every_row,
     )
 
 

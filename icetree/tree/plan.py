@@ -104,7 +104,9 @@ def plan(
 class Planner:
     """A scan being planned: what the root tells, and the deletes, are known; leaves come next.
 
-    `stats_columns` keeps the files' stats in the tasks. `table_location` lets path bounds of old
+    `stats_columns` keeps the files' stats in the tasks. With `every_row` tasks have all deletes of
+    their files, for who reads rows that do not match as well: otherwise those are left out whose
+    rows cannot match. `table_location` lets path bounds of old
     position delete files be used. `run` may read leaves side by side, and `read` may know the
     answer of a leaf from before: leaves never change.
     """
@@ -119,6 +121,7 @@ class Planner:
         root_file: str = "root",
         case_sensitive: bool = True,
         stats_columns: bool = False,
+        every_row: bool = False,
         table_location: str | None = None,
         run: Run = map,
         read: ReadLeaf | None = None,
@@ -132,7 +135,8 @@ class Planner:
             if isinstance(predicate, Predicate)
             else bind(predicate, shape, case_sensitive=case_sensitive)
         )
-        self._top = _survey(root, self._bound)
+        self._of_deletes = Predicate() if every_row else self._bound
+        self._top = _survey(root, self._bound, every_row=every_row)
         leaves = (*self._top.data_leaves, *self._top.delete_leaves)
         self._removed = _removed(root, reader, leaves, root_file)
         self._delete_reads = list(run(self._deletes_in, self._top.delete_leaves))
@@ -170,7 +174,8 @@ class Planner:
         )
 
     def _deletes_in(self, leaf: Leaf) -> LeafRead:
-        return _read_deletes(leaf, self._reader, self._bound, self._removed.get(leaf.location))
+        removed = self._removed.get(leaf.location)
+        return _read_deletes(leaf, self._reader, self._of_deletes, removed)
 
     def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
         shelf = Shelf()
@@ -256,9 +261,11 @@ class _Survey:
     metrics: Metrics
 
 
-def _survey(root: Entries, predicate: Predicate) -> _Survey:
+def _survey(root: Entries, predicate: Predicate, *, every_row: bool) -> _Survey:
     content = np.where(is_live(root).to_numpy(), root["content_type"].to_numpy(), -1)
     matches = may_match(root, predicate).to_numpy(zero_copy_only=False)
+    if every_row:
+        matches = matches | np.isin(content, (*DELETE_FILES, Content.DELETE_MANIFEST))
     counts = np.bincount(content[content >= 0], minlength=len(Content))
     found = np.where(matches, content, -1)
 

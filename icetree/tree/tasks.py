@@ -94,7 +94,10 @@ class Plan:
         return pc.is_in(self.tasks["residual"], pa.array(sure, pa.int32()))
 
     def unfiltered(self) -> Plan:
-        """Return the plan of the same files, with all their rows."""
+        """Return the plan of the same files, with all their rows.
+
+        Deletes of rows that do not match are in it only if it was made with `every_row`.
+        """
         return replace(self, residuals=[AlwaysTrue() for _ in self.residuals])
 
     def splits(

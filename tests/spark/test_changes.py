@@ -229,3 +229,14 @@ def test_a_partitioned_table_in_leaves_has_the_same_changes_on_spark(lake: Lake)
     delete_rows(table, [0, 5])
     table.delete_files(data_files(table)[:1])
     _same(lake, table, forms=[(False, False), (False, True)])
+
+
+def test_an_equality_delete_that_two_commits_have_to_do_with_is_told_once(lake: Lake) -> None:
+    table = _table(lake, properties={"write.update.mode": "copy-on-write"})
+    table.append(_some((1, "old"), (2, "old")))
+    table.append(_some((5, "old"), (6, "old")))
+    delete_equal(table, [1, 5], add=_some((1, "new"), (5, "new")))
+    since = now(table)
+    lake.update(str(table.name), {"v": "'x'"}, "id % 10 = 2")
+    lake.update(str(table.name), {"v": "'y'"}, "id % 10 = 6")
+    _same(lake, table, since=since, forms=((False, True), (False, False), (True, True)))

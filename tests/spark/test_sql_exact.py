@@ -192,6 +192,48 @@ def test_columns_may_be_called_anything(sql: SqlLake) -> None:
     assert sql("SELECT * FROM odd") == [(2, 2, "y", 5)]
 
 
+def test_columns_may_be_called_like_words_of_sql(sql: SqlLake) -> None:
+    sql("CREATE TABLE k (id INT, end INT, case INT)")
+    sql("INSERT INTO k VALUES (1, 5, 6), (2, 7, 8)")
+    sql("UPDATE k SET id = coalesce(end, 0), end = coalesce(case, 0) WHERE id = 1")
+    sql("UPDATE k SET id = (SELECT max(end) FROM k x WHERE x.id = 2) WHERE id = 2")
+    assert sql("SELECT * FROM k") == [(5, 6, 6), (7, 7, 8)]
+    sql("UPDATE k SET id = CASE WHEN end = 6 THEN 1 ELSE 2 END, case = 0")
+    assert sql("SELECT * FROM k") == [(1, 6, 0), (2, 7, 0)]
+    sql("INSERT INTO k REPLACE WHERE id IS NOT DISTINCT FROM 1 SELECT 1, 1, 1")
+    assert sql("SELECT * FROM k") == [(1, 1, 1), (2, 7, 0)]
+
+
+def test_a_subquery_may_read_metadata_of_the_table_itself(sql: SqlLake) -> None:
+    sql("CREATE TABLE s (id INT)")
+    sql("INSERT INTO s SELECT /*+ coalesce(1) */ * FROM VALUES (1), (2)")
+    sql.lake.namespace = None
+    sql("DELETE FROM db.s WHERE db.s.id = (SELECT count(*) FROM db.s.files)")
+    assert sql("SELECT id FROM db.s") == [(2,)]
+    sql("DELETE FROM db.s WHERE id = (SELECT max(db.s.id) FROM db.s.branch_main AS s)")
+    assert sql("SELECT id FROM db.s") == []
+
+
+# --- structs as values -------------------------------------------------------------------------
+
+
+def test_structs_are_inserted_by_position_and_set_in_order(sql: SqlLake) -> None:
+    sql("CREATE TABLE p (id INT, st STRUCT<a: INT, b: INT>, ar ARRAY<STRUCT<x: INT, y: INT>>)")
+    sql("INSERT INTO p SELECT 1, named_struct('b', 20, 'a', 10), array(struct(1, 2))")
+    sql("INSERT INTO p VALUES (2, struct(10, 20), NULL)")
+    assert sql("SELECT id, st.a, st.b, ar[0].y FROM p") == [(1, 20, 10, 2), (2, 10, 20, None)]
+    sql("INSERT INTO p BY NAME SELECT 3 AS id, named_struct('b', 20, 'a', 10) AS st")
+    assert sql("SELECT st.a, st.b FROM p WHERE id = 3") == [(10, 20)]
+    source = "(SELECT 1 AS n, named_struct('b', 1, 'a', 2) AS st)"
+    for text in (
+        "UPDATE p SET st = named_struct('b', 21, 'a', 11)",
+        "UPDATE p SET st = named_struct('a', 12)",
+        f"MERGE INTO p USING {source} s ON p.id = s.n WHEN MATCHED THEN UPDATE SET st = s.st",
+    ):
+        with pytest.raises(InvalidInput, match=r"^db.p: column st is .* in the table"):
+            sql(text)
+
+
 # --- OVERWRITE ---------------------------------------------------------------------------------
 
 

@@ -28,6 +28,7 @@ _SCHEMA = Schema(
     NestedField(2, "v", StringType(), required=False),
     identifier_field_ids=[1],
 )
+_ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string())])
 
 
 @pytest.fixture
@@ -241,3 +242,46 @@ def test_the_data_source_takes_a_stream_too(lake: Lake, tmp_path: Path) -> None:
         _forget_last_batch(tmp_path)
     assert _rows(lake) == [(1, "a"), (2, "b")]
     assert len(list(table.refresh().history())) == 2
+
+
+def test_a_row_under_an_older_spec_is_replaced_too(lake: Lake, tmp_path: Path) -> None:
+    table = _table(lake)
+    table.append(pa.table({"id": [1, 2], "v": ["old", "old"]}, _ARROW))
+    with table.edit_spec() as edit:
+        edit.add("bucket(4, id)")
+    _drop(tmp_path, "a", (1, "new"))
+    _run(lake, tmp_path, mode="upsert", deletes="equality")
+    assert _rows(lake) == [(1, "new"), (2, "old")]
+
+
+def test_where_no_delete_reaches_an_older_spec_an_upsert_is_refused(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = _table(lake, partition_by=["bucket(4, id)"])
+    table.append(pa.table({"id": [1, 2], "v": ["old", "old"]}, _ARROW))
+    with table.edit_spec() as edit:
+        edit.remove("bucket(4, id)")
+        edit.add("bucket(8, id)")
+    _drop(tmp_path, "a", (1, "new"))
+    with pytest.raises(PySparkException, match=r"no unpartitioned spec.*data DVs"):
+        _run(lake, tmp_path, mode="upsert", deletes="equality")
+    assert _rows(lake) == [(1, "old"), (2, "old")]
+
+
+@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+def test_rows_that_were_replaced_stay_away_when_their_files_are_rewritten(
+    lake: Lake, tmp_path: Path, verb: str
+) -> None:
+    table = _table(lake, properties={f"write.{verb}.mode": "copy-on-write"})
+    table.append(pa.table({"id": [1, 2, 3], "v": ["old"] * 3}, _ARROW))
+    _drop(tmp_path, "a", (1, "new"))
+    _run(lake, tmp_path, mode="upsert", deletes="equality")
+    if verb == "delete":
+        lake.delete("db.t", "id = 3")
+    elif verb == "update":
+        lake.update("db.t", {"v": "'x'"}, "id = 3")
+    else:
+        source = lake.spark.createDataFrame([(3, "x")], "id long, v string")
+        lake.upsert(source, "db.t")
+    last = [] if verb == "delete" else [(3, "x")]
+    assert _rows(lake) == [(1, "new"), (2, "old"), *last]

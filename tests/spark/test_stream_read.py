@@ -156,3 +156,39 @@ def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path
     written = table.refresh().scan(columns=["id"]).to_arrow()["id"].to_pylist()
     assert len(seen) >= 60
     assert sorted(seen) == sorted(written) == list(range(len(written)))
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_columns_stay_the_same_when_they_are_renamed_meanwhile(
+    lake: Lake, tmp_path: Path, changes: bool
+) -> None:
+    lake.sql("CREATE TABLE db.sw (id BIGINT, a STRING, b STRING)")
+    lake.sql("INSERT INTO db.sw VALUES (1, 'a1', 'b1')")
+    seen: list[tuple[Any, ...]] = []
+
+    def take(batch: DataFrame, _: int) -> None:
+        seen.extend(tuple(row)[:4] for row in batch.collect())
+
+    rows = lake.read_stream("db.sw", changes=changes)
+    writer = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = writer.foreachBatch(take).trigger(processingTime="200 milliseconds").start()
+    try:
+        query.processAllAvailable()
+        for names in ("a TO tmp", "b TO a", "tmp TO b"):
+            lake.sql(f"ALTER TABLE db.sw RENAME COLUMN {names}")
+        lake.sql("INSERT INTO db.sw (id, a, b) VALUES (3, 'b3', 'a3')")
+        query.processAllAvailable()
+        if changes:
+            lake.sql("UPDATE db.sw SET a = 'b1x' WHERE id = 1")
+            query.processAllAvailable()
+    finally:
+        query.stop()
+    came = [(1, "a1", "b1"), (3, "a3", "b3")]
+    if changes:
+        assert seen[:2] == [(*row, "INSERT") for row in came]
+        assert sorted(seen[2:]) == [
+            (1, "a1", "b1", "UPDATE_BEFORE"),
+            (1, "a1", "b1x", "UPDATE_AFTER"),
+        ]
+    else:
+        assert seen == came

@@ -99,8 +99,9 @@ def without_equality_deletes(
     Rows have `ORDINAL`, and the columns with keys under `KEY_PREFIX` and their id.
     """
     spark = rows.sparkSession
-    applying = tasks.select([ORDINAL, "equality_deletes"]).rename_columns([ORDINAL, _APPLYING])
-    used = pc.unique(pc.list_flatten(tasks["equality_deletes"])).to_pylist()
+    numbers = _first_numbers(tasks["equality_deletes"].combine_chunks(), deletes["location"])
+    applying = pa.table({ORDINAL: tasks[ORDINAL], _APPLYING: numbers})
+    used = pc.unique(numbers.flatten()).to_pylist()
     found = rows.join(f.broadcast(spark.createDataFrame(applying)), on=ORDINAL)
     groups: dict[tuple[int, ...], list[int]] = {}
     ids = deletes["equality_ids"].to_pylist()
@@ -110,6 +111,17 @@ def without_equality_deletes(
         gone = _keys_of(spark, deletes, numbers, [keys[id] for id in fields], scan)
         found = _without(found, gone, [keys[id] for id in fields])
     return found.drop(_APPLYING)
+
+
+def _first_numbers(lists: pa.ListArray, locations: pa.ChunkedArray) -> pa.ListArray:
+    """Return lists of delete files in which each file has one number: a scan has each file once."""
+    codes = locations.combine_chunks().dictionary_encode().indices.to_numpy()
+    firsts = np.unique(codes, return_index=True)[1][codes].astype(np.int32)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(firsts[lists.flatten().to_numpy()], pa.int32())
+    )
 
 
 def _without(rows: DataFrame, gone: DataFrame, keys: list[KeyColumn]) -> DataFrame:

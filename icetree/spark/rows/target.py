@@ -16,6 +16,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
+from icetree.spark.types import spark_type
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
 from icetree.spec.snapshot import MAIN
@@ -67,7 +68,15 @@ class Target:
     def assigned(self, given: Mapping[str, DataType]) -> dict[str, DataType | None]:
         """Return what new values for some columns are to be cast to; see `write.fit`."""
         fields = [field for field in self.table.schema.fields if field.name in given]
-        return assigned(given, fields, str(self.table.name))
+        types = assigned(given, fields, str(self.table.name))
+        for field in fields:
+            have, want = given[field.name], spark_type(field.field_type, column=field.name)
+            if types[field.name] is None and have.simpleString() != want.simpleString():
+                raise InvalidInput(
+                    f"{self.table.name}: column {field.name} is {have.simpleString()} in the data, "
+                    f"but {want.simpleString()} in the table: give all fields in this order"
+                )
+        return types
 
     def rows(self, plan: Plan | None = None) -> DataFrame:
         """Return the rows of the planned files, where they stand and their stored lineage."""
@@ -120,7 +129,9 @@ def target(
     columns = [*(field.name for field in table.schema.fields), *STORED]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)
-    plan = planner(table.files, table.metadata, scan.snapshot, where, stats_columns=True).whole()
+    plan = planner(
+        table.files, table.metadata, scan.snapshot, where, stats_columns=True, every_row=True
+    ).whole()
     return Target(
         lake=lake,
         table=table,

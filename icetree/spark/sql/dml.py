@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
@@ -16,7 +17,7 @@ from icetree.spark.sql.assign import assign, assignment
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
-from icetree.spark.sql.plan import kind, option, pairs, seq
+from icetree.spark.sql.plan import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.sql.select import select, with_tables
 from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
 from icetree.spark.types import default_literal, spark_type
@@ -154,9 +155,39 @@ def _placed(
                 f"{name} takes {len(wanted)} columns ({', '.join(wanted)}), but the rows have "
                 f"{len(rows.columns)}: name the columns, as in INSERT INTO {name} (…)"
             )
-        rows = rows.toDF(*wanted)
+        rows = _by_position(rows.toDF(*wanted), table)
     made = {each: _partition_value(each, value, table) for each, value in fixed.items()}
     return rows.withColumns(made) if made else rows
+
+
+def _by_position(rows: DataFrame, table: Table) -> DataFrame:
+    """Return the rows with the table's names for the fields of their structs as well."""
+    made = {}
+    for field in rows.schema:
+        want = spark_type(table.schema.find_field(field.name).field_type, column=field.name)
+        named = _with_names(field.dataType, want)
+        if named != field.dataType:
+            made[field.name] = column(field.name).cast(named)
+    return rows.withColumns(made) if made else rows
+
+
+def _with_names(have: sql.DataType, want: sql.DataType) -> sql.DataType:
+    match have, want:
+        case sql.StructType(), sql.StructType() if len(have) == len(want):
+            return sql.StructType(
+                [
+                    sql.StructField(b.name, _with_names(a.dataType, b.dataType), a.nullable)
+                    for a, b in zip(have, want, strict=True)
+                ]
+            )
+        case sql.ArrayType(), sql.ArrayType():
+            inner = _with_names(have.elementType, want.elementType)
+            return sql.ArrayType(inner, have.containsNull)
+        case sql.MapType(), sql.MapType():
+            key = _with_names(have.keyType, want.keyType)
+            value = _with_names(have.valueType, want.valueType)
+            return sql.MapType(key, value, have.valueContainsNull)
+    return have
 
 
 def _partition(fixed: Mapping[str, str | None], table: Table) -> Column:
@@ -183,12 +214,15 @@ def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
     cursor.name()
     cursor.expect("REPLACE", "WHERE")
     where = cursor.until(*_QUERY)
+    while where.upper().endswith("DISTINCT"):  # IS NOT DISTINCT FROM
+        cursor.expect("FROM")
+        where = f"{where} FROM {cursor.until(*_QUERY)}"
     rows = select(lake, f"{before} {cursor.rest()}")
     table = lake.handle(found.name)
     name = ".".join(parts)
     rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
     with plainly():
-        condition = f.expr(_shortened(where, parts, None, found.name))
+        condition = f.expr(_shortened(lake, where, parts, None, found.name))
     lake.write(rows, found.name).branch(found.branch).overwrite(condition)
     return True
 
@@ -205,7 +239,7 @@ def _delete(lake: Lake, plan: Any, text: str) -> bool:
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     with ExitStack() as views:
         if condition is not None:
-            own = _shortened(condition, parts, alias, found.name)
+            own = _shortened(lake, condition, parts, alias, found.name)
             condition = views.enter_context(_with_subqueries(lake, own))
         lake.delete(found.name, condition, alias=alias or parts[-1], branch=found.branch)
     return True
@@ -225,7 +259,7 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     with ExitStack() as views:
 
         def bound(text: str) -> str:
-            own = _shortened(text, parts, alias, found.name)
+            own = _shortened(lake, text, parts, alias, found.name)
             return views.enter_context(_with_subqueries(lake, own))
 
         for path, value in pairs_given:
@@ -238,7 +272,7 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
 
 def _with_subqueries(lake: Lake, text: str) -> AbstractContextManager[str]:
     """Return an expression whose subqueries, where it has any, are of the lake's tables."""
-    if any(token.says("SELECT") for token in tokens(text)):
+    if _has_subquery(text):
         return with_tables(lake, text)
     return nullcontext(text)
 
@@ -258,13 +292,30 @@ def _unqualified(
     return path
 
 
-def _shortened(text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
+def _shortened(lake: Lake, text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
     """Return an expression in which `db.t.a` is `t.a`, as the rows at hand are called."""
-    names = [] if alias is not None else [parts, full.split(".")]
-    for name in names:
-        for run in reversed(qualifiers(text, name) if len(name) > 1 else ()):
-            text = text[: run[0].start] + text[run[-2].start :]
+    names = {} if alias is not None else {tuple(parts): None, tuple(full.split(".")): None}
+    runs = [run for name in names if len(name) > 1 for run in qualifiers(text, name)]
+    tables = _tables_in(lake, text) if runs else []
+    for run in sorted(runs, key=lambda each: each[0].start, reverse=True):
+        start = run[0].start
+        if not any(span.start <= start < span.stop for span in tables):
+            text = text[:start] + text[run[-2].start :]
     return text
+
+
+def _tables_in(lake: Lake, text: str) -> list[Span]:
+    """Return where subqueries of an expression name their tables."""
+    if not _has_subquery(text):
+        return []
+    before = "SELECT 1 WHERE "
+    named = named_tables(parse(lake.spark, before + text), before + text)
+    skipped = len(before)
+    return [Span(start=n.span.start - skipped, stop=n.span.stop - skipped) for n in named]
+
+
+def _has_subquery(text: str) -> bool:
+    return any(token.says("SELECT") for token in tokens(text))
 
 
 def _merge(lake: Lake, plan: Any, text: str) -> bool:

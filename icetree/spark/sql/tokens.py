@@ -48,20 +48,24 @@ class Token:
 def tokens(text: str) -> list[Token]:
     """Return the words of a statement, without comments."""
     found: list[Token] = []
-    depth = 0
+    within: list[str] = []
     for match in _TOKEN.finditer(text):
         kind, word = match.lastgroup or "symbol", match[0]
         if kind == "gap":
             continue
-        # A column may be called `end`, but then it stands behind a dot.
+        # A column may be called `case`, or `end`: behind a dot, or where no CASE is to be ended.
         case = kind == "word" and not (found and found[-1].text == ".")
         opens = word in _OPENING or (case and word.upper() == "CASE")
-        closes = word in _CLOSING or (case and word.upper() == "END" and depth > 0)
-        depth -= closes
+        if case and word.upper() == "END" and within and within[-1] == "CASE":
+            within.pop()
+        elif word in _CLOSING:
+            while within and within.pop() == "CASE":
+                pass
         found.append(
-            Token(kind=kind, text=word, start=match.start(), stop=match.end(), depth=max(depth, 0))
+            Token(kind=kind, text=word, start=match.start(), stop=match.end(), depth=len(within))
         )
-        depth += opens
+        if opens:
+            within.append(word.upper())
     return found
 
 

@@ -119,11 +119,11 @@ class SnapshotReader(DataSourceStreamReader):
         self._branch = options.values.get("branch", MAIN)
         if self._changes and self._skip:
             raise InvalidInput("options changes and skip exclude each other: changes are all told")
-        self._names = [name for name in schema.names if name not in CHANGE_COLUMNS.names]
+        names = [name for name in schema.names if name not in CHANGE_COLUMNS.names]
         self._connection: Connection | None = options.connect()
         table = self._connection.table(options.table)
         # Fixed for the query's life: a column that is renamed meanwhile stays the same column.
-        self._columns: Schema = table.scan(columns=self._names).columns
+        self._columns: Schema = table.scan(columns=names).columns
         #: How far the query has come, as far as this process knows.
         self._reached: Offset | None = None
 
@@ -167,7 +167,7 @@ class SnapshotReader(DataSourceStreamReader):
         for snapshot in snapshots:
             self._require_append(snapshot, table)
         since = start[SNAPSHOT_ID] or None
-        plan = table.scan_appends(since, end[SNAPSHOT_ID], columns=self._names).plan()
+        plan = table.scan_appends(since, end[SNAPSHOT_ID]).plan()
         parts = parts_of(plan, self._reading(table), table.properties)
         return [Files(part=part) for part in parts]
 
@@ -193,7 +193,7 @@ class SnapshotReader(DataSourceStreamReader):
         elif isinstance(partition, Commit):
             table = partition.table.load()
             changes = table.changes(partition.parent_id, partition.snapshot_id)
-            reader = ChangeReader(table, changes, columns=self._names)
+            reader = ChangeReader(table, changes, columns=self._columns)
             for batch in reader.table(net=False, images=self._images).to_batches():
                 at = batch.schema.get_field_index(CHANGE_ORDINAL)
                 ordinal = pa.repeat(pa.scalar(partition.ordinal, pa.int32()), batch.num_rows)

@@ -97,8 +97,9 @@ def _sources(metadata: TableMetadata) -> set[str]:
 
 
 def _leaves_partitions(metadata: TableMetadata, keys: Sequence[str]) -> bool:
-    """Tell whether a row with the same key may be in another partition."""
-    return not _sources(metadata) <= set(keys)
+    """Tell whether a row with the same key may be in another partition, or under another spec."""
+    sources, others = _sources(metadata), metadata.shape().specs.keys() - {metadata.default_spec_id}
+    return not sources <= set(keys) or (bool(sources) and bool(others))
 
 
 def _needed(metadata: TableMetadata, keys: Sequence[str], *, everywhere: bool) -> list[str]:
