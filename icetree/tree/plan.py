@@ -104,9 +104,9 @@ def plan(
 class Planner:
     """A scan being planned: what the root tells, and the deletes, are known; leaves come next.
 
-    `stats_columns` keeps the files' stats in the tasks. With `every_row` tasks have all deletes of
-    their files, for who reads rows that do not match as well: otherwise those are left out whose
-    rows cannot match. `table_location` lets path bounds of old
+    `stats_columns` keeps the files' stats in the tasks. With `every_row` the predicate chooses files
+    alone: tasks are of all their rows, with every delete of theirs, where otherwise deletes are left
+    out whose rows cannot match. `table_location` lets path bounds of old
     position delete files be used. `run` may read leaves side by side, and `read` may know the
     answer of a leaf from before: leaves never change.
     """
@@ -135,7 +135,7 @@ class Planner:
             if isinstance(predicate, Predicate)
             else bind(predicate, shape, case_sensitive=case_sensitive)
         )
-        self._of_deletes = Predicate() if every_row else self._bound
+        self._of_rows = Predicate() if every_row else self._bound
         self._top = _survey(root, self._bound, every_row=every_row)
         leaves = (*self._top.data_leaves, *self._top.delete_leaves)
         self._removed = _removed(root, reader, leaves, root_file)
@@ -175,7 +175,7 @@ class Planner:
 
     def _deletes_in(self, leaf: Leaf) -> LeafRead:
         removed = self._removed.get(leaf.location)
-        return _read_deletes(leaf, self._reader, self._of_deletes, removed)
+        return _read_deletes(leaf, self._reader, self._of_rows, removed)
 
     def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
         shelf = Shelf()
@@ -190,7 +190,7 @@ class Planner:
         tasks = files.select([*FILE_COLUMNS, LEAF, POSITION])
         for name, values in pointing.items():
             tasks = tasks.append_column(name, values)
-        codes, left = residuals(files, self._bound)
+        codes, left = residuals(files, self._of_rows)
         tasks = tasks.append_column("residual", codes)
         if self._stats_columns:
             for name in filter(parse_column, files.schema.names):

@@ -94,9 +94,9 @@ class Plan:
         return pc.is_in(self.tasks["residual"], pa.array(sure, pa.int32()))
 
     def unfiltered(self) -> Plan:
-        """Return the plan of the same files, with all their rows.
+        """Return the plan for whoever tests rows itself.
 
-        Deletes of rows that do not match are in it only if it was made with `every_row`.
+        Who wants rows that do not match, too, needs a plan of `every_row`: it has their deletes.
         """
         return replace(self, residuals=[AlwaysTrue() for _ in self.residuals])
 

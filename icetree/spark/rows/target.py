@@ -138,7 +138,7 @@ def target(
         verb=verb,
         transaction=transaction,
         scan=scan,
-        plan=plan.unfiltered(),
+        plan=plan,
         alias=alias,
         filter=where,
     )
