@@ -18,8 +18,8 @@ from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
 from icetree.spark.sql.plan import Span, kind, named_tables, option, pairs, parse, seq
-from icetree.spark.sql.select import select, with_tables
-from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
+from icetree.spark.sql.select import select, with_tables, within
+from icetree.spark.sql.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.types import default_literal, spark_type
 from icetree.table.table import Table
 
@@ -81,8 +81,8 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
 def _is_dynamic(lake: Lake, table: Table) -> bool:
     """Tell whether an overwrite replaces the partitions it writes to, as the session says."""
     mode = lake.spark.conf.get("spark.sql.sources.partitionOverwriteMode") or "static"
-    spec = table.metadata.shape().spec(table.metadata.default_spec_id)
-    return mode.lower() == "dynamic" and any(each.transform != "void" for each in spec)
+    whole = table.metadata.shape().is_unpartitioned(table.metadata.default_spec_id)
+    return mode.lower() == "dynamic" and not whole
 
 
 def _has_rows(lake: Lake, found: TableRef, condition: Column) -> bool:
@@ -294,14 +294,9 @@ def _unqualified(
 
 def _shortened(lake: Lake, text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
     """Return an expression in which `db.t.a` is `t.a`, as the rows at hand are called."""
-    names = {} if alias is not None else {tuple(parts): None, tuple(full.split(".")): None}
-    runs = [run for name in names if len(name) > 1 for run in qualifiers(text, name)]
-    tables = _tables_in(lake, text) if runs else []
-    for run in sorted(runs, key=lambda each: each[0].start, reverse=True):
-        start = run[0].start
-        if not any(span.start <= start < span.stop for span in tables):
-            text = text[:start] + text[run[-2].start :]
-    return text
+    cuts = set() if alias is not None else shortenings(text, (parts, full.split(".")))
+    tables = _tables_in(lake, text) if cuts else []
+    return edited(text, (cut for cut in cuts if not within(cut, tables)))
 
 
 def _tables_in(lake: Lake, text: str) -> list[Span]:

@@ -13,7 +13,7 @@ from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.plan import kind, seq
 from icetree.spark.sql.select import select
-from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
+from icetree.spark.sql.tokens import Cursor, edited, shortenings, tokens
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class _Names:
         """Return an expression in which each table has its alias alone: `db.t.a` is `t.a`."""
         if any(token.says("SELECT") for token in tokens(text)):
             raise Unsupported("MERGE with a subquery in a clause: join it to the source instead")
-        for parts in self._longer:
-            for run in reversed(qualifiers(text, parts)):
-                text = text[: run[0].start] + text[run[-2].start :]
-        return text
+        return edited(text, shortenings(text, self._longer))
 
     def path(self, name: Sequence[str]) -> tuple[str, ...]:
         """Return the path of the target's column that a clause names."""

@@ -25,8 +25,8 @@ from icetree.spark.read.metadata_tables import metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.sql.clock import steady
 from icetree.spark.sql.names import TableRef, find_table
-from icetree.spark.sql.plan import Named, named_tables, parse
-from icetree.spark.sql.tokens import qualifiers, tokens
+from icetree.spark.sql.plan import Named, Span, named_tables, parse
+from icetree.spark.sql.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.types import spark_schema, spark_type
 from icetree.table.arrow_schema import METADATA_COLUMNS
 from icetree.table.scan import Scan
@@ -116,18 +116,19 @@ def bind(lake: Lake, text: str, plan: Any) -> list[Bound]:
 
 def rewrite(text: str, bound: Sequence[Bound]) -> str:
     """Return the text of a query with views in place of tables."""
-    edits: list[tuple[int, int, str]] = []
+    edits: list[Edit] = []
+    spans = [each.named.span for each in bound]
     for each in bound:
         span, alias_at = each.named.span, each.named.alias_at
         edits.append((span.start, span.stop, each.view))
         if alias_at is not None and not _is_table_statement(text, span.start):
             edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
-            edits += _unqualified(text, each, bound)
+            # A view has no namespace.
+            names = (each.named.parts, each.ref.name.split("."))
+            edits += [cut for cut in shortenings(text, names) if not within(cut, spans)]
         if each.hidden and each.named.star is not None:
             edits.append((each.named.star, each.named.star, f" EXCEPT ({', '.join(each.hidden)})"))
-    for start, stop, new in sorted(set(edits), reverse=True):
-        text = text[:start] + new + text[stop:]
-    return text
+    return edited(text, edits)
 
 
 def _is_table_statement(text: str, at: int) -> bool:
@@ -136,13 +137,9 @@ def _is_table_statement(text: str, at: int) -> bool:
     return bool(before) and before[-1].says("TABLE")
 
 
-def _unqualified(text: str, each: Bound, others: Iterable[Bound]) -> Iterator[tuple[int, int, str]]:
-    """Yield the edits that make `db.t.a` into `t.a`: a view has no namespace."""
-    spans = [other.named.span for other in others]
-    for name in {each.named.parts, tuple(each.ref.name.split("."))}:
-        for run in qualifiers(text, name) if len(name) > 1 else ():
-            if not any(span.start <= run[0].start < span.stop for span in spans):
-                yield run[0].start, run[-2].start, ""
+def within(edit: Edit, spans: Iterable[Span]) -> bool:
+    """Tell whether an edit would change what stands for a table."""
+    return any(span.start <= edit[0] < span.stop for span in spans)
 
 
 # --- what to read ------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from icetree.errors import InvalidInput
 
@@ -20,6 +20,9 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: From here, to here, this instead.
+Edit: TypeAlias = tuple[int, int, str]
+
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 
@@ -79,6 +82,19 @@ def qualifiers(text: str, parts: Sequence[str]) -> list[list[Token]]:
         if not (at and found[at - 1].text == ".")
         and [token.name.lower() for token in found[at : at + len(wanted)]] == wanted
     ]
+
+
+def shortenings(text: str, names: Iterable[Sequence[str]]) -> set[Edit]:
+    """Return the edits that make `db.t.a` into `t.a`."""
+    longer = {tuple(name) for name in names if len(name) > 1}
+    return {(run[0].start, run[-2].start, "") for name in longer for run in qualifiers(text, name)}
+
+
+def edited(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with all edits made, none of which overlap."""
+    for start, stop, new in sorted(set(edits), reverse=True):
+        text = text[:start] + new + text[stop:]
+    return text
 
 
 class Cursor:
