@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import operator
 from decimal import Decimal
 from typing import Any
 
@@ -13,15 +12,8 @@ from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
 from tests.table.arrow_lake import new_table
+from tests.tree.rows import COMPARISONS
 
-OPERATORS = {
-    ice.LessThan: operator.lt,
-    ice.LessThanOrEqual: operator.le,
-    ice.GreaterThan: operator.gt,
-    ice.GreaterThanOrEqual: operator.ge,
-    ice.EqualTo: operator.eq,
-    ice.NotEqualTo: operator.ne,
-}
 CENTS = [Decimal(text) for text in ("-99.99", "-2.00", "-1.99", "0.00", "1.99", "2.00", "99.99")]
 DAYS = [dt.date(1969, 12, 30) + dt.timedelta(days=n) for n in range(5)]
 
@@ -53,7 +45,7 @@ def test_a_number_between_two_decimals_is_greater_than_one_and_less_than_the_oth
     if partition_by == ["truncate(10, x)"]:
         column = column.slice(1, 5)
     exact = literal if isinstance(literal, Decimal) else Decimal(repr(literal))
-    for kind, compare in OPERATORS.items():
+    for kind, compare in COMPARISONS.items():
         expected = [each for each in column.to_pylist() if each is not None]
         expected = [each for each in expected if compare(each, exact)]
         made: Any = kind("x", literal)
@@ -64,7 +56,7 @@ def test_a_number_between_two_decimals_is_greater_than_one_and_less_than_the_oth
 @pytest.mark.parametrize("partition_by", [[], ["month(x)"], ["x"]], ids=str)
 def test_a_moment_within_a_day_comes_after_that_day(hour: int, partition_by: list[str]) -> None:
     literal = dt.datetime(1969, 12, 31, hour, tzinfo=dt.timezone.utc)
-    for kind, compare in OPERATORS.items():
+    for kind, compare in COMPARISONS.items():
         expected = [day for day in DAYS if compare(midnight(day), literal)]
         made: Any = kind("x", literal)
         assert found(pa.array([*DAYS, None]), made, partition_by=partition_by) == expected, kind

@@ -257,13 +257,17 @@ _UNARY: dict[type, Callable[[Any], bool]] = {
     ice.IsNaN: lambda value: value is not None and value != value,
     ice.NotNaN: lambda value: value is None or value == value,
 }
-_BINARY: dict[type, Callable[[Any, Any], bool]] = {
+#: What each comparison means of plain values.
+COMPARISONS: dict[type, Callable[[Any, Any], bool]] = {
     ice.LessThan: operator.lt,
     ice.LessThanOrEqual: operator.le,
     ice.GreaterThan: operator.gt,
     ice.GreaterThanOrEqual: operator.ge,
     ice.EqualTo: operator.eq,
     ice.NotEqualTo: operator.ne,
+}
+_BINARY: dict[type, Callable[[Any, Any], bool]] = {
+    **COMPARISONS,
     ice.StartsWith: lambda value, prefix: value.startswith(prefix),
     ice.NotStartsWith: lambda value, prefix: not value.startswith(prefix),
 }

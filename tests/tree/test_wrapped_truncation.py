@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import pyarrow as pa
@@ -17,14 +16,10 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.bind import bind
 from icetree.tree.prune import may_match, must_match
+from tests.tree.rows import COMPARISONS
 
 OPERATORS = {
-    ice.LessThan: operator.lt,
-    ice.LessThanOrEqual: operator.le,
-    ice.GreaterThan: operator.gt,
-    ice.GreaterThanOrEqual: operator.ge,
-    ice.EqualTo: operator.eq,
-    ice.NotEqualTo: operator.ne,
+    **COMPARISONS,
     ice.In: lambda value, listed: value in listed,
     ice.NotIn: lambda value, listed: value not in listed,
 }
