@@ -39,8 +39,6 @@ from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
 from icetree.tree.recount import with_counts
 
-__all__ = ["COMPRESSION", "Committed", "Report", "commit", "next_metadata_location"]
-
 log = logging.getLogger(__name__)
 
 COMPRESSION = "write.metadata.compression-codec"

@@ -197,7 +197,7 @@ class _How:
 
 def _done_before(table: Table, key: str) -> Committed | None:
     """Return the commit that was made under a key, without a row being read for it."""
-    from icetree.table.commit import Report
+    from icetree.table.commit_report import Report
 
     found = already_applied(Work(base=table.state, key=key), table.metadata, table.files)
     if found is None:
