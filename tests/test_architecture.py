@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "icetree"
 
 # From the ground up. A room imports from rows below its own and from itself, never sideways.
 ROWS = [
-    ["errors"],
+    ["errors", "surroundings"],
     ["spec"],
     ["codec"],
     ["tree", "store", "catalog"],

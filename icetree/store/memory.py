@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
 from threading import Lock
 
@@ -12,6 +11,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.location import prefix_of
 from icetree.store.base import FileInfo, check_range, write_in_turn
 from icetree.store.places import MEMORY, scheme_of
+from icetree.surroundings import now_ms
 
 
 class MemoryStore:
@@ -38,7 +38,7 @@ class MemoryStore:
         return _checked(location) in self._files
 
     def write_new(self, location: str, content: bytes) -> None:
-        new = (bytes(content), time.time_ns() // 1_000_000)
+        new = (bytes(content), now_ms())
         with self._lock:
             if self._files.setdefault(_checked(location), new) is not new:
                 raise AlreadyExists(f"{location} already exists")

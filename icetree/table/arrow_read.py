@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -23,6 +22,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.store.base import Store
+from icetree.surroundings import new_pool
 from icetree.table.arrow_deletes import Deletes, Flags, KeyColumn, Matcher, Rows
 from icetree.table.arrow_files import (
     DataFile,
@@ -105,7 +105,7 @@ def read_tasks(
     schema = schema or metadata.schema()
     workers = threads or min(8, (os.cpu_count() or 1) + 2)
     reading = _reading(plan, store, metadata, columns, schema, case_sensitive)
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="icetree-read")
+    pool = new_pool(workers, "icetree-read")
     try:
         opens = (partial(_open, number, reading) for number in range(plan.tasks.num_rows))
         opened = results(pool, opens, ahead=workers)

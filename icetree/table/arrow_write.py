@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +24,7 @@ from icetree.spec.properties import whole_number
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column, parse_column, stat_type
 from icetree.store.base import Store
+from icetree.surroundings import new_pool, new_uuid
 from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition, folder_of, key_of, sorted_rows
 from icetree.table.arrow_schema import LINEAGE
@@ -163,10 +163,10 @@ class Writer:
         self._target_bytes = target_bytes
         self._pending: dict[tuple[Hashable, ...], _Pending] = {}
         self._workers = min(4, os.cpu_count() or 1)
-        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="icetree-write")
+        self._pool = new_pool(self._workers, "icetree-write")
         self._files: list[Future[_Written]] = []
         self._started: list[str] = []
-        self._job = uuid.uuid4()
+        self._job = new_uuid()
 
     def __enter__(self) -> Self:
         return self

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from icetree.spec.properties import whole_number
+from icetree.surroundings import between, elapsed_s, wait
 
 NUM_RETRIES = "commit.retry.num-retries"
 MIN_WAIT = "commit.retry.min-wait-ms"
@@ -29,16 +28,16 @@ class Backoff:
         self._total_ms = whole_number(properties, TOTAL_TIMEOUT, default=1_800_000)
 
     def __iter__(self) -> Iterator[Callable[[], None]]:
-        give_up = time.monotonic() + self._total_ms / 1000
+        give_up = elapsed_s() + self._total_ms / 1000
         for attempt in range(self._retries + 1):
             yield partial(self._pause, attempt)
-            if time.monotonic() > give_up:
+            if elapsed_s() > give_up:
                 return
 
     def _pause(self, attempt: int) -> None:
-        time.sleep(self.wait_ms(attempt) / 1000)
+        wait(self.wait_ms(attempt) / 1000)
 
     def wait_ms(self, attempt: int) -> float:
         """Return a random wait whose ceiling doubles with every try."""
         ceiling = min(self._max_ms, self._min_ms * 2 ** min(attempt, 30))
-        return random.uniform(0, ceiling)
+        return between(0, ceiling)

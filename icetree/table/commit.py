@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-import time
-import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +24,7 @@ from icetree.spec.metadata import (
 from icetree.spec.pages import history, page_out
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
+from icetree.surroundings import new_uuid, now_ms, wait
 from icetree.table.backoff import Backoff
 from icetree.table.commit_report import Report
 from icetree.table.files import TableFiles, read_metadata
@@ -200,7 +199,7 @@ def _attempt(
     work: Work, head: State, prepared: Prepared | None, files: TableFiles, report: Report
 ) -> _Attempt:
     """Build the next head: pure but for reading what the tree needs."""
-    at_ms = max(int(time.time() * 1000), head.metadata.last_updated_ms)
+    at_ms = max(now_ms(), head.metadata.last_updated_ms)
     metadata = head.metadata
     if work.updates:
         metadata = apply(metadata, work.updates, at_ms=at_ms)
@@ -217,7 +216,7 @@ def _attempt(
             ),
             read_page=files.page,
             encode_page=metadata_codec.encode_page,
-            new_location=lambda: f"metadata/{uuid.uuid4()}.page.json.gz",
+            new_location=lambda: f"metadata/{new_uuid()}.page.json.gz",
         )
         new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
         previous = relative(head.metadata_location, metadata.location)
@@ -297,7 +296,7 @@ def next_metadata_location(previous: str | None, *, compress: bool) -> str:
     """Return the name of the metadata file that follows another."""
     found = _VERSION.search(previous or "")
     version = int(found[1]) + 1 if found else 0
-    return f"metadata/{version:05d}-{uuid.uuid4()}{'.gz' if compress else ''}.metadata.json"
+    return f"metadata/{version:05d}-{new_uuid()}{'.gz' if compress else ''}.metadata.json"
 
 
 def _state_at(location: str, before: State, files: TableFiles) -> State:
@@ -323,7 +322,7 @@ def _swap(
     doubt: str | None = None
     for ask in range(_ASKS):
         if ask:
-            time.sleep(_ASK_AGAIN_S * 2 ** (ask - 1))
+            wait(_ASK_AGAIN_S * 2 ** (ask - 1))
         try:
             outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
             match outcome:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +20,7 @@ from icetree.spec.properties import whole_number
 from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.store.open import store_for
+from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.table.commit import COMPRESSION, next_metadata_location
@@ -126,8 +125,8 @@ class Connection:
             partition_by=texts(partition_by, what="partition_by"),
             order_by=texts(order_by, what="order_by"),
             properties=properties or {},
-            at_ms=int(time.time() * 1000),
-            uuid=str(uuid.uuid4()),
+            at_ms=now_ms(),
+            uuid=new_uuid(),
         )
         if self._exists(table):
             raise AlreadyExists(f"table {table} exists: choose another name, or load it")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -23,6 +22,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
+from icetree.surroundings import new_uuid
 from icetree.table.arrow_deletes import Deletes
 from icetree.table.arrow_files import field_path
 from icetree.table.arrow_fit import ArrowData, fitted
@@ -115,7 +115,7 @@ def _store_vectors(
         for name, vector in zip(names, vectors.values(), strict=True)
     ]
     file = puffin.write(blobs)
-    location = new_location(metadata, f"{uuid.uuid4()}-deletes.puffin")
+    location = new_location(metadata, f"{new_uuid()}-deletes.puffin")
     store.write_new(location, file.data)
     shape = metadata.shape()
     entries = to_table(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
@@ -13,6 +11,7 @@ from icetree.spec.entry import MANIFESTS, is_content
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
+from icetree.surroundings import now_ms
 from icetree.table.commit import next_metadata_location
 from icetree.table.files import TableFiles
 from icetree.table.state import State
@@ -41,7 +40,7 @@ def settle(state: State, store: Store) -> State:
             "expire snapshots from before the upgrade, then copy the table"
         )
     _require_relative(metadata, TableFiles(store=store, location=folder))
-    moved = replace(metadata, location=folder, last_updated_ms=int(time.time() * 1000))
+    moved = replace(metadata, location=folder, last_updated_ms=now_ms())
     name = next_metadata_location(state.metadata_location, compress=True)
     at = absolute(name, folder)
     store.write_new(at, metadata_codec.encode(moved))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from functools import partial
 from typing import TypeVar
+
+from icetree.surroundings import new_pool
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -23,16 +25,14 @@ def in_order(call: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
     if len(waiting) < 2:
         yield from map(call, waiting)
         return
-    pool = ThreadPoolExecutor(min(WORKERS, len(waiting)))
+    pool = new_pool(min(WORKERS, len(waiting)), "icetree-leaves")
     try:
         yield from results(pool, (partial(call, item) for item in waiting), ahead=AHEAD)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def results(
-    pool: ThreadPoolExecutor, jobs: Iterable[Callable[[], B]], *, ahead: int
-) -> Iterator[B]:
+def results(pool: Executor, jobs: Iterable[Callable[[], B]], *, ahead: int) -> Iterator[B]:
     """Yield what the jobs return, in their order, while at most `ahead` of them are under way."""
     under_way: deque[Future[B]] = deque()
     for job in jobs:

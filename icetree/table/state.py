@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +12,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.refs import KEPT
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
+from icetree.surroundings import new_uuid, random_bits
 from icetree.tree.changes import Changes
 from icetree.tree.conflict import Isolation
 
@@ -101,5 +100,5 @@ class Work:
     key: str | None = None
     #: Files that were written for this work: they go when it comes to nothing.
     written: tuple[str, ...] = ()
-    snapshot_id: int = field(default_factory=lambda: secrets.randbits(62) + 1)
-    commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    snapshot_id: int = field(default_factory=lambda: random_bits(62) + 1)
+    commit_id: str = field(default_factory=new_uuid)

@@ -6,7 +6,6 @@ Reads every row group of every file it is given, one at a time and a few files s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -27,6 +26,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
+from icetree.surroundings import new_pool
 from icetree.table.arrow_files import DataFile, ParquetReader, ReadRules, name_mapping, open_file
 from icetree.table.arrow_partition import expression_values
 from icetree.table.arrow_stats import stats_of
@@ -89,7 +89,7 @@ class DataCheck:
         """Check files and DVs, which have `TARGET_ROWS`; return how many rows and DVs were read."""
         data_dvs = live.filter(is_data_dv(live))
         files = live.filter(pc.invert(is_data_dv(live)))
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icetree-verify") as pool:
+        with new_pool(_AT_ONCE, "icetree-verify") as pool:
             numbers = range(files.num_rows)
             jobs = pool.map(lambda at: list(self._file(files.slice(at, 1))), numbers)
             for done, broken in enumerate(jobs, start=1):

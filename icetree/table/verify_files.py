@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from icetree.errors import NotFound
 from icetree.spec.entry import Entries
 from icetree.spec.location import absolute_array, prefix_of
 from icetree.store.base import Store
+from icetree.surroundings import new_pool
 from icetree.table.findings import Gathering, Kind
 
 #: From so many files on, listing the table's folder takes fewer requests than asking for each.
@@ -108,7 +108,7 @@ def _asked(places: pa.Array, store: Store, progress: Callable[[str, int, int], N
 
     sizes = []
     names = places.to_pylist()
-    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icetree-verify") as pool:
+    with new_pool(_AT_ONCE, "icetree-verify") as pool:
         for done, each in enumerate(pool.map(size, names), start=1):
             sizes.append(each)
             progress("files", done, len(names))
