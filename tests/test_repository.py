@@ -21,7 +21,8 @@ def text_files() -> Iterator[tuple[Path, str]]:
     """Yield every text file that is not generated, by path from the root."""
     for folder, inner, names in os.walk(ROOT):
         inner[:] = [name for name in inner if name == ".ci" or not name.startswith((".", "__"))]
-        for name in names:
+        # In a work tree of its own, `.git` is a file that says where the repository is.
+        for name in (name for name in names if name != ".git"):
             content = Path(folder, name).read_bytes()
             if b"\0" not in content:
                 yield Path(folder, name).relative_to(ROOT), content.decode()
