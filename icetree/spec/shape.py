@@ -88,6 +88,15 @@ class Shape:
                 taken.add(found[id])
         return found
 
+    @cached_property
+    def meaning(self) -> str:
+        """What entries read by this shape depend on, as text: equal where they read alike.
+
+        A schema's id is not enough: before an upgrade the ids of expressions move when a column
+        is added, columns of other schemas widen, and what nobody committed has no id of its own.
+        """
+        return repr((self.names, self.types, self.expressions, self.specs))
+
     def spec(self, spec_id: int) -> tuple[Expression, ...]:
         """Return the expressions of a partition spec, in order."""
         try:

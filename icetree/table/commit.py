@@ -253,7 +253,7 @@ def _snapshot(
         attempt=report.attempts - 1,
     )
     with report.phase("grow"):
-        root_before = files.root(parent, shape, schema_id=metadata.current_schema_id)
+        root_before = files.root(parent, shape, keep=True)
         if parent is not None and parent.root_manifest is None:
             root_before = with_counts(root_before, files.reader(shape))
         start = Head(
@@ -272,7 +272,7 @@ def _snapshot(
             encode=report.timed("encode", manifest.encode),
         )
     root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
-    files.remember_root(root.location, metadata.current_schema_id, draft.root)
+    files.remember_root(root.location, shape, draft.root)
     snapshot = Snapshot(
         snapshot_id=work.snapshot_id,
         parent_snapshot_id=None if parent is None else parent.snapshot_id,

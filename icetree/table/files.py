@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
 
 import pyarrow as pa
 
@@ -74,13 +73,10 @@ class TableFiles:
 
     def reader(self, shape: Shape) -> FileReader:
         """Return a reader of what lies below this table's roots."""
-        # What entries mean depends on it, and a schema that no one committed has no id of its own.
-        meaning = cache(lambda: repr((shape.types, shape.specs, shape.expressions)))
 
         def keep(leaf: Leaf, decode: Callable[[], Entries]) -> Entries:
-            tracking = (leaf.snapshot_id, leaf.sequence_number, leaf.first_row_id)
             return self.cache.derive(
-                ("avro leaves", self.location, leaf.location, *tracking, meaning()),
+                ("avro leaves", self.location, leaf, shape.meaning),
                 decode,
                 most=_KEPT_BYTES,
                 weigh=lambda entries: entries.nbytes,
@@ -99,20 +95,20 @@ class TableFiles:
         snapshot: Snapshot | None,
         shape: Shape,
         *,
-        schema_id: int | None = None,
+        keep: bool = False,
         stats_columns: frozenset[str] | None = None,
     ) -> Entries:
         """Return the root of a snapshot; that of a v1-v3 snapshot is made from its manifest list.
 
-        With a `schema_id`, which must be that of the shape, the decoded root is kept for later.
-        With `stats_columns` other stats may be left out: most of a root is stats.
+        With `keep` the decoded root is kept for later, and then with `stats_columns` other stats
+        may be left out: most of a root is stats.
         """
         if snapshot is None:
             return empty()
-        if schema_id is None:
+        if not keep:
             return self._decode_root(snapshot, shape)
         file = snapshot.root_file
-        key = ("root", self.location, file, schema_id)
+        key = self._root_key(file, shape)
         known: Entries | None = self.cache.recall(key)
         if known is not None:
             return known
@@ -137,9 +133,12 @@ class TableFiles:
             return len(self.fetch(snapshot.root_manifest))
         return len(self._fetch_old(snapshot.manifest_list)) if snapshot.manifest_list else 0
 
-    def remember_root(self, file: str, schema_id: int, root: Entries) -> None:
+    def remember_root(self, file: str, shape: Shape, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
-        self.cache.derive(("root", self.location, file, schema_id), lambda: root, most=_ROOTS)
+        self.cache.derive(self._root_key(file, shape), lambda: root, most=_ROOTS)
+
+    def _root_key(self, file: str, shape: Shape) -> tuple[str, ...]:
+        return ("root", self.location, file, shape.meaning)
 
     def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
         if snapshot.root_manifest is not None:

@@ -46,13 +46,12 @@ def planner(
     A leaf never changes, so what a filter finds in it is worked out once: planning again after a
     small commit reads the new root and whatever that commit changed.
     """
-    schema_id = metadata.current_schema_id if schema_id is None else schema_id
     shape = metadata.shape(schema_id)
-    known = _Known(files, f"{schema_id} {case_sensitive} {where!r}")
+    known = _Known(files, (shape.meaning, case_sensitive, repr(where)))
     bound = bind(where, shape, case_sensitive=case_sensitive)
-    root = None if stats_columns else _narrow_root(files, snapshot, shape, schema_id, bound)
+    root = None if stats_columns else _narrow_root(files, snapshot, shape, bound)
     return Planner(
-        files.root(snapshot, shape, schema_id=schema_id) if root is None else root,
+        files.root(snapshot, shape, keep=True) if root is None else root,
         files.reader(shape),
         shape,
         bound,
@@ -66,11 +65,7 @@ def planner(
 
 
 def _narrow_root(
-    files: TableFiles,
-    snapshot: Snapshot | None,
-    shape: Shape,
-    schema_id: int,
-    predicate: Predicate,
+    files: TableFiles, snapshot: Snapshot | None, shape: Shape, predicate: Predicate
 ) -> Entries | None:
     """Return a root without stats that the predicate does not look at; None where all may count.
 
@@ -78,7 +73,7 @@ def _narrow_root(
     """
     if snapshot is None or snapshot.root_manifest is None:
         return None
-    root = files.root(snapshot, shape, schema_id=schema_id, stats_columns=predicate.columns)
+    root = files.root(snapshot, shape, keep=True, stats_columns=predicate.columns)
     by_stats = pc.and_not(is_content(root, *_MATCHED), is_data_dv(root))
     return None if pc.any(by_stats).as_py() else root
 
@@ -88,8 +83,8 @@ class _Known:
     """Does `read_leaf`, unless the same was asked of the leaf before."""
 
     files: TableFiles
-    #: Tells a filter from every other.
-    asked: str
+    #: Tells a filter, and the shape it is bound to, from every other.
+    asked: tuple[Any, ...]
 
     def __call__(
         self,
@@ -117,11 +112,12 @@ class _Known:
     def _key(
         self, leaf: Leaf, columns: Collection[str] | None, removed: BitMap | None
     ) -> tuple[Any, ...]:
+        # The whole leaf: its entries inherit from what the root tells of it, and one that is
+        # shared by branches may be told of in several ways.
         return (
             "leaf answers",
             self.files.location,
-            leaf.location,
-            leaf.sequence_number,
+            leaf,
             self.asked,
             None if columns is None else frozenset(columns),
             None if removed is None else removed.serialize(),

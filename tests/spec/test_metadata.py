@@ -185,6 +185,18 @@ def test_the_shape_remembers_columns_of_other_schemas() -> None:
         made.shape(schema_id=7)
 
 
+def test_a_shape_means_another_thing_once_entries_would_be_read_otherwise() -> None:
+    """The id of the schema does not tell: these all have the same."""
+    specs = (spec(0), spec(1, field(1000, "truncate[4]", 1)))
+    old = table(format_version=2, partition_specs=specs, default_spec_id=1)
+    assert old.shape().meaning == replace(old, last_updated_ms=9).shape().meaning
+    grown = replace(old, last_column_id=old.last_column_id + 1)  # expressions follow it
+    wider = replace(old, schemas=(*old.schemas, schema("d", id=1, start=9)))
+    fewer = replace(old, partition_specs=specs[:1], default_spec_id=0)
+    told = [each.shape(0).meaning for each in (old, grown, wider, fewer)]
+    assert len(set(told)) == 4
+
+
 def test_identifier_sort_and_partition_columns_have_stats_beyond_the_default() -> None:
     properties = {"write.metadata.metrics.max-inferred-column-defaults": "0"}
     names = schema("a", "b", "c", "d", **{"identifier-field-ids": [1]})

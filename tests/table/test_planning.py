@@ -65,9 +65,7 @@ def test_plans_are_the_same_whether_a_root_is_read_whole_or_in_part() -> None:
     cold = [_fresh(table).scan(where).plan().tasks for where in filters]
     whole = _fresh(table)
     assert live(whole) == ["a", "b"]
-    shape = whole.metadata.shape()
-    schema_id = whole.metadata.current_schema_id
-    whole.files.root(whole.snapshot(), shape, schema_id=schema_id)
+    whole.files.root(whole.snapshot(), whole.metadata.shape(), keep=True)
     assert [whole.scan(where).plan().tasks for where in filters] == cold
     assert [tasks.num_rows for tasks in cold] == [1, 2, 0, 1]
 
