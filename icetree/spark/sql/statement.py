@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
+from icetree.spark.moment import Moment
 from icetree.spark.names import quoted
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
@@ -30,11 +31,12 @@ _TABLES: Final = frozenset({"UnresolvedTable", "UnresolvedTableOrView"})
 def run_sql(lake: Lake, text: str) -> DataFrame:
     """Carry out a statement and return what it finds; nothing, for one that changes something.
 
-    Tables of the lake can stand beside Spark's own views in it. What is not about the lake goes
-    to Spark as it is.
+    Tables of the lake can stand beside Spark's own views in it, and each is read at one version.
+    What is not about the lake goes to Spark as it is.
     """
     if not isinstance(text, str):
         raise InvalidInput(f"{text!r} is no statement: give SQL as text")
+    lake = Moment(lake)
     text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
     if run_extension(lake, text):
         return _nothing(lake)
