@@ -28,13 +28,14 @@ def test_the_snippets_of_a_page_run(
 
 
 def test_every_property_that_the_code_knows_is_documented() -> None:
-    named = re.compile(r'"((?:write|read|commit|schema|io)\.[a-z0-9{}.-]+[a-z0-9])\.?"')
+    named = re.compile(r'"((?:write|read|commit|schema|io|s3|catalog)\.[a-z0-9{}.-]+[a-z0-9])\.?"')
     code = "".join(file.read_text() for file in sorted((ROOT / "icetree").rglob("*.py")))
     known = {
         name.replace("{}", verb)
         for name in named.findall(code)
         for verb in ("delete", "update", "merge")
     }
-    page = (ROOT / "docs/properties.md").read_text()
+    pages = ("docs/properties.md", "docs/connecting.md")
+    page = "".join((ROOT / each).read_text() for each in pages)
     assert len(known) > 30
     assert sorted(name for name in known if f"`{name}" not in page) == []

@@ -6,15 +6,21 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from icetree.catalog.base import Catalog
 from icetree.catalog.memory import MemoryCatalog
+from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
 from icetree.errors import InvalidInput, NotFound, Unsupported
+from icetree.spec.properties import seconds
 
+CONNECT_TIMEOUT: Final = "catalog.connect-timeout"
+REQUEST_TIMEOUT: Final = "catalog.request-timeout"
 _POSTGRES = re.compile(r"(?:postgresql|postgres)(?:\+\w+)?://")
 _SQLITE = re.compile(r"sqlite(?:\+\w+)?://")
+#: What may be the name of a catalog, and is no address or list of options by mistake.
+_NAME = re.compile(r"[^:@=/?]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +46,21 @@ def resolve(uri_or_name: str | None, properties: Mapping[str, Any]) -> Config:
     property `name`, and what is configured for that name, unless that is for another address.
     """
     if not isinstance(uri_or_name, str | None):
+        # What was given is not shown here, nor anywhere below: an address may hold a password.
         raise InvalidInput(
-            f"{uri_or_name!r} is no catalog: give an address, such as sqlite:///catalog.db, or the "
-            "name of a configured one"
+            f"{type(uri_or_name).__name__} is no kind of catalog: give an address, such as "
+            "sqlite:///catalog.db, or the name of a configured one"
         )
     given = dict(_flat(properties))
     configured = _configured()
     name = given.pop("name", None)
     is_uri = uri_or_name is not None and "://" in uri_or_name
     if uri_or_name is not None and not is_uri:
+        if not _NAME.fullmatch(uri_or_name):
+            raise InvalidInput(
+                "that is neither a catalog's address, such as sqlite:///catalog.db or "
+                "postgresql://user:password@host/database, nor the name of a configured one"
+            )
         name = uri_or_name
     try:
         name = name or configured.get_default_catalog_name()
@@ -82,9 +94,9 @@ def open_catalog(config: Config) -> Catalog:
         return _open_sqlite(config)
     if config.uri == "memory://":
         return MemoryCatalog(config.name)
-    scheme = config.uri.partition("://")[0]
+    scheme = re.match(r"[\w+.-]*", config.uri)
     raise Unsupported(
-        f"{scheme}:// is no catalog that icetree knows: sqlite:///… and postgresql://… are"
+        f"{scheme[0] if scheme else ''}:// is no catalog that icetree knows: sqlite:///… and postgresql://… are"
     )
 
 
@@ -98,7 +110,11 @@ def _open_postgres(config: Config) -> Catalog:
     from icetree.catalog.sql import SqlCatalog
 
     # The driver named in an address is SQLAlchemy's business; libpq knows none.
-    database = PostgresDatabase(_POSTGRES.sub("postgresql://", config.uri, count=1))
+    database = PostgresDatabase(
+        _POSTGRES.sub("postgresql://", config.uri, count=1),
+        connect_timeout_s=seconds(config.properties, CONNECT_TIMEOUT, default=CONNECT_TIMEOUT_S),
+        request_timeout_s=_request_timeout_s(config),
+    )
     return _opened(SqlCatalog, config, database)
 
 
@@ -111,13 +127,14 @@ def _open_sqlite(config: Config) -> Catalog:
         return MemoryCatalog(config.name)
     _, _, query = config.uri.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    try:
-        timeout_s = float(options.pop("timeout", "30"))
-    except ValueError as error:
-        raise InvalidInput(f"the timeout in a SQLite address is in seconds: {error}") from None
-    if options:
-        raise InvalidInput(f"{sorted(options)}: the one option of a SQLite address is timeout")
+    timeout_s = seconds(options, "timeout", default=_request_timeout_s(config))
+    if options.keys() - {"timeout"}:
+        raise InvalidInput("the one option of a SQLite address is timeout, in seconds")
     return _opened(SqlCatalog, config, SqliteDatabase(path, timeout_s=timeout_s))
+
+
+def _request_timeout_s(config: Config) -> float:
+    return seconds(config.properties, REQUEST_TIMEOUT, default=REQUEST_TIMEOUT_S)
 
 
 def database_file(config: Config) -> Path | None:
@@ -148,7 +165,14 @@ def _configured() -> Any:
 
     try:
         return PyIcebergConfig()
-    except (ValueError, OSError, YAMLError) as error:
+    except YAMLError as error:
+        # The error's own words quote the file, secrets and all: where it is must do.
+        line = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = "" if line is None else f", near line {line + 1}"
+        raise InvalidInput(
+            f"PyIceberg's configuration is no YAML of the strict kind{where}: see .pyiceberg.yaml"
+        ) from None
+    except (ValueError, OSError) as error:
         raise InvalidInput(f"PyIceberg's configuration cannot be read: {error}") from error
 
 

@@ -112,13 +112,18 @@ class Pool(Generic[C]):
         if not keep:
             self._close(connection)
 
+    def close_idle(self) -> None:
+        """Close the connections that nobody has; who asks next gets a new one."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            self._close(connection)
+
     def close(self) -> None:
         """Close the idle connections, and those still lent when they come back."""
         with self._lock:
             self._closed = True
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            self._close(connection)
+        self.close_idle()
 
     def _renew(self) -> None:
         # Closing an inherited connection would end the parent's session or drop its file locks:

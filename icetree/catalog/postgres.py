@@ -7,16 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.database import Duplicate, Key, Pool, Row
-from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, Unavailable
+from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
+from icetree.catalog.postgres_address import Address, address_of
+from icetree.catalog.postgres_patience import PatientConnection
+from icetree.errors import CommitUnknown, IcetreeError, Unavailable
 
 #: Writers other than swaps take turns: what they check (is the namespace empty?) stays true.
 _TURN = "SELECT pg_advisory_xact_lock(4920737461)"
@@ -26,42 +28,43 @@ _SWAP = (
     f"WITH won AS ({layout.SWAP} RETURNING 1)"
     f" SELECT (SELECT count(*) FROM won) AS won, t.* FROM ({layout.LOAD}) AS t"
 )
+#: How much longer than the server's own limit its answer may take.
+_GRACE_S: Final = 2.0
 
 
 class PostgresDatabase:
-    """A server, through a few connections; a connection that a restart broke is replaced."""
+    """A server, through a few connections; a connection that a restart broke is replaced.
 
-    def __init__(self, uri: str, *, timeout_s: float = 30.0, most: int = 4) -> None:
-        try:
-            given = {key: str(value) for key, value in conninfo_to_dict(uri).items()}
-        except psycopg.Error as error:
-            raise InvalidInput(
-                f"the catalog's URI is none that PostgreSQL reads: {error}"
-            ) from None
-        self._timeout_s = timeout_s
-        self._conninfo = {
-            "connect_timeout": "10",
-            "application_name": "icetree",
-            # A peer that vanished without a word is noticed within a minute.
-            "keepalives_idle": "20",
-            "keepalives_interval": "10",
-            "keepalives_count": "3",
-            "tcp_user_timeout": str(int(timeout_s * 1000)),
-        } | given
-        self._where = f"{given.get('host', 'local')}/{given.get('dbname', '')}"
+    To connect takes `connect_timeout_s` at most for each host of the address, an answer
+    `request_timeout_s` and a little: the server is told to give up first, and then nothing changed.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        request_timeout_s: float = REQUEST_TIMEOUT_S,
+        most: int = 4,
+    ) -> None:
+        self._address = address_of(
+            uri, connect_timeout_s=connect_timeout_s, request_timeout_s=request_timeout_s
+        )
+        self._request_timeout_s = request_timeout_s
         self._pool: Pool[_Connection] = Pool(
-            self._connect, _Connection.close, most=most, wait_s=timeout_s
+            self._connect, _Connection.close, most=most, wait_s=request_timeout_s
         )
         self._pool.add(self._connect())
 
     def rows(self, sql: str, values: Sequence[object]) -> list[Row]:
-        # A read has no effect: one that hit a connection broken by a restart is simply repeated.
-        try:
-            return self._rows(sql, values)
-        except Unavailable:
-            return self._rows(sql, values)
-
-    def _rows(self, sql: str, values: Sequence[object]) -> list[Row]:
+        with self._lease() as connection:
+            try:
+                return connection.rows(sql, values)
+            except Unavailable:
+                # A read has no effect: one that hit a connection broken by a restart is repeated,
+                # one that met silence is not.
+                if not connection.raw.closed or connection.raw.was_silent:
+                    raise
         with self._lease() as connection:
             return connection.rows(sql, values)
 
@@ -79,7 +82,7 @@ class PostgresDatabase:
             try:
                 connection.raw.execute("COMMIT")
             except psycopg.Error as error:
-                raise self._after_sending(error) from error
+                raise self._after_sending(error) from None
 
     def swap(self, key: Key, *, expected: str, to: str) -> tuple[bool, Row | None]:
         values = (to, expected, *key, expected, *key)
@@ -103,7 +106,7 @@ class PostgresDatabase:
                 # Where the server's default isolation is stricter, a lost race is an error.
                 rows = [{"won": 0, "metadata_location": values[1]}]
             except psycopg.Error as error:
-                raise self._after_sending(error) from error
+                raise self._after_sending(error) from None
             return rows[0] if rows else None
 
     def columns(self, table: str) -> frozenset[str]:
@@ -121,14 +124,19 @@ class PostgresDatabase:
         try:
             # Nothing is prepared on the server: a pooler may sit between, and `SELECT *` must
             # survive a column being added.
-            raw: psycopg.Connection[Row] = psycopg.connect(
-                **cast("dict[str, Any]", self._conninfo),
+            raw: PatientConnection[Row] = PatientConnection.connect(
+                **cast("dict[str, Any]", self._address.parameters),
                 autocommit=True, prepare_threshold=None, row_factory=dict_row,
             )  # fmt: skip
-            raw.execute(_native(f"SET statement_timeout = {int(self._timeout_s * 1000)}"))
+            raw.patience_s = self._request_timeout_s + _GRACE_S
+            raw.execute(_native(f"SET statement_timeout = {round(self._request_timeout_s * 1000)}"))
         except psycopg.Error as error:
-            raise Unavailable(f"cannot connect to the catalog at {self._where}: {error}") from error
-        return _Connection(raw=raw, where=self._where)
+            raise Unavailable(
+                f"cannot connect to the catalog at {self._address.where}: "
+                f"{self._address.told(error)}; check the address, and that a PostgreSQL "
+                "server answers there"
+            ) from None
+        return _Connection(raw=raw, address=self._address)
 
     @contextmanager
     def _lease(self) -> Iterator[_Connection]:
@@ -138,26 +146,30 @@ class PostgresDatabase:
         finally:
             idle = psycopg.pq.TransactionStatus.IDLE
             broken = connection.raw.closed or connection.raw.info.transaction_status != idle
+            if connection.raw.was_silent:
+                # The others lead to the same server, and would be as silent for as long.
+                self._pool.close_idle()
             self._pool.give_back(connection, broken=broken)
 
     def _after_sending(self, error: psycopg.Error) -> IcetreeError:
         """Return the error for a statement that commits: did the server say it was undone?"""
+        where, why = self._address.where, self._address.told(error)
         state = error.sqlstate or ""
         if state and not state.startswith(("08", "57P", "XX", "F0", "58")) and state != "40003":
-            return Unavailable(f"the catalog at {self._where} refused: {error}; nothing changed")
-        return CommitUnknown(f"lost the catalog at {self._where} while committing: {error}")
+            return Unavailable(f"the catalog at {where} refused: {why}; nothing changed")
+        return CommitUnknown(f"lost the catalog at {where} while committing: {why}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Connection:
-    raw: psycopg.Connection[Row]
-    where: str
+    raw: PatientConnection[Row]
+    address: Address
 
     def rows(self, sql: str, values: Sequence[object] = ()) -> list[Row]:
         try:
             return self.raw.execute(_native(sql), values).fetchall()
         except psycopg.Error as error:
-            raise self._translated(error) from error
+            raise self._translated(error) from None
 
     def run(self, sql: str, values: Sequence[object] = ()) -> int:
         try:
@@ -165,7 +177,7 @@ class _Connection:
         except (pg.UniqueViolation, pg.DuplicateTable, pg.DuplicateColumn) as error:
             raise Duplicate(str(error)) from error
         except psycopg.Error as error:
-            raise self._translated(error) from error
+            raise self._translated(error) from None
 
     def is_usable(self) -> bool:
         """Tell whether an idle connection is quiet: a server that left has made it readable."""
@@ -180,7 +192,8 @@ class _Connection:
 
     def _translated(self, error: psycopg.Error) -> Unavailable:
         """Return the error for a statement that took no effect: its transaction never ended."""
-        return Unavailable(f"the catalog at {self.where} could not be used: {error}")
+        why = self.address.told(error)
+        return Unavailable(f"the catalog at {self.address.where} could not be used: {why}")
 
 
 @cache

@@ -15,13 +15,14 @@ from urllib.parse import quote
 
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.database import Duplicate, Key, Pool, Row
+from icetree.catalog.patience import REQUEST_TIMEOUT_S
 from icetree.errors import CommitUnknown, CorruptTable, IcetreeError, NotFound, Unavailable
 
 
 class SqliteDatabase:
     """A database file; writers wait for each other up to `timeout_s`, readers for nobody."""
 
-    def __init__(self, path: str | Path, *, timeout_s: float = 30.0) -> None:
+    def __init__(self, path: str | Path, *, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self._path = Path(path).absolute()
         self._timeout_s = timeout_s
         if not self._path.parent.is_dir():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -23,9 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Lake:
     """The catalog that the options before the command name; opened when a command needs it."""
 
-    catalog: str | None
+    catalog: str | None = field(repr=False)
     warehouse: str | None
-    properties: tuple[str, ...] = ()
+    properties: tuple[str, ...] = field(default=(), repr=False)
     debug: bool = False
 
     @contextmanager
@@ -42,7 +43,9 @@ class Lake:
         for each in self.properties:
             key, equals, value = each.partition("=")
             if not key or not equals:
-                raise InvalidInput(f"--property {each}: write it as KEY=VALUE")
+                # Only its start is shown, up to what may be the value.
+                name = re.match(r"[\w.-]*", each)
+                raise InvalidInput(f"--property {name[0] if name else ''}: write it as KEY=VALUE")
             given[key] = value
         file = None if create else database_file(resolve(self.catalog, given))
         if file is not None and not file.exists():

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from icetree.errors import InvalidInput
+
+#: Ten years: whoever gives more means none at all, which no connection should have.
+_LONGEST_S: Final = 10 * 365 * 86_400
 
 
 def properties_of(given: Any) -> dict[str, str]:
@@ -30,3 +34,15 @@ def whole_number(properties: Mapping[str, str], name: str, *, default: int, leas
     if number < least:
         raise InvalidInput(f"{name}={text!r}: allowed are whole numbers of {least} or more")
     return number
+
+
+def seconds(properties: Mapping[str, str], name: str, *, default: float) -> float:
+    """Return a property that is a span of time; InvalidInput when it is none that can pass."""
+    given = properties.get(name, str(default))
+    try:
+        span = float(given)
+    except ValueError:
+        span = math.nan
+    if not 0 < span < _LONGEST_S:
+        raise InvalidInput(f"{name} is {given!r}: give seconds, more than 0, such as {default:g}")
+    return span

@@ -28,7 +28,7 @@ from icetree.errors import (
 from icetree.store.base import FileInfo, check_range, write_side_by_side
 from icetree.store.places import bucket_and_key
 from icetree.store.ranged import ranged_file
-from icetree.store.s3_options import S3Options
+from icetree.store.s3_options import S3Options, allowance_s
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ class ObjectStore:
     def __init__(self, options: S3Options) -> None:
         self._options = options
         self._lock = Lock()
-        self._buckets: dict[tuple[str, int], Any] = {}
+        self._buckets: dict[tuple[str, int, int], Any] = {}
 
     def read(self, location: str) -> bytes:
         bucket, key = self._place(location)
@@ -57,7 +57,7 @@ class ObjectStore:
         check_range(location, offset, length)
         if not length:
             return b""
-        bucket, key = self._place(location)
+        bucket, key = self._place(location, size_bytes=length)
         try:
             return self._retried(
                 location, lambda: bytes(bucket.get_range(key, start=offset, length=length))
@@ -95,7 +95,7 @@ class ObjectStore:
         return True
 
     def write_new(self, location: str, content: bytes) -> None:
-        bucket, key = self._place(location)
+        bucket, key = self._place(location, size_bytes=len(content))
         mode = "create" if self._options.conditional_put else "overwrite"
         if mode == "overwrite" and self.exists(location):
             raise AlreadyExists(f"{location} already exists")
@@ -114,7 +114,7 @@ class ObjectStore:
                 ):
                     return
                 tried_before = True
-                raise told from error
+                raise told from None
 
         self._retried(location, put)
 
@@ -154,15 +154,19 @@ class ObjectStore:
     def _holds(self, location: str, content: bytes) -> bool:
         return self.size(location) == len(content) and self.read(location) == content
 
-    def _place(self, location: str) -> tuple[Any, str]:
+    def _place(self, location: str, *, size_bytes: int = 0) -> tuple[Any, str]:
         name, key = bucket_and_key(_checked(location))
-        return self._bucket(name), key
+        return self._bucket(name, size_bytes=size_bytes), key
 
-    def _bucket(self, name: str, *, retries: int = 0) -> Any:
+    def _bucket(self, name: str, *, retries: int = 0, size_bytes: int = 0) -> Any:
+        """Return the client for requests that carry so much: its time-out is all its requests'."""
+        longer_s = allowance_s(size_bytes)
         with self._lock:
-            if (name, retries) not in self._buckets:
-                self._buckets[name, retries] = _connect(name, self._options, retries)
-            return self._buckets[name, retries]
+            found = self._buckets.get((name, retries, longer_s))
+            if found is None:
+                found = _connect(name, self._options, retries=retries, allowance_s=longer_s)
+                self._buckets[name, retries, longer_s] = found
+            return found
 
     def _once(self, location: str, ask: Callable[[], T]) -> T:
         try:
@@ -170,16 +174,21 @@ class ObjectStore:
         except IcetreeError:
             raise
         except Exception as error:
-            raise _told(error, location, self._options) from error
+            # The client's own words may repeat the request, its token and all: they end here.
+            raise _told(error, location, self._options) from None
 
     def _retried(self, location: str, ask: Callable[[], T]) -> T:
-        """Ask until there is an answer, a few times at most, waiting longer each time."""
+        """Ask until there is an answer: a few times at most and not for long, with growing waits."""
+        give_up = time.monotonic() + self._options.retry_timeout_s
         wait_s = _FIRST_WAIT_S
         for _ in range(self._options.retries):
             try:
                 return self._once(location, ask)
             except Unavailable:  # noqa: PERF203  # that is what the loop is for
-                time.sleep(wait_s * random.uniform(0.5, 1))
+                pause_s = wait_s * random.uniform(0.5, 1)
+                if time.monotonic() + pause_s >= give_up:
+                    raise
+                time.sleep(pause_s)
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
         return self._once(location, ask)
 
@@ -188,16 +197,18 @@ class _PastTheEnd(InvalidInput):
     """A range that starts at the end of the file or behind it."""
 
 
-def _connect(bucket: str, options: S3Options, retries: int) -> Any:
+def _connect(bucket: str, options: S3Options, *, retries: int, allowance_s: int) -> Any:
     try:
         from obstore.exceptions import BaseError
         from obstore.store import S3Store
     except ImportError as error:
         raise Unsupported("S3 needs one more package: pip install 'icetree[s3]'") from error
     try:
-        return S3Store(bucket, **options.client_settings(retries=retries))
+        settings = options.client_settings(retries=retries, allowance_s=allowance_s)
+        return S3Store(bucket, **settings)
     except (BaseError, ValueError) as error:
-        raise InvalidInput(f"s3://{bucket} cannot be used: {_short(error)}") from error
+        why = options.secrets.hide(_short(error))
+        raise InvalidInput(f"s3://{bucket} cannot be used: {why}") from None
 
 
 def _delete(bucket: Any, keys: list[str]) -> None:
@@ -226,7 +237,7 @@ def _told(error: Exception, location: str, options: S3Options) -> IcetreeError:
 
     status = _status(error)
     where = options.endpoint or "AWS"
-    short = _short(error)
+    short = options.secrets.hide(_short(error))
     if isinstance(error, FileNotFoundError | client.NotFoundError):
         bucket = " (nor does its bucket)" if "NoSuchBucket" in str(error) else ""
         return NotFound(f"{location} does not exist{bucket}")
@@ -265,4 +276,5 @@ def _short(error: Exception) -> str:
     message = re.search(r"<Message>(.*?)</Message>", text)
     if code:
         return f"{code[1]} ({message[1]})" if message and message[1] else code[1]
-    return " ".join(text.split())
+    # Which request it was and how long it took is no news to who asked.
+    return re.sub(r"^Generic S3 error: Error performing \S+ \S+ in \S+ - ", "", text)

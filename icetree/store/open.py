@@ -13,7 +13,7 @@ from icetree.store.base import FileInfo, Store, write_side_by_side
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from icetree.store.object import ObjectStore
-from icetree.store.places import LOCAL, MEMORY, S3, scheme_of
+from icetree.store.places import LOCAL, MEMORY, S3, refuse_credentials, scheme_of
 from icetree.store.s3_options import options_of
 
 #: One store by each name, so that all who say `memory://name/…` mean the same files.
@@ -30,6 +30,7 @@ def store_for(location: str, properties: Mapping[str, str] | None = None) -> Sto
     if scheme in LOCAL:
         return LocalStore()
     if scheme in S3:
+        refuse_credentials(location)
         return ObjectStore(options_of(properties or {}))
     if scheme in MEMORY:
         name = location.split("/")[2] if location.startswith("memory://") else ""

@@ -39,6 +39,16 @@ def local_path(location: str) -> str:
 def bucket_and_key(location: str) -> tuple[str, str]:
     """Return the bucket and the key of an S3 location; the key of a whole bucket is empty."""
     found = re.fullmatch(r"(?i:s3[an]?)://([^/]+)(?:/(.*))?", location, re.DOTALL)
+    refuse_credentials(location)
     if not found:
         raise InvalidInput(f"{location!r} is no S3 location: give s3://bucket/key")
     return found[1], found[2] or ""
+
+
+def refuse_credentials(location: str) -> None:
+    """Refuse `s3://key:secret@bucket`, without a word of it: it would get into the table's files."""
+    if not {"@", ":"}.isdisjoint(location.partition("://")[2].partition("/")[0]):
+        raise InvalidInput(
+            "an S3 location holds no credentials: give s3://bucket/key, and the keys as "
+            "s3.access-key-id and s3.secret-access-key"
+        )

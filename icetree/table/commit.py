@@ -24,8 +24,8 @@ from icetree.spec.metadata import (
 from icetree.spec.pages import history, page_out
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
-from icetree.surroundings import new_uuid, now_ms, wait
-from icetree.table.backoff import Backoff
+from icetree.surroundings import new_uuid, now_ms
+from icetree.table.backoff import between_questions, between_tries
 from icetree.table.commit_report import Report
 from icetree.table.files import TableFiles, read_metadata
 from icetree.table.merge import merge
@@ -117,7 +117,7 @@ def _commit(
     schema_id: int | None = None
     name = work.base.name
     tried: list[str] = []
-    for pause in Backoff(_properties_after(work, head.metadata)):
+    for pause in between_tries(_properties_after(work, head.metadata)):
         report.attempts += 1
         with report.phase("validate"):
             done = already_applied(work, head.metadata, files) if work.key else None
@@ -304,10 +304,8 @@ def _state_at(location: str, before: State, files: TableFiles) -> State:
     return State(name=before.name, metadata=metadata, metadata_location=location)
 
 
-#: How often a swap whose answer was lost is asked about before giving up, and how long to wait
-#: before the second ask; the wait doubles.
+#: How often a swap is asked for that did not reach the catalog: one that is closed is told soon.
 _ASKS = 5
-_ASK_AGAIN_S = 0.1
 
 
 def _swap(
@@ -320,52 +318,57 @@ def _swap(
     """
     ours = attempt.state.metadata_location
     doubt: str | None = None
-    for ask in range(_ASKS):
-        if ask:
-            wait(_ASK_AGAIN_S * 2 ** (ask - 1))
+    unsent: Unavailable | None = None
+    for ask, pause in enumerate(between_questions(attempt.state.metadata.properties), 1):
         try:
             outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
-            match outcome:
-                case Swapped():
-                    return outcome
-                case Stale(metadata_location=newer) if newer == ours:
-                    return Swapped()
-                case Stale(metadata_location=newer):
-                    # Without a lost answer, an answer is the truth.
-                    won = doubt is not None and _descends(newer, head, attempt, files)
-                    return Swapped() if won else outcome
-                case Unknown(reason=reason):
-                    doubt = reason
+            # Without a lost answer, an answer is the truth.
+            if isinstance(outcome, Stale) and (doubt or outcome.metadata_location == ours):
+                return _whose(outcome, head, attempt, files)
+            if not isinstance(outcome, Unknown):
+                return outcome
+            doubt = outcome.reason
         except CommitUnknown as lost:
             doubt = str(lost)
-        except IcetreeError as error:
+        except Unavailable as error:
             # This ask changed nothing; one before it whose answer was lost may have.
-            last = ask == _ASKS - 1
-            if doubt is None and (last or not isinstance(error, Unavailable)):
+            unsent = error
+            if doubt is None and ask >= _ASKS:
+                break
+        except IcetreeError as error:
+            if doubt is None:
                 raise
+            return Unknown(reason=f"{doubt}; then {error}")
+        pause()
+    if doubt is None and unsent is not None:
+        raise unsent
     return Unknown(reason=doubt or "never asked")
 
 
-def _descends(location: str, before: State, attempt: _Attempt, files: TableFiles) -> bool:
-    """Tell whether the head at a location was made on top of the attempt or instead of it.
+def _whose(stale: Stale, before: State, attempt: _Attempt, files: TableFiles) -> Outcome:
+    """Tell whether the head that a swap met was made on top of the attempt or instead of it.
 
-    Both went from the same head `before`. Raises `CommitUnknown` when too much happened since.
+    Both went from the same head `before`. Unknown when too much happened since: asking again
+    would not help.
     """
+    location = stale.metadata_location
+    if location == attempt.state.metadata_location:
+        return Swapped()
     metadata = read_metadata(files.store, location)
     former = {entry.metadata_file for entry in metadata.metadata_log}
     if relative(attempt.state.metadata_location, metadata.location) in former:
-        return True
+        return Swapped()
     if relative(before.metadata_location, metadata.location) in former:
-        return False
+        return stale
     mine = attempt.snapshot
     if mine is not None:
         if metadata.last_sequence_number < mine.sequence_number:
-            return False
+            return stale
         for each in history(metadata, files.page):
             # A sequence number is given once: who has ours tells who won.
             if each.sequence_number == mine.sequence_number:
-                return each.snapshot_id == mine.snapshot_id
-    raise CommitUnknown(f"{location} was made too many commits later to tell")
+                return Swapped() if each.snapshot_id == mine.snapshot_id else stale
+    return Unknown(reason=f"{location} was made too many commits later to tell")
 
 
 def _discard(files: TableFiles, written: list[str]) -> None:

@@ -163,7 +163,7 @@ def _race(waiting: Catalog, uri: str) -> None:
 
 
 def test_a_swap_that_waits_too_long_changes_nothing(catalog: Catalog, postgres_uri: str) -> None:
-    impatient = SqlCatalog("main", PostgresDatabase(postgres_uri, timeout_s=0.3))
+    impatient = SqlCatalog("main", PostgresDatabase(postgres_uri, request_timeout_s=0.3))
     with psycopg.connect(postgres_uri) as rival:
         rival.execute("UPDATE iceberg_tables SET metadata_location = 'rival'")
         with pytest.raises(Unavailable, match="nothing changed"):

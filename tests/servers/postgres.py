@@ -71,6 +71,16 @@ class PostgresServer:
         """Stop the server as a power cut would."""
         self._end(signal.SIGQUIT)
 
+    def freeze(self) -> None:
+        """Let every process of the server stand still; its machine still takes connections."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let the server go on."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
     def remove(self) -> None:
         """Stop the server and delete its data, which need not reach the disk first."""
         self.crash()
@@ -98,6 +108,16 @@ class PostgresServer:
             self._process.send_signal(sign)
             self._process.wait(60)
             self._process = None
+
+    def _pids(self) -> list[int]:
+        """Return the processes of the server, the first of them first."""
+        if self._process is None:
+            return []
+        first = self._process.pid
+        status = (each.read_text() for each in Path("/proc").glob("[0-9]*/stat") if each.exists())
+        # pid (name) state parent …: a name may hold anything but ends at the last bracket.
+        fields = [(text.split()[0], text.rpartition(")")[2].split()[1]) for text in status]
+        return [first, *(int(pid) for pid, parent in fields if int(parent) == first)]
 
     def _run(self, program: str, *arguments: object) -> None:
         done = subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_properties_are_those_of_pyiceberg() -> None:
         "region": "d",
         "virtual_hosted_style_request": False,
         "client_options": {"allow_http": True, "connect_timeout": "1500ms", "timeout": "60000ms"},
-        "retry_config": {"max_retries": 0},
+        "retry_config": {"max_retries": 0, "retry_timeout": timedelta(seconds=20)},
     }
     assert "b" not in repr(options).replace("http", "").split("'")
 
@@ -116,6 +117,9 @@ def test_the_environment_fills_in_what_properties_leave_open(
     ("name", "value"),
     [
         ("s3.request-timeout", "soon"),
+        ("s3.request-timeout", "0"),
+        ("s3.connect-timeout", "nan"),
+        ("s3.retry.total-timeout", "inf"),
         ("s3.retry.num-retries", "-1"),
         ("s3.path-style-access", "maybe"),
     ],

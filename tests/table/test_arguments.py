@@ -197,7 +197,7 @@ def edit_sort(table: Table) -> Any:
         (lambda lake: lake.create_table("db.t", "n int", location=5), "location=5: give a text"),
         (lambda lake: lake.create_table("db.t", "n int", properties=5), "properties=5: give"),
         (lambda lake: lake.register_table("db.t", 5), "metadata_location=5: give a text"),
-        (lambda _: icetree.connect(5), "5 is no catalog: give an address"),  # type: ignore[arg-type]
+        (lambda _: icetree.connect(5), "int is no kind of catalog: give an address"),  # type: ignore[arg-type]
     ],
 )
 def test_a_mistake_at_the_front_door_is_told_in_a_sentence_and_changes_nothing(

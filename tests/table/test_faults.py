@@ -19,7 +19,6 @@ from icetree.store.flaky import Fault as StoreFault
 from icetree.store.flaky import FlakyStore, How, Step
 from icetree.store.local import TEMPORARY
 from icetree.store.memory import MemoryStore
-from icetree.table import commit as committing
 from icetree.table.connection import Connection
 from icetree.table.table import Table
 from tests.catalog.flaky import (
@@ -36,6 +35,8 @@ from tests.table.lake import SCHEMA
 
 NAME = "db.t"
 SWAP = "swap"
+#: Five asks for a swap whose answer was lost, at once.
+IMPATIENT = {"commit.status-check.num-retries": "4", "commit.status-check.max-wait-ms": "0"}
 
 
 class World:
@@ -99,7 +100,7 @@ def world_of(name: str) -> World:
     world, kind = World(), KINDS[name]
     lake = world.healthy()
     lake.create_namespace("db")
-    table = lake.create_table(NAME, SCHEMA, properties=kind.properties)
+    table = lake.create_table(NAME, SCHEMA, properties={**kind.properties, **IMPATIENT})
     kind.before(table)
     return world
 
@@ -118,11 +119,6 @@ def old_and_new(name: str) -> tuple[dict[str, object], dict[str, object]]:
     if kind.meanwhile:
         kind.meanwhile(world.table())
     return view(world.table()), view(dry_run(name).world.table())
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing, "_ASK_AGAIN_S", 0.0)
 
 
 def judge(name: str, run: Run) -> bool:
@@ -223,6 +219,32 @@ def test_a_lost_answer_with_a_busy_catalog_after_it_stays_unknown(name: str) -> 
     run = Run(KINDS[name], world_of(name).copy(), (), {**faults, (SWAP, swaps): LoseAnswer()})
     assert isinstance(run.error, CommitUnknown)
     assert judge(name, run)
+
+
+@pytest.mark.parametrize("lost", [LoseAnswer(), LoseRequest()])
+def test_a_lost_answer_is_waited_for_as_long_as_a_catalog_takes_to_come_back(lost: Fault) -> None:
+    world = world_of("append").copy()
+    world.table().set_properties({"commit.status-check.num-retries": "100"})
+    away: dict[tuple[str, int], Fault] = {
+        (SWAP, at): Refuse(Unavailable("starting up")) for at in range(2, 40)
+    }
+    run = Run(KINDS["append"], world, (), {**away, (SWAP, 1): lost})
+    assert run.error is None
+    assert run.catalog.steps.count(SWAP) == 40
+
+
+def test_a_catalog_that_was_never_reached_is_told_soon_however_long_a_lost_answer_may_take() -> (
+    None
+):
+    world = world_of("append").copy()
+    world.table().set_properties({"commit.status-check.num-retries": "100"})
+    away: dict[tuple[str, int], Fault] = {
+        (SWAP, at): Refuse(Unavailable("closed")) for at in range(1, 100)
+    }
+    run = Run(KINDS["append"], world, (), away)
+    assert isinstance(run.error, Unavailable)
+    assert run.catalog.steps.count(SWAP) == 5
+    assert_tidy(run)
 
 
 def on_top(world: World, name: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
@@ -49,7 +49,8 @@ OPTIONS: Final[Mapping[str, str]] = {
 class Options:
     """The options of one table, read."""
 
-    values: Mapping[str, str]
+    #: Unread and so unshown: there may be keys and passwords among them.
+    values: Mapping[str, str] = field(repr=False)
 
     @property
     def table(self) -> str:

@@ -1,0 +1,10 @@
+"""How long a catalog's database may take, unless the connection says otherwise."""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: To open a connection, for each host of an address.
+CONNECT_TIMEOUT_S: Final = 5.0
+#: To answer a statement, or to let go of a lock.
+REQUEST_TIMEOUT_S: Final = 30.0
