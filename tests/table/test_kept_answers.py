@@ -101,12 +101,14 @@ def test_a_type_that_nobody_committed_leaves_no_trace() -> None:
     for _ in range(2):
         table.append(given)
     other = lake.table("db.t")
-    with pytest.raises(CommitConflict, match="current schema"), table.transaction() as tx:
-        tx.append(given)
-        with tx.edit_schema() as edit:
-            edit.widen("n", "long")
-        with other.edit_schema() as edit:
-            edit.add("more", "int")
+    transaction = table.transaction()
+    transaction.append(given)
+    with transaction.edit_schema() as edit:
+        edit.widen("n", "long")
+    with other.edit_schema() as edit:
+        edit.add("more", "int")
+    with pytest.raises(CommitConflict, match="current schema"):
+        transaction.commit()
     require_same_when_cold(other, "n > 0")
     assert other.scan("n > 0").count() == 2
 
