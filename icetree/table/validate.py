@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -10,13 +11,14 @@ from pyiceberg.schema import index_by_id
 
 from icetree.errors import CommitConflict, InvalidInput, Unsupported
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry import BASE_COLUMNS, Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.refs import ancestors
-from icetree.spec.snapshot import Snapshot, SnapshotPage
+from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
 from icetree.table.files import TableFiles
+from icetree.table.merge import merge
 from icetree.table.state import State, Work
 from icetree.tree.changes import Intent, Operation
 from icetree.tree.conflict import OtherCommit, find_conflicts
@@ -62,6 +64,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
+    beside = _added_together(work)
     for change in work.changes:
         found = find_conflicts(
             change,
@@ -69,12 +72,21 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             since=since,
             shape=shape,
             lookup=lambda names: _lookup(names, work, files),
+            beside=beside,
         )
         if found:
             sentence = "; ".join(conflict.message for conflict in found)
             # A change that contradicts itself is its writer's mistake, whoever else commits.
             own = any(conflict.snapshot_id is None for conflict in found)
             raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+
+
+def _added_together(work: Work) -> Entries | None:
+    """Return what several changes add in the end; None of one, which tells itself."""
+    if len(work.changes) == 1:
+        return None
+    plain = [replace(each, added=each.added.select(BASE_COLUMNS)) for each in work.changes]
+    return merge(plain).added
 
 
 def _require_no_new_nulls(work: Work, head: State) -> None:
@@ -108,10 +120,12 @@ def _minds_others(work: Work) -> bool:
 
 
 def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommit]:
-    """Return what others committed to the branch since the work's base, oldest first."""
-    if work.branch is None:
-        return []
-    base, now = work.base.head(work.branch), head.head(work.branch)
+    """Return what others committed to the branch since the work's base, oldest first.
+
+    A snapshot that stays staged follows the table's current one.
+    """
+    branch = work.branch or MAIN
+    base, now = work.base.head(branch), head.head(branch)
     start = None if base is None else base.snapshot_id
     since: list[Snapshot] = []
     back_to: int | None = None
@@ -123,7 +137,7 @@ def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommi
         back_to = each.parent_snapshot_id
     if back_to != start:
         raise CommitConflict(
-            f"{head.name}: branch {work.branch} was moved, or expired, and no longer holds "
+            f"{head.name}: branch {branch} was moved, or expired, and no longer holds "
             f"snapshot {start}, which this change was made on; refresh the table and redo it"
         )
     return [_other(each, head.metadata, files) for each in reversed(since)]
@@ -138,6 +152,6 @@ def _other(snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> Ot
 def _lookup(names: pa.Array, work: Work, files: TableFiles) -> pa.Table:
     metadata = work.base.metadata
     shape = metadata.shape()
-    root = files.root(work.base.head(work.branch or "main"), shape)
+    root = files.root(work.base.head(work.branch or MAIN), shape)
     live = live_files(root, files.reader(shape))
     return live.filter(pc.is_in(live["location"], names))

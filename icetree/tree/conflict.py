@@ -16,6 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from icetree.spec.entry import Entries
 from icetree.spec.shape import Shape
 from icetree.tree import conflict_checks as checks
 from icetree.tree.changes import Changes, Intent
@@ -204,14 +205,17 @@ def find_conflicts(
     since: Sequence[OtherCommit],
     shape: Shape,
     lookup: Lookup | None = None,
+    beside: Entries | None = None,
 ) -> list[Conflict]:
     """Return why `changes` may not land on top of the commits made since its base.
+
+    `beside` is what the whole transaction adds, where these are not all of its changes.
 
     `lookup` returns the entries of live data files, given their locations. It is asked at most
     once, and only when another commit added equality deletes; without it every one of those is
     taken to reach the files of this change.
     """
-    case = Case(changes, shape, lookup)
+    case = Case(changes, shape, lookup, beside)
     found = []
     for own in OWN_CHECKS:
         if own.when(changes.intent) is When.ALWAYS:
@@ -263,7 +267,7 @@ The checks are those of its snapshot producers. These differ on purpose:
   refuse both, its delete neither.
 - Under serializable isolation, overwrites of files and row deltas also mind data removed and rows
   deleted within their filter: they read it.
-- Deletes on replaced files matter to every change that adds data, and to none that does not.
+- Deletes on replaced files matter to every transaction that adds data, and to none that does not.
 - Files that a delete names must still exist, whoever took them.
 """
 

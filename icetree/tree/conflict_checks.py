@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.arrays import is_among, without
+from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.shape import Shape
 from icetree.tree import prune
-from icetree.tree.changes import Changes, Operation
+from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.deletes import equality_pairs
 from icetree.tree.diff import Diff
 from icetree.tree.partitions import partition_codes, unpartitioned
@@ -41,10 +41,17 @@ class OtherCommit:
 class Case:
     """A change under examination; what several checks ask of it is worked out once."""
 
-    def __init__(self, changes: Changes, shape: Shape, lookup: Lookup | None) -> None:
+    def __init__(
+        self,
+        changes: Changes,
+        shape: Shape,
+        lookup: Lookup | None,
+        beside: Entries | None = None,
+    ) -> None:
         self.changes = changes
         self.shape = shape
         self._lookup = lookup
+        self._beside = beside
 
     @cached_property
     def added_data(self) -> Entries:
@@ -76,10 +83,29 @@ class Case:
         return self._lookup(pa.concat_arrays([self.removed_data, self.data_dv_targets]).unique())
 
     @cached_property
-    def newest_data(self) -> int | None:
-        """The greatest sequence number among added data; None where the commit gives a new one."""
-        ages = self.added_data["sequence_number"]
-        return None if ages.null_count else pc.max(ages).as_py()
+    def heirs(self) -> Entries:
+        """Data files that rows of the files this change touches may have been carried into.
+
+        A rewrite tells which: its own. Otherwise it may be any that the transaction adds.
+        """
+        if self._beside is None or self.changes.intent is Intent.REWRITE:
+            return self.added_data
+        return _data(self._beside)
+
+    def reach_heirs(self, deletes: Entries) -> pa.BooleanArray:
+        """Tell which equality deletes reach the rows wherever this change carries them.
+
+        They must be younger than every heir, and of its spec: then a row is in the partition
+        that it was in before. One of an unpartitioned spec reaches all partitions.
+        """
+        heirs = self.heirs
+        if heirs["sequence_number"].null_count:  # as young as the commit
+            return pa.repeat(pa.scalar(False), deletes.num_rows)
+        younger = pc.greater(deletes["sequence_number"], pc.max(heirs["sequence_number"]))
+        specs = pc.unique(heirs["partition_spec_id"])
+        alike = pc.is_in(deletes["partition_spec_id"], specs if len(specs) == 1 else specs[:0])
+        wide = pa.array(unpartitioned(deletes, self.shape))
+        return one_chunk(pc.and_(younger, pc.or_(alike, wide)))
 
     @cached_property
     def _bound(self) -> prune.Predicate | None:
@@ -105,8 +131,10 @@ class Case:
             return entries.slice(0, 0)
         if unpartitioned(own, self.shape).any():
             return entries
-        every = [np.ones(table.num_rows, np.bool_) for table in (own, entries)]
-        own_codes, codes = partition_codes([own, entries], every, self.shape)
+        # Two specs never share a partition.
+        specs = pc.unique(own["partition_spec_id"])
+        asked = [pc.is_in(table["partition_spec_id"], specs).to_numpy() for table in (own, entries)]
+        own_codes, codes = partition_codes([own, entries], asked, self.shape)
         wide = pc.and_(
             pa.array(unpartitioned(entries, self.shape)),
             is_content(entries, Content.EQUALITY_DELETES),
@@ -143,19 +171,18 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     """Data files whose rows the change carries into new files must have no deletes it did not see.
 
     That is a DV on a removed data file, or an equality delete that reaches a removed data file
-    or one that gets a DV. Only a change that adds data can bring a row back. An equality delete
-    newer than every added data file still applies to them, so a rewrite that keeps the data's
-    sequence numbers is safe from it.
+    or one that gets a DV. Only a transaction that adds data, by this change or another, can
+    bring a row back. An equality delete newer than every added data file still applies to them
+    within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
     """
-    if not other.changes_rows or case.added_data.num_rows == 0:
+    if not other.changes_rows or case.heirs.num_rows == 0:
         return _none()
     added = other.diff.added
     data_dvs = added.filter(
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     )
     deletes = added.filter(is_content(added, Content.EQUALITY_DELETES))
-    if case.newest_data is not None:
-        deletes = deletes.filter(pc.less_equal(deletes["sequence_number"], case.newest_data))
+    deletes = deletes.filter(pc.invert(case.reach_heirs(deletes)))
     return pa.concat_arrays([_labels(data_dvs), _labels(_reaching(case, deletes))])
 
 
@@ -216,13 +243,19 @@ def data_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
 def deletes_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
     """No data files were removed from a partition being replaced, and none of its rows deleted.
 
-    An equality delete of an unpartitioned spec is in every partition.
+    A DV counts where its data file is being replaced. An equality delete of an unpartitioned
+    spec is in every partition.
     """
     if not other.changes_rows:
         return _none()
-    added = case.in_partitions(_deletes(other.diff.added))
+    added = other.diff.added
+    data_dvs = added.filter(
+        pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
+    )
+    equality = added.filter(is_content(added, Content.EQUALITY_DELETES))
+    deletes = [_labels(data_dvs), _labels(case.in_partitions(equality))]
     removed = case.in_partitions(_data(other.diff.removed))
-    return pa.concat_arrays([_labels(added), _labels(removed)])
+    return pa.concat_arrays([*deletes, _labels(removed)])
 
 
 # --- of the change by itself -------------------------------------------------------------------

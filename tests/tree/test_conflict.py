@@ -201,8 +201,11 @@ def conflicts(
     *others: OtherCommit,
     isolation: Isolation = Isolation.SERIALIZABLE,
     lookup: Lookup | None = live,
+    beside: Entries | None = None,
 ) -> list[Conflict]:
-    return find_conflicts(changes, isolation=isolation, since=others, shape=SHAPE, lookup=lookup)
+    return find_conflicts(
+        changes, isolation=isolation, since=others, shape=SHAPE, lookup=lookup, beside=beside
+    )
 
 
 def names(found: list[Conflict]) -> set[str]:
@@ -301,6 +304,33 @@ def test_a_change_without_a_filter_has_looked_at_everything() -> None:
 def test_a_delete_that_carries_rows_over_loses_no_deletes() -> None:
     changes = Changes(intent=Intent.DELETE_FILES, removed=removal(["A"]), added=entries(NEW))
     assert names(conflicts(changes, OTHERS["DV on A"])) == {"no new deletes on replaced files"}
+
+
+@pytest.mark.parametrize("what", ["DV on A", "equality on A", "equality on all"])
+@pytest.mark.parametrize("intent", [Intent.DELETE_FILES, Intent.DELETE_BY_FILTER])
+def test_rows_may_be_carried_by_another_change_of_the_transaction(
+    intent: Intent, what: str
+) -> None:
+    changes = CHANGES[intent]
+    assert conflicts(changes, OTHERS[what], isolation=Isolation.SNAPSHOT) == []
+    found = conflicts(
+        changes, OTHERS[what], isolation=Isolation.SNAPSHOT, beside=entries(NEW, data_dv("C", 2))
+    )
+    assert names(found) == {"no new deletes on replaced files"}
+
+
+def test_a_rewrite_carries_rows_into_its_own_files_whatever_is_beside_it() -> None:
+    beside = entries(data("rewritten", (0, 9), 1, age=1), NEW)
+    assert conflicts(CHANGES[Intent.REWRITE], OTHERS["equality on A"], beside=beside) == []
+
+
+def test_a_rewrite_into_another_spec_escapes_from_equality_deletes_of_the_old_one() -> None:
+    moved = replace(data("moved", (0, 9), 1, age=1), partition_spec_id=UNPARTITIONED)
+    for added in ([moved], [moved, data("same", (0, 9), 1, age=1)]):
+        changes = Changes(intent=Intent.REWRITE, removed=removal(["A"]), added=entries(*added))
+        found = conflicts(changes, OTHERS["equality on A"])
+        assert names(found) == {"no new deletes on replaced files"}
+        assert conflicts(changes, OTHERS["equality on all"]) == []
 
 
 def test_a_rewrite_that_makes_data_young_again_loses_equality_deletes() -> None:
@@ -413,6 +443,13 @@ def test_an_equality_delete_of_the_whole_table_is_in_every_replaced_partition() 
     found = conflicts(changes, OTHERS["equality on all"])
     assert names(found) == {"no deletes in replaced partitions"}
     assert conflicts(changes, OTHERS["equality on C"]) == []
+
+
+@pytest.mark.parametrize("of", ["A", "neighbour", "C"])
+def test_a_dv_is_in_the_partition_of_its_data_file_whatever_its_stats_tell(of: str) -> None:
+    untold = other(Operation.DELETE, added=(replace(data_dv(of, 1), stats={}),))
+    found = conflicts(CHANGES[Intent.REPLACE_PARTITIONS], untold)
+    assert ("no deletes in replaced partitions" in names(found)) == (of != "C")
 
 
 def test_the_null_partition_is_a_partition_like_others() -> None:
