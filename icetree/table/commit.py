@@ -6,14 +6,16 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown
 from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, Unavailable
 from icetree.spec.apply import apply
-from icetree.spec.location import absolute, relative
+from icetree.spec.location import absolute, relative, stored_form_array
 from icetree.spec.metadata import (
     DEFAULT_INLINE_SNAPSHOTS,
     INLINE_SNAPSHOTS,
@@ -192,7 +194,9 @@ def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
     policy, shape, changes = policy_of(metadata.properties), metadata.shape(), work.changes
     if metadata.current_schema_id != work.base.metadata.current_schema_id:
         changes = tuple(widen_changes(each, shape) for each in changes)
-    return prepare(merge(changes), shape, policy, commit_id=work.commit_id)
+    fresh = stored_form_array(pa.array(work.written, pa.string()), metadata.location)
+    whole = replace(merge(changes), fresh=fresh)
+    return prepare(whole, shape, policy, commit_id=work.commit_id)
 
 
 def _attempt(

@@ -52,6 +52,10 @@ REMOVED: Final = pa.schema(
 )
 
 
+def _no_names() -> pa.Array:
+    return pa.array([], pa.string())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Files to add and to remove, and what the writer relied on when it decided so."""
@@ -65,6 +69,9 @@ class Changes:
     removed: pa.Table = field(default_factory=REMOVED.empty_table)
     #: Where the writer saw the data files that its DVs are for, in the same columns: a hint too.
     seen: pa.Table = field(default_factory=REMOVED.empty_table)
+    #: Locations of added files that were made for this change, under names that nobody else can
+    #: have: in no table is there another, so none is looked for.
+    fresh: pa.Array = field(default_factory=_no_names)
     #: The rows this change looked at: new rows matching it would have mattered.
     filter: BooleanExpression | None = None
 

@@ -94,7 +94,7 @@ def grow(
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
     leaves = leaves_in(live)
     located = locate(live, leaves, manifest_dvs, prepared.changes, reader)
-    require_new(prepared.changes, live, located)
+    require_new(prepared.changes, live, leaves, manifest_dvs, located, shape, reader)
     require_targets(prepared.changes, live, leaves, manifest_dvs, located, reader)
     kept, new_manifest_dvs, files = _remove(live, located, manifest_dvs, stamp, shape, policy)
     added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + legacy_rows)

@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.arrays import without
+from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.entry import (
     FILES,
     POSITION,
@@ -19,16 +19,23 @@ from icetree.spec.entry import (
     Status,
     is_content,
     is_data_dv,
+    only,
     with_columns,
 )
 from icetree.spec.entry_rules import broken_uniqueness
+from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes
+from icetree.tree.holding import may_hold
 from icetree.tree.live import live_in_leaf
 from icetree.tree.locate import Located
 from icetree.tree.reading import Leaf, Reader
 
-#: Files that their location names; a data DV shares its own with others.
-_NAMED = (Content.DATA, Content.EQUALITY_DELETES)
+#: Files that their location names, and the leaves they stand in. A data DV shares its location
+#: with others.
+_HELD_IN = {
+    Content.DATA: Content.DATA_MANIFEST,
+    Content.EQUALITY_DELETES: Content.DELETE_MANIFEST,
+}
 
 
 def require_addable(added: Entries) -> None:
@@ -40,17 +47,43 @@ def require_addable(added: Entries) -> None:
         raise InvalidInput(f"in the files to be added, {sentence}")
 
 
-def require_new(changes: Changes, root: Entries, located: Located) -> None:
-    """Refuse to add a file that the root tracks already.
+def require_new(
+    changes: Changes,
+    root: Entries,
+    leaves: list[Leaf],
+    manifest_dvs: Mapping[str, BitMap],
+    located: Located,
+    shape: Shape,
+    reader: Reader,
+) -> None:
+    """Refuse to add a file that is live already.
 
-    A file that only a leaf tracks is not looked for: that would cost as much as the table is
-    large. `check` finds it.
+    Files that were made for the change itself are not looked for: nobody else can know their
+    names. The others are looked for in the root, and in the leaves whose stats leave room for
+    them; where these tell nothing that is all of them.
     """
-    added = changes.added.filter(is_content(changes.added, *_NAMED))["location"].combine_chunks()
-    stays = pc.and_(is_content(root, *_NAMED), pc.invert(located.in_root))
-    known = added.filter(pc.is_in(added, root["location"].filter(stays).combine_chunks()))
-    if len(known):
-        raise InvalidInput(f"{known[0]} is in the table already: a file is in a table once")
+    added = changes.added
+    for content, manifests in _HELD_IN.items():
+        known = only(added, is_content(added, content))
+        known = only(known, pc.invert(is_among(known["location"], changes.fresh)))
+        if known.num_rows == 0:
+            continue
+        names = one_chunk(known["location"])
+        stays = pc.and_(is_content(root, content), pc.invert(located.in_root))
+        _refuse(names, root["location"].filter(stays))
+        tops = only(root, is_content(root, manifests))
+        candidates = set(
+            tops["location"].filter(pa.array(may_hold(tops, known, shape))).to_pylist()
+        )
+        for leaf in leaves:
+            if leaf.location in candidates:
+                gone = _gone(leaf.location, manifest_dvs, located)
+                _refuse(names, live_in_leaf(leaf, gone, reader, {"location"})["location"])
+
+
+def _refuse(names: pa.Array, live: pa.ChunkedArray) -> None:
+    for name in names.filter(is_among(names, live))[:1]:
+        raise InvalidInput(f"{name} is in the table already: a file is in a table once")
 
 
 def require_targets(

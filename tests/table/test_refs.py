@@ -248,6 +248,26 @@ def test_what_a_branch_has_already_cannot_be_picked_again(table: Table, moved: b
     assert live(table.refresh()) == ["a", "b", "c", *(["d"] if moved else []), "e"]
 
 
+def test_a_chain_of_picks_brings_no_file_in_twice(table: Table) -> None:
+    """Wherever it is tracked by then: here every older file is in a leaf."""
+    table.set_properties({"write.root.max-data-entries": "1"})
+    for branch in ("a", "b"):
+        table.create_branch(branch)
+    first = made(table.append_files([data_file("c")], branch="a"))
+    table.append_files([data_file("m1")])
+    second = made(table.cherry_pick(first.snapshot_id))
+    table.append_files([data_file("b1")], branch="b")
+    third = made(table.cherry_pick(second.snapshot_id, branch="b"))
+    for name in ("m2", "m3"):
+        table.append_files([data_file(name)])
+    with pytest.raises(InvalidInput, match=r"data/c.parquet is in the table already"):
+        table.cherry_pick(third.snapshot_id)
+    assert live(table.refresh()) == ["a", "b", "c", "m1", "m2", "m3"]
+    table.delete_files([place("c")])
+    table.cherry_pick(third.snapshot_id)
+    assert live(table) == ["a", "b", "c", "m1", "m2", "m3"]
+
+
 def test_two_who_pick_the_same_never_add_its_files_twice() -> None:
     lake = connection()
     one = new_table(lake)

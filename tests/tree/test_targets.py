@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.entry import Content, Entry, to_table
+from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.policy import Policy
 from tests.golden.drawing import SHAPE
 from tests.memory import MemoryTable
 
 
-def data(name: str) -> Entry:
-    return Entry(location=name, record_count=10, file_size_in_bytes=100)
+def data(name: str, low: int | None = None, high: int | None = None) -> Entry:
+    known = FieldStats(lower=low, upper=high, values=10, nulls=0)
+    stats = {} if low is None else {1: known}
+    return Entry(location=name, record_count=10, file_size_in_bytes=100, stats=stats)
 
 
 def data_dv(of: str) -> Entry:
@@ -27,6 +32,16 @@ def data_dv(of: str) -> Entry:
         dv_size_in_bytes=40,
         record_count=1,
         referenced_file=of,
+    )
+
+
+def equality(name: str) -> Entry:
+    return Entry(
+        content_type=Content.EQUALITY_DELETES,
+        location=name,
+        file_size_in_bytes=100,
+        record_count=1,
+        equality_ids=[1],
     )
 
 
@@ -87,6 +102,48 @@ def test_a_file_is_added_once(table: MemoryTable) -> None:
         table.commit(change(data("d"), data("d")))
     with pytest.raises(InvalidInput, match="c is in the table already"):
         table.commit(change(data("c")))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_file_that_a_leaf_tracks_is_not_added_again(table: MemoryTable, name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"{name} is in the table already"):
+        table.commit(change(data("d"), data(name)))
+    with pytest.raises(InvalidInput, match=f"{name} is in the table already"):
+        table.commit(change(data(name, 3, 5)))  # told of in another way, it is the same file
+
+
+def test_a_file_that_went_from_a_leaf_may_come_back(table: MemoryTable) -> None:
+    table.commit(Changes(intent=Intent.DELETE_FILES, removed=removal(["a"])))
+    table.commit(change(data("a")))
+    back = Changes(
+        intent=Intent.OVERWRITE_FILES, added=to_table([data("b")], SHAPE), removed=removal(["b"])
+    )
+    table.commit(back)
+    assert table.findings() == []
+
+
+def test_leaves_without_room_for_a_file_are_not_read() -> None:
+    table = MemoryTable(SHAPE, policy=Policy(root_max_data_entries=1))
+    table.commit(change(data("a", 0, 9), data("b", 10, 19)))
+    [leaf] = (name for name in table.files if "-m" in name)
+    stored = table.files.pop(leaf)
+    table.draft(change(data("c", 20, 29), data("d", -9, -1)))
+    with pytest.raises(KeyError, match=leaf):
+        table.draft(change(data("c", 20, 29), data("d", 19, 25)))
+    with pytest.raises(KeyError, match=leaf):
+        table.draft(change(data("untold")))
+    made_for_it = replace(change(data("untold")), fresh=pa.array(["untold"]))
+    table.draft(made_for_it)
+    table.files[leaf] = stored
+    with pytest.raises(InvalidInput, match="b is in the table already"):
+        table.commit(change(data("b", 12, 19)))
+
+
+def test_an_equality_delete_that_a_leaf_tracks_is_not_added_again() -> None:
+    table = MemoryTable(SHAPE, policy=Policy(root_max_delete_entries=1))
+    table.commit(change(data("a"), equality("e"), equality("f")))
+    with pytest.raises(InvalidInput, match="e is in the table already"):
+        table.commit(change(equality("e")))
 
 
 def test_a_file_may_come_back_in_the_change_that_removes_it(table: MemoryTable) -> None:
