@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec.avro import AvroFile, Field, require_kind, to_array
-from icetree.errors import CorruptTable, InvalidInput
+from icetree.errors import CorruptTable
 from icetree.spec.fields import BY_NAME
-from icetree.spec.location import prefix_of, relative_array
 
 FORMAT_VERSIONS: Final = (1, 2, 3)
 
@@ -75,20 +74,6 @@ def version_of(avro: AvroFile, *, default: int) -> int:
         if said == str(version):
             return version
     raise CorruptTable(avro.file, f"format-version is {said!r}, not one of 1, 2 and 3")
-
-
-def stored_form(locations: pa.Array, table_location: str, *, file: str) -> pa.Array:
-    """Return locations as v4 stores them.
-
-    Where v1-v3 name a path without a scheme, outside the table, it is a path of a local file.
-    """
-    is_under = pc.starts_with(locations, prefix_of(table_location))
-    is_path = pc.and_(pc.starts_with(locations, "/"), pc.invert(is_under))
-    uris = pc.binary_join_element_wise("file://", locations, "")
-    try:
-        return relative_array(pc.if_else(is_path, uris, locations), table_location)
-    except InvalidInput as error:
-        raise CorruptTable(file, str(error)) from error
 
 
 def require(holds: pa.Array, *, file: str, rule: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from icetree.codec.avro import open_avro
-from icetree.codec.legacy_columns import as_type, stored_form
+from icetree.codec.legacy_columns import as_type
+from icetree.codec.places import stored_form_of_full
 from icetree.errors import CorruptTable
 from icetree.spec.entry import Content, Entries, Status, complete
 from icetree.spec.fields import BY_NAME
@@ -33,7 +34,7 @@ def decode_inline_list(
         pa.table(
             {
                 "content_type": as_type(Content.DATA_MANIFEST, size, "content_type"),
-                "location": stored_form(locations, table_location, file=file),
+                "location": stored_form_of_full(locations, table_location, file=file),
                 "file_format": pa.repeat(pa.scalar("avro"), size),
                 "file_size_in_bytes": pa.array(lengths, BY_NAME["file_size_in_bytes"].type),
                 "partition_spec_id": pa.array(specs, BY_NAME["partition_spec_id"].type),

@@ -19,7 +19,8 @@ from icetree.codec.avro import (
     require_kind,
     to_array,
 )
-from icetree.codec.legacy_columns import Columns, Source, as_type, require, stored_form, version_of
+from icetree.codec.legacy_columns import Columns, Source, as_type, require, version_of
+from icetree.codec.places import stored_form_of_full
 from icetree.codec.single_value import decode_pair, scatter
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec import stats
@@ -99,7 +100,7 @@ def _derived(
     counts = [found.get(name, as_type(None, size, name)).cast(pa.int64()) for name in _COUNTS]
     return {
         "content_type": pc.add(content, pa.scalar(Content.DATA_MANIFEST, pa.int32())),
-        "location": stored_form(found["location"], table_location, file=file),
+        "location": stored_form_of_full(found["location"], table_location, file=file),
         "file_format": pa.repeat(pa.scalar("avro"), size),
         "status": as_type(Status.EXISTING, size, "status"),
         "sequence_number": sequence,

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from icetree.codec.avro import AvroFile, Json, fields_of, open_avro, require_kind
 from icetree.codec.inherit import Inherited, inherit, require_tracking
-from icetree.codec.legacy_columns import Columns, Source, as_type, require, stored_form, version_of
+from icetree.codec.legacy_columns import Columns, Source, as_type, require, version_of
 from icetree.codec.legacy_stats import MAP_IDS, Metrics, Tuples
+from icetree.codec.places import stored_form_of_full
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec import stats
 from icetree.spec.entry import POSITION, Content, Entries, Status, complete
@@ -153,7 +154,7 @@ class _Decoder:
         ):
             found[name] = pc.if_else(applies, found[name], pa.scalar(None, found[name].type))
         for name in ("location", "referenced_file"):
-            found[name] = stored_form(found[name], table_location, file=self._avro.file)
+            found[name] = stored_form_of_full(found[name], table_location, file=self._avro.file)
         found["partition_spec_id"] = as_type(self._spec_id, size, "partition_spec_id")
         return found
 

@@ -1,21 +1,42 @@
 """File locations: relative to the table when under it, else absolute URIs.
 
-A stored location is relative exactly when it has no scheme. Nothing is normalised: what is
-stored, joined with the table's location by one `/`, is the location that was given.
+A stored location is relative exactly when it has no scheme. One file has one stored form, however
+a writer spelt it: in full or not, `file:/p`, `file:///p` or `/p`, `s3:`, `s3a:` or `s3n:`. A path
+without a scheme is one where the table is. On a disk `a//b` and `a/./b` are `a/b`; elsewhere names
+are keys, and nothing but the scheme is normalised. A part `..` is refused everywhere: what it leads
+to depends on what is on the way there.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.arrays import one_chunk
 
-_SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.\-]*:/"
+#: Schemes that name the same places; the empty one is that of a plain path.
+LOCAL: Final = frozenset({"", "file"})
+S3: Final = frozenset({"s3", "s3a", "s3n"})
+
+SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.\-]*:/"
+#: A URI of a place on this machine's disk, and what stands before the path in it.
+ON_DISK: Final = r"^(?i:file):(?:/[^/]|//(?i:localhost)?/)"
+DISK: Final = r"^(?i:file):(?://(?i:localhost)?)?/"
+#: What is the same as one slash, on a disk.
+SLASHES: Final = r"/(?:\.?/)+"
+#: The same at the start of a relative location.
+LEADING: Final = r"^(?:\./+)+"
+
+
+def scheme_of(location: str) -> str:
+    """Return the scheme in lower case, empty for a plain path."""
+    found = re.match(SCHEME, location)
+    return found[0][:-2].lower() if found else ""
+
+
+def is_relative(location: str) -> bool:
+    """Tell a location that is relative to a table's from one that stands by itself."""
+    return not location.startswith("/") and not re.match(SCHEME, location)
 
 
 def prefix_of(table_location: str) -> str:
@@ -26,69 +47,83 @@ def prefix_of(table_location: str) -> str:
     return base + "/"
 
 
-def relative(location: str, table_location: str) -> str:
-    """Return the form in which a v4 table stores the location.
+def origin_of(table_location: str) -> str:
+    """Return what a path without a scheme lacks, to mean what the table's location means."""
+    found = re.match(r"[A-Za-z][A-Za-z0-9+.\-]*:(?://[^/]*)?(?=/)", table_location)
+    return found[0] if found else ""
 
-    A location outside the table must be a URI with a scheme, or nobody could find it later.
+
+def canonical(location: str, table_location: str) -> str:
+    """Return an absolute location in the one spelling that is compared: always a URI.
+
+    Of the schemes for S3 it is the table's own.
     """
-    prefix = prefix_of(table_location)
-    if location.startswith(prefix) and location != prefix:
-        rest = location[len(prefix) :]
-        if not re.match(_SCHEME, rest):
-            return rest
-    if not re.match(_SCHEME, location):
-        raise InvalidInput(_outside(location, table_location))
-    return location
+    if location.startswith("/"):
+        location = origin_of(table_location) + location
+    if location.startswith("/") or re.match(ON_DISK, location):
+        return "file://" + re.sub(SLASHES, "/", "/" + re.sub(DISK, "", location))
+    scheme = scheme_of(location)
+    rest = location[len(scheme) :]
+    return (s3_scheme(table_location) if scheme in S3 else scheme) + rest
+
+
+def s3_scheme(table_location: str) -> str:
+    """Return the scheme that S3 has in this table."""
+    own = scheme_of(table_location)
+    return own if own in S3 else "s3"
 
 
 def stored_form(location: str, table_location: str) -> str:
-    """Do `relative`, but take a name that is relative already as it is."""
-    if _is_relative(location):
-        return location
-    return relative(location, table_location)
+    """Return the one form in which a v4 table stores a location, given in any spelling."""
+    if is_relative(location):
+        if scheme_of(table_location) in LOCAL:
+            location = re.sub(SLASHES, "/", re.sub(LEADING, "", location))
+        found = location
+    else:
+        found = canonical(location, table_location)
+        prefix = prefix_of(canonical(table_location, table_location))
+        rest = found.removeprefix(prefix)
+        if rest and rest != found and is_relative(rest):
+            found = rest
+    if not found or leads_up(found):
+        raise InvalidInput(no_name(location))
+    return found
+
+
+def given_form(location: str, table_location: str) -> str:
+    """Do `stored_form` for what a caller hands in.
+
+    A location outside the table must be a URI with a scheme, or nobody could find it elsewhere.
+    """
+    found = stored_form(location, table_location)
+    if location.startswith("/") and not is_relative(found):
+        raise InvalidInput(outside(location, table_location))
+    return found
 
 
 def absolute(stored: str, table_location: str) -> str:
-    """Return the location that a stored one stands for."""
-    return stored if re.match(_SCHEME, stored) else prefix_of(table_location) + stored
+    """Return the location that a stored one, or a path without a scheme, stands for."""
+    if re.match(SCHEME, stored):
+        return stored
+    if stored.startswith("/"):
+        return origin_of(table_location) + stored
+    return prefix_of(table_location) + stored
 
 
-def relative_array(locations: pa.Array, table_location: str) -> Any:
-    """Do `relative` for a string column; null stays null."""
-    prefix = prefix_of(table_location)
-    rest = pc.utf8_slice_codeunits(locations, len(prefix))
-    under = pc.and_(
-        pc.and_(pc.starts_with(locations, prefix), pc.not_equal(rest, "")),
-        pc.invert(pc.match_substring_regex(rest, _SCHEME)),
-    )
-    lost = pc.invert(pc.or_(under, pc.match_substring_regex(locations, _SCHEME)))
-    if pc.any(lost).as_py():
-        first = locations.filter(lost)[0].as_py()
-        raise InvalidInput(_outside(first, table_location))
-    return pc.if_else(under, rest, locations)
+def leads_up(location: str) -> bool:
+    """Tell whether a part of a location is `..`."""
+    return ".." in location and ".." in location.split("/")
 
 
-def stored_form_array(locations: pa.Array, table_location: str) -> Any:
-    """Do `stored_form` for a string column; null stays null."""
-    given = pc.or_(pc.match_substring_regex(locations, _SCHEME), pc.starts_with(locations, "/"))
-    full = pc.if_else(given, locations, pa.scalar(None, locations.type))
-    return pc.coalesce(relative_array(full, table_location), locations)
+def no_name(location: str) -> str:
+    """Say why a location is refused whatever the table's."""
+    if not location:
+        return "a location is empty: give the file's name"
+    return f"{location!r} has a part '..': name the file by the path that it really has"
 
 
-def absolute_array(stored: pa.Array | pa.ChunkedArray, table_location: str) -> pa.Array:
-    """Do `absolute` for a string column, as one array; null stays null."""
-    stored = one_chunk(stored)
-    joined = pc.binary_join_element_wise(
-        pa.scalar(prefix_of(table_location), stored.type), stored, pa.scalar("", stored.type)
-    )
-    return pc.if_else(pc.match_substring_regex(stored, _SCHEME), stored, joined)
-
-
-def _is_relative(location: str) -> bool:
-    return not location.startswith("/") and not re.match(_SCHEME, location)
-
-
-def _outside(location: str, table_location: str) -> str:
+def outside(location: str, table_location: str) -> str:
+    """Say why a path is refused in a table."""
     return (
         f"{location!r} is neither under the table's location {table_location!r} "
         "nor a URI with a scheme: give it as a URI, such as file:///path or s3://bucket/key"

@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from icetree.errors import InvalidInput
+from icetree.spec.location import LOCAL, S3, scheme_of
 
-LOCAL: Final = frozenset({"", "file"})
-S3: Final = frozenset({"s3", "s3a", "s3n"})
+__all__ = ["LOCAL", "MEMORY", "S3", "bucket_and_key", "local_path", "scheme_of"]
+
 MEMORY: Final = frozenset({"memory"})
-
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):/")
-
-
-def scheme_of(location: str) -> str:
-    """Return the scheme in lower case, empty for a plain path."""
-    found = _SCHEME.match(location)
-    return found[1].lower() if found else ""
 
 
 def local_path(location: str) -> str:

@@ -21,7 +21,7 @@ from icetree.spec.entry import (
     to_table,
     with_columns,
 )
-from icetree.spec.location import stored_form_array
+from icetree.spec.locations import given_form_array, is_uri
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.tree.partitions import spans
@@ -44,8 +44,8 @@ def stored_entries(
     entries = complete(_columns(files, shape, name))
     entries = with_columns(
         entries,
-        location=stored_form_array(entries["location"].combine_chunks(), metadata.location),
-        referenced_file=stored_form_array(
+        location=given_form_array(entries["location"].combine_chunks(), metadata.location),
+        referenced_file=given_form_array(
             entries["referenced_file"].combine_chunks(), metadata.location
         ),
     )
@@ -133,7 +133,7 @@ def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None
 
 
 def _require_confined(entries: Entries, name: TableName, metadata: TableMetadata) -> None:
-    outside = entries["location"].filter(pc.match_substring(entries["location"], "://"))
+    outside = entries["location"].filter(is_uri(entries["location"]))
     if len(outside):
         raise InvalidInput(
             f"{outside[0]} is outside {metadata.location}: {name} takes only files of its own "

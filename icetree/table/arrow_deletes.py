@@ -15,6 +15,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
 
 from icetree.codec import bitmap, puffin
+from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
@@ -155,7 +156,7 @@ class Deletes:
     def removed_rows(self, task: dict[str, Any], location: str) -> Rows:
         """Return the positions that the task's DV and position deletes remove, ascending."""
         numbers = task["position_deletes"] or ()
-        named = [self._positions(number).get(location, _NO_ROWS) for number in numbers]
+        named = [self._positions(number).get(task["location"], _NO_ROWS) for number in numbers]
         found = [each for each in (self._vector(task), *named) if len(each)]
         if not found:
             return _NO_ROWS
@@ -173,11 +174,14 @@ class Deletes:
         return read_vector(self.store, task, self.metadata.location)
 
     def _positions(self, number: int) -> dict[str, Rows]:
+        """Return the rows that a position delete file removes, by stored location."""
+
         def make() -> dict[str, Rows]:
             entry = self.files[number]
             location = absolute(entry["location"], self.metadata.location)
             file = open_file(self.store, location, entry["file_format"], mapping=None)
-            return _by_path(position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD))
+            rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
+            return _by_file(rows, self.metadata.location, delete_file=location)
 
         return self.cache.derive(("positions", number), make, most=_KEPT)
 
@@ -208,11 +212,13 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
     return found
 
 
-def _by_path(table: pa.Table) -> dict[str, Rows]:
+def _by_file(table: pa.Table, table_location: str, *, delete_file: str) -> dict[str, Rows]:
     paths = table["file_path"].combine_chunks().dictionary_encode()
-    codes, rows = paths.indices.to_numpy(), table["pos"].to_numpy()
+    named = stored_form(paths.dictionary, table_location, file=delete_file).dictionary_encode()
+    codes = named.indices.to_numpy()[paths.indices.to_numpy()]
+    rows = table["pos"].to_numpy()
     order = np.lexsort((rows, codes))
     codes, rows = codes[order], rows[order]
-    names = paths.dictionary.to_pylist()
+    names = named.dictionary.to_pylist()
     ends = np.searchsorted(codes, np.arange(len(names) + 1))
     return {name: np.unique(rows[ends[at] : ends[at + 1]]) for at, name in enumerate(names)}

@@ -17,7 +17,7 @@ from typing_extensions import Self
 from icetree.errors import InvalidInput
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
-from icetree.spec.location import absolute, prefix_of, relative
+from icetree.spec.location import absolute, prefix_of, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import Mode
 from icetree.spec.properties import whole_number
@@ -253,7 +253,7 @@ def _write(
     return _Written(
         entry=Entry(
             content_type=layout.content,
-            location=relative(location, layout.metadata.location),
+            location=stored_form(location, layout.metadata.location),
             partition_spec_id=layout.spec_id,
             sort_order_id=layout.metadata.default_sort_order_id if is_data else None,
             record_count=rows.num_rows,

@@ -15,7 +15,8 @@ from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, Unavailable
 from icetree.spec.apply import apply
-from icetree.spec.location import absolute, relative, stored_form_array
+from icetree.spec.location import absolute, stored_form
+from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import (
     DEFAULT_INLINE_SNAPSHOTS,
     INLINE_SNAPSHOTS,
@@ -223,7 +224,7 @@ def _attempt(
             new_location=lambda: f"metadata/{new_uuid()}.page.json.gz",
         )
         new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
-        previous = relative(head.metadata_location, metadata.location)
+        previous = stored_form(head.metadata_location, metadata.location)
         metadata = with_previous(paged.metadata, previous, head.metadata)
         compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
         location = next_metadata_location(head.metadata_location, compress=compress)
@@ -359,10 +360,10 @@ def _whose(stale: Stale, before: State, attempt: _Attempt, files: TableFiles) ->
     if location == attempt.state.metadata_location:
         return Swapped()
     metadata = read_metadata(files.store, location)
-    former = {entry.metadata_file for entry in metadata.metadata_log}
-    if relative(attempt.state.metadata_location, metadata.location) in former:
+    former = {stored_form(each.metadata_file, metadata.location) for each in metadata.metadata_log}
+    if stored_form(attempt.state.metadata_location, metadata.location) in former:
         return Swapped()
-    if relative(before.metadata_location, metadata.location) in former:
+    if stored_form(before.metadata_location, metadata.location) in former:
         return stale
     mine = attempt.snapshot
     if mine is not None:

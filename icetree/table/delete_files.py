@@ -17,7 +17,7 @@ from icetree.errors import InvalidInput
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
-from icetree.spec.location import absolute, relative
+from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
@@ -122,7 +122,7 @@ def _store_vectors(
         [
             Entry(
                 content_type=Content.POSITION_DELETES,
-                location=relative(location, metadata.location),
+                location=stored_form(location, metadata.location),
                 file_format="puffin",
                 dv_offset=blob.offset,
                 dv_size_in_bytes=blob.length,

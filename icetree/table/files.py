@@ -143,7 +143,9 @@ class TableFiles:
     def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
         if snapshot.root_manifest is not None:
             file = snapshot.root_manifest
-            return manifest.decode(self.fetch(file), ROOT, shape, file=file)
+            return manifest.decode(
+                self.fetch(file), ROOT, shape, file=file, table_location=self.location
+            )
         if snapshot.manifest_list is not None:
             return self._legacy_root(snapshot.manifest_list, shape)
         if snapshot.manifests is not None:
@@ -154,7 +156,9 @@ class TableFiles:
 
     def _decode_narrow(self, file: str, shape: Shape, stats_columns: frozenset[str]) -> Entries:
         columns = {*BASE_COLUMNS, *stats_columns}
-        found = manifest.decode(self.fetch(file), ROOT, shape, file=file, columns=columns)
+        found = manifest.decode(
+            self.fetch(file), ROOT, shape, file=file, columns=columns, table_location=self.location
+        )
         entry_rules.require_unique(found, file=file)
         return found
 

@@ -12,7 +12,7 @@ from pyiceberg.schema import index_by_id
 
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries
-from icetree.spec.location import absolute_array
+from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
 from icetree.table.same_rows import row_codes
 from icetree.tree.live import LEAF

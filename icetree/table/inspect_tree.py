@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from icetree.spec import stats
 from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live
 from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.location import absolute, absolute_array
+from icetree.spec.location import absolute
+from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.inspect_files import readable_metrics

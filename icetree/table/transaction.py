@@ -14,7 +14,8 @@ from typing_extensions import Self
 from icetree.errors import InvalidInput
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
-from icetree.spec.location import stored_form, stored_form_array
+from icetree.spec.location import given_form
+from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN
@@ -399,4 +400,4 @@ def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
                 "locations, or a table as icetree.tree.changes.removal makes it"
             ) from None
     names = texts(files, what="files to remove")
-    return removal([stored_form(name, metadata.location) for name in names])
+    return removal([given_form(name, metadata.location) for name in names])

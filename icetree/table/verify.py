@@ -76,7 +76,7 @@ def _stored_metadata(
 ) -> tuple[TableMetadata, str]:
     """Return the metadata as it is stored; what the handle holds where that is damaged."""
     at = table.state.metadata_location
-    file = stored_form(at, table.location) if "://" in at or at.startswith("/") else at
+    file = stored_form(at, table.location)
     try:
         return read_metadata(files.store, at), file
     except CorruptTable as error:

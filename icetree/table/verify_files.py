@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from icetree.errors import NotFound
 from icetree.spec.entry import Entries
-from icetree.spec.location import absolute_array, prefix_of
+from icetree.spec.location import prefix_of
+from icetree.spec.locations import absolute_array
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.findings import Gathering, Kind

@@ -205,7 +205,7 @@ def _check_beside(
 
 def _size_of(stored: str, files: TableFiles) -> int | None:
     # Metadata of before v4 may name a file by its plain path.
-    place = stored if stored.startswith("/") else absolute(stored, files.location)
+    place = absolute(stored, files.location)
     try:
         return files.store.size(place)
     except NotFound:

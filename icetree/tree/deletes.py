@@ -20,7 +20,7 @@ from icetree.errors import CorruptTable
 from icetree.spec.arrays import first_repeated
 from icetree.spec.entry import Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
-from icetree.spec.location import absolute_array
+from icetree.spec.locations import absolute_array, canonical_array, canonical_range
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.spec.types import has_nans
@@ -120,8 +120,8 @@ def position_pairs(
     """Match position delete files (of v2) to the data files they may delete rows of.
 
     A delete applies to files of its partition that are not younger. A file with a DV needs none:
-    the DV has their positions. Paths inside delete files are absolute, so their bounds count
-    only where `table_location` says what stored locations are relative to.
+    the DV has their positions. Paths inside delete files are absolute, in a spelling of their
+    own, so their bounds count only where `table_location` says what stored locations stand for.
     """
     if not files.num_rows or not deletes.num_rows:
         return _no_pairs()
@@ -301,8 +301,10 @@ class _Paths:
         self._lower = _known(deletes, column(DELETE_FILE_PATH_FIELD, "lower"))
         self._upper = _known(deletes, column(DELETE_FILE_PATH_FIELD, "upper"))
         self._paths: pa.Array | None = None
-        if table_location is not None:
-            self._paths = absolute_array(files["location"], table_location)
+        if table_location is not None and self._lower is not None and self._upper is not None:
+            full = absolute_array(files["location"], table_location)
+            self._paths = canonical_array(full, table_location)
+            self._lower, self._upper = canonical_range(self._lower, self._upper, table_location)
 
     def thin(self, files: Rows, deletes: Rows) -> _Block:
         fits = ~_is_below(self._paths, files, self._lower, deletes)

@@ -24,6 +24,7 @@ class FileReader:
 
     `open`, where given, may return a large columnar leaf as a file of which ranges are read.
     `keep`, where given, may remember a small Avro leaf: those are decoded row by row.
+    Locations in leaves become what the table at `table_location` stores.
     """
 
     fetch: Callable[[str], bytes]
@@ -60,6 +61,7 @@ class FileReader:
             tracking=tracking,
             columns=columns,
             keep=keep,
+            table_location=self.table_location,
         )
 
     def _avro(self, leaf: Leaf, tracking: Inherited, columns: Collection[str] | None) -> Entries:

@@ -213,7 +213,7 @@ def test_an_empty_manifest_list_has_no_entries() -> None:
             {"partition_spec_id": 1, "partitions": [summary(b"\0", b"\0"), summary(b"a", b"b")]},
             "not a serialized int",
         ),
-        ({"manifest_path": "nowhere"}, "neither under the table's location"),
+        ({"manifest_path": "nowhere"}, "no location in full"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

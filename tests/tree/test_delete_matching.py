@@ -236,7 +236,8 @@ def test_no_equality_delete_is_lost_that_deletes_a_row(world: Any) -> None:
 @st.composite
 def position_worlds(draw: st.DrawFn) -> tuple[list[File], list[File], list[bool]]:
     files, deletes = draw(worlds())
-    paths = sorted(f"s3://t/{file.name}" for file in files) or ["s3://t/x"]
+    origin = draw(st.sampled_from(["s3://t", "s3a://t", "S3://t", ""]))
+    paths = sorted(f"{origin}/{file.name}" for file in files) or [f"{origin}/x"]
     bounds = st.tuples(st.sampled_from(paths), st.sampled_from(paths)).map(sorted).map(tuple)
     deletes = [
         replace(
@@ -263,8 +264,8 @@ def test_position_deletes_apply_just_where_the_rules_say(world: Any, where: str 
         plain = file.spec in (0, 3) and delete.spec in (0, 3)
         if not plain and not _same_partition(file, delete):
             return False
-        lower, upper = delete.path_bounds or ("", "~")
-        return where is None or lower <= f"s3://t/{file.name}" <= upper
+        lower, upper = ("/" + bound.rpartition("/")[2] for bound in delete.path_bounds or "/~")
+        return where is None or lower <= f"/{file.name}" <= upper
 
     found = position_pairs(
         _table(files, Content.DATA),

@@ -12,6 +12,7 @@ import pyarrow as pa
 from icetree.codec.inherit import Inherited, inherit
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
 from icetree.codec.manifest.stored import Opened, open_manifest, promote
+from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
 from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
@@ -23,6 +24,7 @@ Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
 #: So few row groups are read at once.
 _FEW_GROUPS = 2
 _UNREADABLE = (pa.ArrowException, OSError, ValueError)
+_LOCATIONS = ("location", "referenced_file")
 _ROW_ID_INPUTS = ("status", "record_count", "first_row_id")
 
 
@@ -35,9 +37,11 @@ def decode(
     tracking: Inherited | None = None,
     columns: Collection[str] | None = None,
     keep: Keep | None = None,
+    table_location: str = "",
 ) -> Entries:
     """Return a manifest's entries, refusing bytes that break a rule of the format.
 
+    Locations come in the form that the table at `table_location` stores, however they were spelt.
     `columns` narrows what is read. For a leaf, `tracking` is what its ADDED entries inherit,
     and the entries come with their `position`; `keep` is told the stats among `columns` of
     row groups, and it may be told those of entries: what it does not keep may be left out.
@@ -45,7 +49,9 @@ def decode(
     if isinstance(source, bytes):
         source = pa.BufferReader(source)
     try:
-        manifest = open_manifest(source, kind, shape, file=file, columns=columns)
+        manifest = open_manifest(
+            source, kind, shape, file=file, columns=columns, table_location=table_location
+        )
         groups = _groups_to_read(manifest, keep)
         if kind != ROOT and tracking is not None:
             return _decode_leaf(manifest, kind, tracking, groups, columns, keep)
@@ -215,6 +221,9 @@ def _read(
     for name in BASE_COLUMNS:
         if name not in flat and (columns is None or name in columns):
             flat[name] = pa.nulls(size, BASE_SCHEMA.field(name).type)
+    for name in _LOCATIONS:
+        if name in flat:
+            flat[name] = stored_form(flat[name], manifest.table_location, file=manifest.file)
     ordered = {name: flat[name] for name in BASE_COLUMNS if name in flat}
     return pa.table(ordered | flat)
 

@@ -63,17 +63,24 @@ class Opened:
     columns: dict[str, Stored]
     shape: Shape
     file: str
+    table_location: str = ""
 
 
 def open_manifest(
-    source: pa.NativeFile, kind: str, shape: Shape, *, file: str, columns: Collection[str] | None
+    source: pa.NativeFile,
+    kind: str,
+    shape: Shape,
+    *,
+    file: str,
+    columns: Collection[str] | None,
+    table_location: str = "",
 ) -> Opened:
     """Find every column this version knows; of stats only those that are wanted."""
     parquet = ParquetManifest(source, pre_buffer=False)
     _require_kind(parquet, kind, file)
     found = _stored(parquet, file, columns)
     _require_columns(found, file)
-    return Opened(parquet, found, shape, file)
+    return Opened(parquet, found, shape, file, table_location)
 
 
 def _require_kind(parquet: ParquetManifest, kind: str, file: str) -> None:

@@ -16,7 +16,8 @@ from pyspark.sql import functions as f
 from icetree.spark.names import quoted
 from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, listed, read_listed
 from icetree.spark.types import reader_schema, safe_names
-from icetree.spec.location import absolute, absolute_array
+from icetree.spec.location import absolute
+from icetree.spec.locations import absolute_array
 from icetree.table.arrow_deletes import Deletes, KeyColumn, Rows
 from icetree.table.scan import Scan
 

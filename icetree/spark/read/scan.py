@@ -33,7 +33,7 @@ from icetree.spark.read.listing import (
 from icetree.spark.read.plan import plan as plan_scan
 from icetree.spark.read.python import read_in_python
 from icetree.spark.types import is_native, reader_schema, safe_names, spark_schema
-from icetree.spec.location import absolute_array
+from icetree.spec.locations import absolute_array
 from icetree.table.arrow_deletes import key_column
 from icetree.table.arrow_files import NAME_MAPPING
 from icetree.table.arrow_filter import row_filter

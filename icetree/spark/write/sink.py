@@ -28,7 +28,7 @@ from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, STORED, with_lineage
 from icetree.spec.entry import Entries, concat, to_table
-from icetree.spec.location import absolute_array
+from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.table.arrow_write import write_files
