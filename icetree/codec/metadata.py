@@ -86,8 +86,8 @@ def decode(data: bytes, *, file: str) -> TableMetadata:
     return metadata
 
 
-def decode_page(data: bytes, *, file: str) -> Page:
-    """Read a page of history."""
+def decode_page(data: bytes, *, file: str, table_location: str = "") -> Page:
+    """Read a page of history of the table at a location."""
     try:
         document = _document(data, file)
         for name, noun in (("snapshots", Snapshot), ("snapshot-log", LogEntry)):
@@ -95,7 +95,7 @@ def decode_page(data: bytes, *, file: str) -> Page:
         page = _noun(Page, document, "page")
     except (_Broken, msgspec.ValidationError) as error:
         raise CorruptTable(file, str(error)) from None
-    broken = broken_page_rule(page)
+    broken = broken_page_rule(page, table_location)
     if broken is not None:
         raise CorruptTable(file, broken)
     return page

@@ -18,6 +18,7 @@ from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS, local_session
 from icetree.spark.write.writer import Write
+from icetree.store.places import local_folder
 from icetree.table.changes import Point
 from icetree.table.commit import Committed
 from icetree.table.connection import Connection, open_connection
@@ -47,7 +48,7 @@ class Lake:
     @classmethod
     def local(cls, folder: str | Path, *, spark: SparkSession | None = None) -> Self:
         """Open a lake in a folder of this machine: local Spark, SQLite, files beside it."""
-        place = Path(folder).expanduser().absolute()
+        place = Path(local_folder(folder))
         place.mkdir(parents=True, exist_ok=True)
         session = local_session() if spark is None else spark
         return cls(session, f"sqlite:///{place}/catalog.db", warehouse=str(place / "warehouse"))

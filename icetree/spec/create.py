@@ -17,6 +17,7 @@ from icetree.spec.layout import (
     PartitionSpec,
     SortOrder,
 )
+from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import TableMetadata, new_table
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.new_columns import Ids, SchemaLike, as_struct, struct_json
@@ -55,6 +56,8 @@ def table_metadata(
         sort_order=SortOrder(order_id=1, fields=keys) if keys else UNSORTED,
         properties=_checked(properties or {}),
     )
+    if leads_up(location):
+        raise InvalidInput(no_name(location))
     if (broken := broken_rule(metadata)) is not None:
         raise InvalidInput(f"such a table could not be read again: {broken}")
     return metadata

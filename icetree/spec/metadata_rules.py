@@ -9,6 +9,7 @@ from icetree.errors import InvalidInput
 from icetree.spec import columns
 from icetree.spec.fields import FORMAT_VERSION, MANIFEST_LIST, ROOT_MANIFEST
 from icetree.spec.layout import ExprField, PartitionField
+from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import MAIN, Page, Snapshot
 
@@ -21,9 +22,11 @@ def broken_rule(metadata: TableMetadata) -> str | None:
     return None
 
 
-def broken_page_rule(page: Page) -> str | None:
+def broken_page_rule(page: Page, table_location: str) -> str | None:
     """Return the first rule a page of history breaks, None when it is sound."""
     for broken in _snapshots_are_sound(page.snapshots, FORMAT_VERSION):
+        return broken
+    for broken in _lead_nowhere_else(_tops(page.snapshots), table_location):
         return broken
     return None
 
@@ -168,6 +171,29 @@ def _pages(metadata: TableMetadata) -> Iterator[str]:
     yield from _twice((page.location for page in metadata.snapshot_pages), "pages have location")
 
 
+def _names(metadata: TableMetadata) -> Iterator[str]:
+    files = (
+        *_tops(metadata.snapshots),
+        *(page.location for page in metadata.snapshot_pages),
+        *(each.metadata_file for each in metadata.metadata_log),
+        *(each.statistics_path for each in metadata.statistics),
+        *(each.statistics_path for each in metadata.partition_statistics),
+    )
+    yield from _lead_nowhere_else(files, metadata.location)
+
+
+def _tops(snapshots: Iterable[Snapshot]) -> Iterator[str]:
+    for each in snapshots:
+        yield from each.manifests or (each.root_manifest or each.manifest_list or "",)
+
+
+def _lead_nowhere_else(files: Iterable[str], table_location: str) -> Iterator[str]:
+    """A table may be at a place that is spelt with dots, and its files with it."""
+    for file in files:
+        if ".." in file and leads_up(file.removeprefix(table_location)):
+            yield no_name(file)
+
+
 def _other_ids(metadata: TableMetadata) -> Iterator[str]:
     yield from _twice(
         (key.key_id for key in metadata.encryption_keys), "encryption keys have key-id"
@@ -196,5 +222,6 @@ _RULES: Final[tuple[Callable[[TableMetadata], Iterator[str]], ...]] = (
     _snapshots,
     _refs,
     _pages,
+    _names,
     _other_ids,
 )

@@ -9,7 +9,15 @@ from typing import Final
 from icetree.errors import InvalidInput
 from icetree.spec.location import LOCAL, S3, scheme_of
 
-__all__ = ["LOCAL", "MEMORY", "S3", "bucket_and_key", "local_path", "scheme_of"]
+__all__ = [
+    "LOCAL",
+    "MEMORY",
+    "S3",
+    "bucket_and_key",
+    "local_folder",
+    "local_path",
+    "scheme_of",
+]
 
 MEMORY: Final = frozenset({"memory"})
 
@@ -27,6 +35,13 @@ def local_path(location: str) -> str:
             f"{location!r} is no place on this machine's disk: give file:///path or an absolute path"
         )
     return rest
+
+
+def local_folder(given: str | Path) -> str:
+    """Return a folder that a user names, from where they are, as a path that leads there alone."""
+    path = Path(given).expanduser().absolute()
+    # Where `..` leads depends on links on the way, so that nothing but the disk can tell.
+    return str(path.resolve() if ".." in path.parts else path)
 
 
 def bucket_and_key(location: str) -> tuple[str, str]:

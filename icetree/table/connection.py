@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -20,6 +19,7 @@ from icetree.spec.properties import whole_number
 from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.store.open import store_for
+from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.cache import DEFAULT_LIMIT_BYTES, Cache
@@ -206,7 +206,7 @@ def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connectio
     config = resolve(uri, properties)
     warehouse = config.warehouse
     if warehouse is not None and "://" not in warehouse:
-        warehouse = str(Path(warehouse).expanduser().absolute())
+        warehouse = local_folder(warehouse)
     store = store_for(warehouse or "file:///", config.properties)
     cache_bytes = whole_number(config.properties, CACHE_BYTES, default=DEFAULT_LIMIT_BYTES, least=0)
     return Connection(

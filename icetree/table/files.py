@@ -131,7 +131,7 @@ class TableFiles:
         """Return how large the file at the top of a tree is; 0 for the inline list of v1."""
         if snapshot.root_manifest is not None:
             return len(self.fetch(snapshot.root_manifest))
-        return len(self._fetch_old(snapshot.manifest_list)) if snapshot.manifest_list else 0
+        return len(self.fetch(snapshot.manifest_list)) if snapshot.manifest_list else 0
 
     def remember_root(self, file: str, shape: Shape, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
@@ -171,27 +171,24 @@ class TableFiles:
 
     def page(self, ref: SnapshotPage) -> Page:
         """Return a page of history."""
-        return metadata_codec.decode_page(self.fetch(ref.location), file=ref.location)
+        return metadata_codec.decode_page(
+            self.fetch(ref.location), file=ref.location, table_location=self.location
+        )
 
     def _legacy_root(self, file: str, shape: Shape) -> Entries:
         return legacy.decode_manifest_list(
-            self._fetch_old(file), file=file, shape=shape, table_location=self.location
+            self.fetch(file), file=file, shape=shape, table_location=self.location
         )
 
     def _inline_root(self, snapshot: Snapshot, manifests: tuple[str, ...], shape: Shape) -> Entries:
         # Their headers tell what a list would; planning reads them whole in any case.
-        contents = in_order(self._fetch_old, manifests)
+        contents = in_order(self.fetch, manifests)
         return legacy.decode_inline_list(
             list(zip(manifests, contents, strict=True)),
             file=snapshot.root_file,
             shape=shape,
             table_location=self.location,
         )
-
-    def _fetch_old(self, file: str) -> bytes:
-        """Return the bytes of a file that v1-v3 metadata names."""
-        # Before v4 names are in full, and may be plain paths, which look relative.
-        return self.cache.get(file, lambda: self.store.read(file))
 
 
 def read_metadata(store: Store, location: str) -> TableMetadata:

@@ -7,14 +7,17 @@ from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.spec.entry import MANIFESTS, is_content
-from icetree.spec.location import absolute
+from icetree.spec.arrays import one_chunk
+from icetree.spec.entry import MANIFESTS, Entries, is_content
+from icetree.spec.location import absolute, canonical, is_relative, prefix_of
+from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit import next_metadata_location
 from icetree.table.files import TableFiles
 from icetree.table.state import State
+from icetree.tree.reading import leaves_in
 
 
 def settle(state: State, store: Store) -> State:
@@ -25,7 +28,7 @@ def settle(state: State, store: Store) -> State:
     """
     folder, slash, _ = state.metadata_location.rpartition("/metadata/")
     metadata = state.metadata
-    if not slash or folder == metadata.location.rstrip("/"):
+    if not slash or _is_same(folder, metadata.location):
         return state
     if metadata.format_version < 4:
         raise InvalidInput(
@@ -33,7 +36,7 @@ def settle(state: State, store: Store) -> State:
             f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
         )
     tops = [each.manifests or (each.root_file,) for each in metadata.snapshots]
-    stuck = [name for names in tops for name in names if "://" in name or name.startswith("/")]
+    stuck = [name for names in tops for name in names if not is_relative(name)]
     if stuck:
         raise InvalidInput(
             f"{stuck[0]} is named in full by a snapshot from before the upgrade: "
@@ -48,8 +51,10 @@ def settle(state: State, store: Store) -> State:
 
 
 def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
-    """Refuse a table whose branches or tags reach manifests that name data files in full."""
+    """Refuse a table whose branches or tags reach manifests that name its own files in full."""
     shape = metadata.shape()
+    reader = files.reader(shape)
+    seen: set[str] = set()
     for id in {ref.snapshot_id for ref in metadata.refs.values()}:
         root = files.root(metadata.snapshot(id), shape)
         old = pc.and_(is_content(root, *MANIFESTS), pc.equal(root["file_format"], "avro"))
@@ -58,3 +63,24 @@ def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
                 f"{name} is a manifest from before the upgrade, which names its files in full: "
                 "rewrite the table's manifests, then copy the table"
             )
+        _require_none_left(root, metadata.location)
+        for leaf in leaves_in(root):
+            if leaf.location not in seen:
+                seen.add(leaf.location)
+                _require_none_left(reader.leaf(leaf, columns=["location"]), metadata.location)
+
+
+def _require_none_left(entries: Entries, location: str) -> None:
+    """Refuse entries of which one names a file at the place that the table was copied from."""
+    names = one_chunk(entries["location"])
+    left = pc.not_equal(stored_form_array(names, location), names)
+    for name in names.filter(left)[:1].to_pylist():
+        raise InvalidInput(
+            f"{name} is named in full, and would stay the file of the table at {location}: "
+            "rewrite the table's manifests there, then copy the table"
+        )
+
+
+def _is_same(folder: str, location: str) -> bool:
+    spelt = (prefix_of(canonical(each, each)) for each in (folder, location))
+    return len({*spelt}) == 1

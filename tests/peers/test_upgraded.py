@@ -11,7 +11,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
-from icetree.spec.location import relative
+from icetree.spec.location import stored_form
 from icetree.store.places import local_path
 from icetree.table.delete_files import write_data_vectors
 from icetree.table.planning import planner
@@ -39,7 +39,7 @@ def _delete_row(table: Table, location: str) -> None:
     """Delete the first row of a file that is still there."""
     here = table.scan(columns=["_file", "_pos"]).to_arrow().to_pylist()
     position: int = min(row["_pos"] for row in here if row["_file"] == location)
-    stored = relative(location, table.location)
+    stored = stored_form(location, table.location)
     plan = planner(table.files, table.metadata, table.snapshot(), stats_columns=True).whole()
     table.row_delta(
         write_data_vectors(
