@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
+from icetree.spark.cache import Cache
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.change import delete, update
@@ -25,11 +26,18 @@ from icetree.table.connection import Connection, open_connection
 from icetree.table.transaction import Filter
 
 if TYPE_CHECKING:
+    from icetree.spark.sql.views import View
     from icetree.table.table import Table
 
 
 class Lake:
-    """A catalog's tables on a Spark session; nothing of its own is kept between calls."""
+    """A catalog's tables on a Spark session.
+
+    Between calls it keeps the texts of temporary views, and what `CACHE TABLE` asked to keep.
+    """
+
+    #: Whether rows that are kept may be read in place of a table's own.
+    reads_cache = False
 
     def __init__(self, spark: SparkSession, catalog: Connection | str, **properties: Any) -> None:
         self.spark = spark
@@ -44,6 +52,9 @@ class Lake:
         )
         #: Where names without a namespace are looked for.
         self.namespace: str | None = None
+        #: Temporary views over the lake's tables, by their marks in Spark's catalog.
+        self.views: dict[str, View] = {}
+        self.cache = Cache()
 
     @classmethod
     def local(cls, folder: str | Path, *, spark: SparkSession | None = None) -> Self:

@@ -29,8 +29,6 @@ def lake(spark: SparkSession, tmp_path: Path) -> BusyLake:
         "WITH c AS (SELECT id FROM t) SELECT (SELECT count(*) FROM c), (SELECT count(*) FROM t)",
         "SELECT count(*), (SELECT count(*) FROM t) FROM t WHERE id NOT IN (SELECT -id - 9 FROM t)",
         "SELECT (SELECT count(*) FROM t), (SELECT sum(record_count) FROM t.files)",
-        "SELECT count(*), count(*) FROM (SELECT id FROM t EXCEPT ALL SELECT id - 0 FROM t)"
-        " RIGHT JOIN (SELECT 1) ON true HAVING count(id) = 0",
     ],
 )
 def test_a_query_reads_one_version_of_a_table_that_it_names_twice(

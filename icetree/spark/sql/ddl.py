@@ -153,7 +153,10 @@ def _drop(lake: Lake, plan: Any, _: str) -> bool:
             f"DROP TABLE {'.'.join(parts)} PURGE: files are not deleted here; "
             "drop the table without PURGE, then remove its folder"
         )
-    lake.connection.drop_table(known_table(lake, parts))
+    name = known_table(lake, parts)
+    lake.connection.drop_table(name)
+    lake.cache.release(name)
+    lake.cache.outdate(name)
     return True
 
 
@@ -165,6 +168,8 @@ def _rename(lake: Lake, plan: Any, _: str) -> bool:
     # A name of one part stays in the namespace.
     full = ".".join(to) if len(to) > 1 else f"{name.rpartition('.')[0]}.{to[0]}"
     lake.connection.rename_table(name, full)
+    lake.cache.release(name)
+    lake.cache.outdate(name)
     return True
 
 
@@ -178,11 +183,6 @@ def _truncate(lake: Lake, plan: Any, _: str) -> bool:
     assert found is not None
     lake.delete(found.name, branch=found.branch)
     return True
-
-
-def _refresh(lake: Lake, plan: Any, _: str) -> bool:
-    # Every statement sees the newest state.
-    return find_table(lake, seq(plan.child().multipartIdentifier())) is not None
 
 
 # --- namespaces --------------------------------------------------------------------------------
@@ -237,7 +237,6 @@ _STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
     "DropTable": _drop,
     "RenameTable": _rename,
     "TruncateTable": _truncate,
-    "RefreshTable": _refresh,
     "CreateNamespace": _create_namespace,
     "DropNamespace": _drop_namespace,
     "SetNamespaceProperties": _set_namespace_properties,

@@ -33,10 +33,13 @@ class TableRef:
         return self.branch or self.tag
 
 
-def find_table(lake: Lake, parts: Sequence[str]) -> TableRef | None:
-    """Return the table that a name stands for; None where the lake has none of that name."""
+def find_table(lake: Lake, parts: Sequence[str], *, in_full: bool = False) -> TableRef | None:
+    """Return the table that a name stands for; None where the lake has none of that name.
+
+    A name given `in_full` is not looked for in the namespace in use.
+    """
     names = [list(parts)]
-    if lake.namespace is not None:
+    if lake.namespace is not None and not in_full:
         # As in Spark, a name of several parts is a full one first.
         names.insert(0 if len(parts) == 1 else 1, [*lake.namespace.split("."), *parts])
     for each in names:

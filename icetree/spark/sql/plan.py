@@ -81,6 +81,8 @@ class Named:
     parts: tuple[str, ...]
     #: What stands for the table, with the version it asks for.
     span: Span
+    #: Where its name ends, before the version.
+    name_stop: int
     #: Where an alias goes, for a table that has none of its own.
     alias_at: int | None
     #: The end of a `*` that stands for this table alone.
@@ -135,6 +137,7 @@ def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Nam
     span = span_of(relation)
     if span is None:
         return None
+    name_stop = span.stop
     version = timestamp = None
     if what == "RelationTimeTravel":
         clause = span_of(node)
@@ -155,6 +158,7 @@ def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Nam
     return Named(
         parts=parts,
         span=span,
+        name_stop=name_stop,
         alias_at=alias_at,
         star=star,
         version=version,

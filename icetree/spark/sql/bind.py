@@ -1,0 +1,258 @@
+"""The tables of the lake that a query names, and its text with views in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from uuid import uuid4
+
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.types import NestedField
+from pyspark.sql import DataFrame
+
+from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.cache import Held
+from icetree.spark.complaints import plainly
+from icetree.spark.names import quoted
+from icetree.spark.read.scan import dataframe
+from icetree.spark.sql.names import TableRef, find_table
+from icetree.spark.sql.plan import Named, Span, named_tables, parse
+from icetree.spark.sql.tokens import Edit, edited, shortenings, tokens
+from icetree.spark.sql.views import View, temporary_view, view_of
+from icetree.spark.types import spark_type
+from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.scan import Scan
+from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_PREFIX: Final = "__icetree_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundTable:
+    """A table that a query names, and the view that stands for it."""
+
+    named: Named
+    ref: TableRef
+    view: str
+    #: Metadata columns, which `*` leaves out.
+    hidden: tuple[str, ...] = ()
+    #: What to read; none for a metadata table.
+    scan: Callable[[BooleanExpression], Scan] | None = None
+    #: Its rows, where they are kept.
+    kept: DataFrame | None = None
+
+    @property
+    def called(self) -> list[Sequence[str]]:
+        """The names that the query may know it by."""
+        return [self.named.parts, self.ref.name.split(".")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundView:
+    """A temporary view that a query names, and another that stands for it as it is now."""
+
+    named: Named
+    saved: View
+    view: str
+    #: What its own query names.
+    within: tuple[Bound, ...] = ()
+    #: Its rows, where they are kept.
+    kept: DataFrame | None = None
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> list[Sequence[str]]:
+        """The names that the query may know it by."""
+        return [self.named.parts]
+
+
+Bound: TypeAlias = BoundTable | BoundView
+
+
+def tables_of(bound: Iterable[Bound]) -> Iterator[BoundTable]:
+    """Yield the tables, those of views among them."""
+    for each in bound:
+        if isinstance(each, BoundView):
+            yield from tables_of(each.within)
+        else:
+            yield each
+
+
+def texts_of(text: str, bound: Iterable[Bound]) -> Iterator[str]:
+    """Yield a query's text, and those of the views that it reads."""
+    yield text
+    for each in bound:
+        if isinstance(each, BoundView):
+            yield from texts_of(each.saved.text, each.within)
+
+
+def called(bound: Iterable[Bound]) -> dict[str, str]:
+    """Return what the user calls the views that stand for tables, by their names."""
+    found = {}
+    for each in bound:
+        found[each.view] = ".".join(each.named.parts)
+        if isinstance(each, BoundView):
+            found |= called(each.within)
+    return found
+
+
+def bind(lake: Lake, text: str, plan: Any, *, in_full: bool = False) -> list[Bound]:
+    """Return the tables of the lake, and views over some, that a query names.
+
+    With `in_full`, its tables are not looked for in the namespace in use.
+    """
+    found: list[Bound] = []
+    extra = _metadata_columns(text)
+    for named in named_tables(plan, text):
+        temporary = temporary_view(lake.spark, named.parts)
+        if temporary is not None:
+            saved = view_of(lake, temporary)
+            if saved is not None:
+                found.append(_bound_view(lake, saved, named))
+            continue
+        ref = find_table(lake, named.parts, in_full=in_full)
+        if ref is not None:
+            found.append(_bound_table(lake, ref, named, extra))
+    return found
+
+
+def rewrite(text: str, bound: Sequence[Bound]) -> str:
+    """Return the text of a query with views in place of tables."""
+    edits: list[Edit] = []
+    spans = [each.named.span for each in bound]
+    for each in bound:
+        span, alias_at = each.named.span, each.named.alias_at
+        edits.append((span.start, span.stop, each.view))
+        if alias_at is not None and not _is_table_statement(text, span.start):
+            edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
+            # A view has no namespace.
+            edits += [cut for cut in shortenings(text, each.called) if not within(cut, spans)]
+        if each.hidden and each.named.star is not None:
+            edits.append((each.named.star, each.named.star, f" EXCEPT ({', '.join(each.hidden)})"))
+    return edited(text, edits)
+
+
+def in_full(text: str, bound: Iterable[Bound]) -> str:
+    """Return the text of a query in which tables of the lake have their full names."""
+    edits = []
+    for each in bound:
+        if isinstance(each, BoundTable):
+            part = [each.named.parts[-1]] if each.ref.ref or each.ref.metadata else []
+            name = ".".join(map(quoted, [*each.ref.name.split("."), *part]))
+            edits.append((each.named.span.start, each.named.name_stop, name))
+    return edited(text, edits)
+
+
+def _is_table_statement(text: str, at: int) -> bool:
+    """Tell whether this is `TABLE db.t`, which takes no alias."""
+    before = tokens(text[:at])
+    return bool(before) and before[-1].says("TABLE")
+
+
+def within(edit: Edit, spans: Iterable[Span]) -> bool:
+    """Tell whether an edit would change what stands for a table."""
+    return any(span.start <= edit[0] < span.stop for span in spans)
+
+
+# --- views -------------------------------------------------------------------------------------
+
+
+def _bound_view(lake: Lake, saved: View, named: Named) -> BoundView:
+    if named.version is not None or named.timestamp is not None:
+        raise InvalidInput(f"{'.'.join(named.parts)} is a view: AS OF is for tables")
+    view = _PREFIX + uuid4().hex
+    held = lake.cache.get(saved.mark) if lake.reads_cache else None
+    if held is not None:
+        return BoundView(named=named, saved=saved, view=view, kept=_held_view(lake, saved, held))
+    inner = bind(lake, saved.text, parse(lake.spark, saved.text), in_full=True)
+    return BoundView(named=named, saved=saved, view=view, within=tuple(inner))
+
+
+def _held_view(lake: Lake, saved: View, held: Held) -> DataFrame:
+    """Return a view's rows as they are kept; they are those of now, where nobody asked before."""
+    from icetree.spark.sql.select import select_view
+
+    if held.rows is None:
+        rows, held.tables = select_view(lake, saved)
+        return held.keep(rows)
+    return held.rows
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def _bound_table(lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]) -> BoundTable:
+    view = _PREFIX + uuid4().hex
+    if ref.metadata is not None:
+        return BoundTable(named=named, ref=ref, view=view)
+    at = version_of(lake, ref, named)
+    held = lake.cache.get(ref.name) if lake.reads_cache and not at else None
+    table = lake.handle(ref.name) if held is None else _held_table(lake, ref.name, held)
+    scan, hidden = _scan(table, at, extra)
+    kept = None if held is None or hidden else held.rows
+    return BoundTable(named=named, ref=ref, view=view, hidden=hidden, scan=scan, kept=kept)
+
+
+def _held_table(lake: Lake, name: str, held: Held) -> Table:
+    """Return a table as its rows are kept; they are those of now, where nobody asked before."""
+    if held.table is None:
+        table = lake.handle(name)
+        everything, _ = _scan(table, {}, ())
+        held.keep(dataframe(lake.spark, everything(AlwaysTrue())), table)
+    assert held.table is not None
+    return held.table
+
+
+def _metadata_columns(text: str) -> tuple[str, ...]:
+    """Return the metadata columns that a query names; others would only be in the way of `*`."""
+    names = {token.name.lower() for token in tokens(text) if token.kind in ("word", "quoted")}
+    return tuple(name for name in METADATA_COLUMNS if name in names)
+
+
+def _scan(
+    table: Table, at: dict[str, Any], extra: tuple[str, ...]
+) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
+    whole = table.scan(**at)
+    own = [field.name for field in whole.schema.fields if _is_known(field)]
+    hidden = tuple(name for name in extra if name not in own)
+    columns = [*own, *hidden]
+    # A column that Spark has no type for is not there, but the others are.
+    simple = not hidden and len(own) == len(whole.schema.fields)
+
+    def scan(where: BooleanExpression) -> Scan:
+        return table.scan(where, columns=None if simple else columns, **at)
+
+    return scan, hidden
+
+
+def _is_known(field: NestedField) -> bool:
+    try:
+        spark_type(field.field_type)
+    except Unsupported:
+        return False
+    return True
+
+
+def version_of(lake: Lake, ref: TableRef, named: Named) -> dict[str, Any]:
+    """Return which version of a table a query asks for, as a scan takes it."""
+    asked = named.version if named.version is not None else named.timestamp
+    if asked is not None and ref.ref is not None:
+        raise InvalidInput(f"{'.'.join(named.parts)} names a version already: leave out AS OF")
+    if named.version is not None:
+        word = named.version
+        return {"snapshot_id": int(word)} if word.isdigit() else {"ref": word}
+    if named.timestamp is not None:
+        return {"as_of_ms": _moment(lake, named.timestamp)}
+    return {} if ref.ref is None else {"ref": ref.ref}
+
+
+def _moment(lake: Lake, text: str) -> int:
+    with plainly():
+        [[found]] = lake.spark.sql(f"SELECT unix_millis(try_cast(({text}) AS TIMESTAMP))").collect()
+    if found is None:
+        raise InvalidInput(f"TIMESTAMP AS OF {text}: that is no time")
+    return int(found)

@@ -1,0 +1,130 @@
+"""CACHE, UNCACHE and REFRESH: rows that are kept at their version until somebody refreshes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark import StorageLevel
+
+from icetree.errors import InvalidInput
+from icetree.spark.cache import Held
+from icetree.spark.moment import Moment
+from icetree.spark.names import quoted
+from icetree.spark.sql.names import find_table
+from icetree.spark.sql.plan import kind, pairs, seq
+from icetree.spark.sql.select import select, select_view
+from icetree.spark.sql.tokens import query_of
+from icetree.spark.sql.view_statements import new_view
+from icetree.spark.sql.views import find_view, renew_view, temporary_view
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+_LEVELS: Final = {
+    name: level for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel)
+}
+
+
+def run_cache(lake: Lake, plan: Any, text: str) -> bool:
+    """Carry out a statement; false where it is none of these, or is not about the lake."""
+    run = _STATEMENTS.get(kind(plan))
+    return run is not None and run(lake, plan, text)
+
+
+def refresh_view(lake: Lake, parts: Sequence[str]) -> None:
+    """Let Spark itself read what a view finds now."""
+    view = find_view(lake, parts)
+    if view is not None:
+        rows, _ = select_view(Moment(lake), view)
+        renew_view(view, parts, rows)
+
+
+def _key(lake: Lake, parts: Sequence[str]) -> str | None:
+    """Return what a table or view is held under; None where it is not of the lake."""
+    if temporary_view(lake.spark, parts) is not None:
+        view = find_view(lake, parts)
+        return None if view is None else view.mark
+    found = find_table(lake, parts)
+    if found is not None and (found.ref or found.metadata):
+        name = ".".join(parts)
+        raise InvalidInput(
+            f"{name} is a part of {found.name}: CACHE TABLE x AS SELECT * FROM {name} keeps it"
+        )
+    return None if found is None else found.name
+
+
+def _cache(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.multipartIdentifier())
+    key = _key(lake, parts)
+    if key is None:
+        return False
+    if lake.cache.get(key) is None:
+        _hold(lake, key, parts, plan)
+    return True
+
+
+def _cache_as(lake: Lake, plan: Any, text: str) -> bool:
+    name = plan.tempViewName()
+    if not new_view(Moment(lake), name, query_of(text), replace=True):
+        return False
+    key = _key(lake, [name])
+    assert key is not None
+    _hold(lake, key, [name], plan)
+    return True
+
+
+def _hold(lake: Lake, key: str, parts: Sequence[str], plan: Any) -> None:
+    """Keep rows from now on: they are of this moment, whenever they are read."""
+    lake.cache.hold(key, Held(level=_level(plan), tables=frozenset({key})))
+    try:
+        rows = select(Moment(lake, reads_cache=True), f"TABLE {'.'.join(map(quoted, parts))}")
+        if not plan.isLazy():
+            rows.count()
+    except BaseException:
+        lake.cache.release(key)
+        raise
+
+
+def _level(plan: Any) -> StorageLevel:
+    given = {name.lower(): value for name, value in pairs(plan.options()).items()}
+    name = given.get("storagelevel", "MEMORY_AND_DISK").upper()
+    if name not in _LEVELS:
+        raise InvalidInput(f"storageLevel {name!r} is none: use one of {', '.join(_LEVELS)}")
+    return _LEVELS[name]
+
+
+def _uncache(lake: Lake, plan: Any, _: str) -> bool:
+    key = _key(lake, seq(plan.table().multipartIdentifier()))
+    if key is None:
+        return False
+    lake.cache.release(key)
+    return True
+
+
+def _clear(lake: Lake, _: Any, __: str) -> bool:
+    lake.cache.release_all()
+    # Spark has some of its own to clear.
+    return False
+
+
+def _refresh(lake: Lake, plan: Any, _: str) -> bool:
+    parts = seq(plan.child().multipartIdentifier())
+    key = _key(lake, parts)
+    if key is None:
+        return False
+    lake.cache.outdate(key)
+    held = lake.cache.get(key)
+    if held is not None:
+        held.let_go()
+    refresh_view(lake, parts)
+    return True
+
+
+_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+    "CacheTable": _cache,
+    "CacheTableAsSelect": _cache_as,
+    "UncacheTable": _uncache,
+    "ClearCacheCommand": _clear,
+    "RefreshTable": _refresh,
+}
