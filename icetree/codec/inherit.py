@@ -1,4 +1,4 @@
-"""Tracking that entries of a leaf take over from the leaf's own entry, one level up."""
+"""Tracking that entries take over from one level up: a leaf's entry, or a root's snapshot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ TRACKING: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inherited:
-    """What a leaf's entry, in a root or in a manifest list, says of the entries in the leaf."""
+    """What a leaf's entry, in a root or in a manifest list, says of the entries in the leaf.
+
+    For a root it is what its snapshot says.
+    """
 
     content_type: int = Content.DATA_MANIFEST
     partition_spec_id: int = 0
@@ -53,6 +56,31 @@ def inherit(table: Entries, tracking: Inherited) -> Entries:
     return table
 
 
+def inherit_in_root(root: Entries, snapshot: Inherited) -> Entries:
+    """Return a root whose ADDED entries have what they left to the snapshot to say.
+
+    ADDED data files and data manifests without a first row id are numbered in order, from the
+    snapshot's first: a data manifest takes as many as it has rows, as in a manifest list of v3.
+    """
+    own = ("status", *TRACKING, "first_row_id")
+    if not set(own) <= set(root.schema.names) or not any(root[name].null_count for name in own):
+        return root
+    added = has_status(root, Status.ADDED)
+    for name in TRACKING:
+        value = snapshot.snapshot_id if name == "snapshot_id" else snapshot.sequence_number
+        root = _fill(root, name, value, where=added)
+    ids = root["first_row_id"]
+    numbered = is_content(root, Content.DATA, Content.DATA_MANIFEST)
+    takes = pc.and_(pc.and_(added, numbered), pc.is_null(ids))
+    if snapshot.first_row_id is None or not pc.any(takes).as_py():
+        return root
+    held = pc.add(
+        pc.coalesce(root["added_rows_count"], 0), pc.coalesce(root["existing_rows_count"], 0)
+    )
+    rows = pc.if_else(is_content(root, Content.DATA), root["record_count"], held)
+    return _replace(root, "first_row_id", _numbered(ids, takes, rows, snapshot.first_row_id))
+
+
 def require_tracking(table: Entries, *, file: str, names: tuple[str, ...] = TRACKING) -> None:
     """Refuse entries that still lack tracking after inheritance."""
     for name in names:
@@ -79,11 +107,19 @@ def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
     takes = pc.and_(pc.is_null(own), is_live(table))
     if "content_type" in table.schema.names:
         takes = pc.and_(takes, is_content(table, Content.DATA))
-    rows = pc.if_else(takes, pc.fill_null(table["record_count"], 0), pa.scalar(0, pa.int64()))
-    counts = rows.to_numpy()
+    ids = _numbered(own, takes, table["record_count"], first_row_id)
+    return _replace(table, "first_row_id", ids)
+
+
+def _numbered(
+    own: pa.ChunkedArray, takes: pa.ChunkedArray, rows: pa.ChunkedArray, first: int
+) -> pa.ChunkedArray:
+    """Return first row ids: those that entries have, and running ones for those that take one."""
+    taken = pc.if_else(takes, pc.fill_null(rows, 0), pa.scalar(0, pa.int64()))
+    counts = taken.to_numpy()
     # Arrow's running sum is several times slower than numpy's.
-    given = pa.array(np.cumsum(counts) - counts + first_row_id)
-    return _replace(table, "first_row_id", pc.if_else(takes, given, own))
+    given = pa.array(np.cumsum(counts) - counts + first)
+    return pc.if_else(takes, given, own)
 
 
 def _replace(table: Entries, name: str, column: pa.ChunkedArray) -> Entries:

@@ -13,13 +13,15 @@ from msgspec.structs import replace
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec import columns
 from icetree.spec.column_uses import uses
-from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.expressions import Expression
+from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD
 from icetree.spec.layout import PartitionField, expressions_for
 from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import forget
 from icetree.spec.properties import properties_of
 from icetree.spec.snapshot import MAIN
+from icetree.spec.stats import can_be_stored
 from icetree.spec.update import (
     LAST_ADDED,
     AddEncryptionKey,
@@ -111,6 +113,7 @@ def _upgrade(m: TableMetadata, update: UpgradeFormatVersion, _: _Progress) -> Ta
         m = replace(m, next_row_id=m.next_row_id or 0)
     if now < 4 <= then:
         expressions, specs, last = expressions_for(m.partition_specs, m.last_column_id)
+        _must_have_stats(expressions)
         m = replace(m, expressions=expressions, partition_specs=specs, last_column_id=last)
     return replace(m, format_version=then)
 
@@ -187,6 +190,16 @@ def _must_exist(m: TableMetadata, sources: Iterable[int], who: str) -> None:
         raise InvalidInput(f"{who}: the current schema has no column with id {missing[0]}")
 
 
+def _must_have_stats(expressions: Iterable[Expression]) -> None:
+    """Refuse to partition by what cannot have stats: a file's partition is told by nothing else."""
+    for each in expressions:
+        if each.transform != "void" and not can_be_stored(each.stats_field):
+            raise InvalidInput(
+                f"no partitions by {each.name!r}: its id {each.stats_field} is too large to have "
+                f"stats, which only ids up to {LAST_STATS_FIELD} have; copy the rows to a new table"
+            )
+
+
 def _add_spec(m: TableMetadata, update: AddPartitionSpec, progress: _Progress) -> TableMetadata:
     fields = update.spec.fields
     for spec in m.partition_specs:
@@ -196,6 +209,7 @@ def _add_spec(m: TableMetadata, update: AddPartitionSpec, progress: _Progress) -
     plain = [each for each in fields if isinstance(each, PartitionField)]
     for each in plain:
         _must_exist(m, each.sources, f"partition field {each.name!r}")
+    _must_have_stats(each for each in m.expressions if each.expr_id in update.spec.expr_ids)
     named: dict[str, Sequence[object]] = {
         "name": [each.name for each in plain],
         "field-id": [each.field_id for each in plain],

@@ -135,13 +135,18 @@ def empty() -> Entries:
 
 
 def to_table(entries: Iterable[Entry], shape: Shape) -> Entries:
-    """Return entries as columns; stats of fields the shape does not know are refused."""
+    """Return entries as columns; stats of fields the shape does not know are refused.
+
+    Stats of fields whose ids are too large for them are left out.
+    """
     rows = list(entries)
     columns = {
         name: pa.array([getattr(row, name) for row in rows], BASE_SCHEMA.field(name).type)
         for name in _ENTRY_FIELDS
     }
     for field_id in dict.fromkeys(id for row in rows for id in row.stats):
+        if not stats.can_be_stored(field_id):
+            continue
         columns |= _stats_columns(field_id, [row.stats.get(field_id) for row in rows], shape)
     return pa.table(columns)
 

@@ -101,6 +101,8 @@ BY_ID: Final[dict[int, Column]] = {column.id: column for column in ENTRY}
 #: Stats of a field start at 10000 + 200 x field id; offsets are inside that range.
 STATS_START: Final = 10_000
 STATS_STRIDE: Final = 200
+#: Parquet's field ids have 32 bits: columns and expressions with larger ids have no stats.
+LAST_STATS_FIELD: Final = (2**31 - 1 - STATS_START) // STATS_STRIDE
 
 #: Reserved field ids of the row lineage columns, and where their stats start.
 ROW_ID_FIELD: Final = 2147483540

@@ -12,6 +12,7 @@ from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from icetree.errors import InvalidInput
 from icetree.spec.properties import whole_number
+from icetree.spec.stats import can_be_stored
 
 DEFAULT: Final = "write.metadata.metrics.default"
 COLUMN_PREFIX: Final = "write.metadata.metrics.column."
@@ -73,7 +74,7 @@ def tracked(
     and the rest nothing. Columns in `always` (partition sources, sort and identifier columns)
     have bounds unless their own property says otherwise; columns in `exact` (sources of
     identity partitions) are always full, for their stats hold the partition. Fields inside
-    lists and maps have no stats and do not count.
+    lists and maps have no stats and do not count; nor has a column whose id is too large.
     """
     given = DEFAULT in properties
     default = parse_mode(properties[DEFAULT], name=DEFAULT) if given else DEFAULT_MODE
@@ -89,7 +90,7 @@ def tracked(
             mode = parse_mode(properties[override], name=override)
         if id in exact:
             mode = FULL
-        if mode is not NONE:
+        if mode is not NONE and can_be_stored(id):
             found[id] = mode
     return found
 

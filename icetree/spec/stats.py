@@ -12,7 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from icetree.spec.fields import LINEAGE_STATS, STAT_BY_OFFSET, STAT_OFFSETS, STATS_START
+from icetree.spec.fields import (
+    LAST_STATS_FIELD,
+    LINEAGE_STATS,
+    STAT_BY_OFFSET,
+    STAT_OFFSETS,
+    STATS_START,
+)
 from icetree.spec.fields import STATS_STRIDE as STRIDE
 
 STATS = tuple(STAT_OFFSETS)
@@ -59,8 +65,13 @@ def stat_type(stat: str, bounds: pa.DataType) -> pa.DataType:
     return _TYPES.get(stat, bounds)
 
 
+def can_be_stored(field_id: int) -> bool:
+    """Tell whether a field can have stats on disk: its ids there must be within 32 bits."""
+    return field_id <= LAST_STATS_FIELD or field_id in LINEAGE_STATS
+
+
 def base_id(field_id: int) -> int:
-    """Return the id of the field's struct in `content_stats`."""
+    """Return the id of the struct in `content_stats` of a field that can have one."""
     return LINEAGE_STATS.get(field_id, STATS_START + STRIDE * field_id)
 
 
@@ -80,6 +91,16 @@ def field_of(base: int) -> int | None:
 def stat_of(field_id: int, id: int) -> str | None:
     """Return which stat of the field has the id, None for one this version does not know."""
     return STAT_BY_OFFSET.get(id - base_id(field_id))
+
+
+def storable(table: pa.Table) -> pa.Table:
+    """Return entries without the stats of fields that can have none on disk."""
+    lost = [
+        name
+        for name in table.schema.names
+        if (parsed := parse_column(name)) is not None and not can_be_stored(parsed[0])
+    ]
+    return table.drop_columns(lost) if lost else table
 
 
 def fields_in(table: pa.Table) -> list[int]:

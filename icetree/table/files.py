@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
+from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
@@ -24,6 +25,7 @@ from icetree.tree.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
 from icetree.tree.legacy_diff import legacy_diff
+from icetree.tree.manifest_dvs import loosened
 from icetree.tree.reading import Leaf
 from icetree.tree.recount import with_counts
 
@@ -115,7 +117,7 @@ class TableFiles:
         if stats_columns is not None and snapshot.root_manifest:
             return self.cache.derive(
                 ("narrow root", *key[1:], stats_columns),
-                lambda: self._decode_narrow(file, shape, stats_columns),
+                lambda: self._decode_columnar(file, snapshot, shape, stats_columns),
                 most=_ROOTS,
             )
         return self.cache.derive(key, lambda: self._decode_root(snapshot, shape), most=_ROOTS)
@@ -142,10 +144,7 @@ class TableFiles:
 
     def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
         if snapshot.root_manifest is not None:
-            file = snapshot.root_manifest
-            return manifest.decode(
-                self.fetch(file), ROOT, shape, file=file, table_location=self.location
-            )
+            return self._decode_columnar(snapshot.root_manifest, snapshot, shape)
         if snapshot.manifest_list is not None:
             return self._legacy_root(snapshot.manifest_list, shape)
         if snapshot.manifests is not None:
@@ -154,13 +153,30 @@ class TableFiles:
             self.location, f"snapshot {snapshot.snapshot_id} has neither root nor manifest list"
         )
 
-    def _decode_narrow(self, file: str, shape: Shape, stats_columns: frozenset[str]) -> Entries:
-        columns = {*BASE_COLUMNS, *stats_columns}
+    def _decode_columnar(
+        self,
+        file: str,
+        snapshot: Snapshot,
+        shape: Shape,
+        stats_columns: frozenset[str] | None = None,
+    ) -> Entries:
+        """Decode a root; of stats only those that are wanted, None for all."""
         found = manifest.decode(
-            self.fetch(file), ROOT, shape, file=file, columns=columns, table_location=self.location
+            self.fetch(file),
+            ROOT,
+            shape,
+            file=file,
+            table_location=self.location,
+            tracking=Inherited(
+                snapshot_id=snapshot.snapshot_id,
+                sequence_number=snapshot.sequence_number,
+                first_row_id=snapshot.first_row_id,
+            ),
+            columns=None if stats_columns is None else {*BASE_COLUMNS, *stats_columns},
         )
-        entry_rules.require_unique(found, file=file)
-        return found
+        if stats_columns is not None:
+            entry_rules.require_unique(found, file=file)
+        return loosened(found)
 
     def changed(self, snapshot: Snapshot, shape: Shape) -> Diff:
         """Return the files that a snapshot added and removed, whatever its format version."""

@@ -28,9 +28,10 @@ from icetree.table.files import TableFiles
 from icetree.table.findings import Gathering, Kind, Severity
 from icetree.table.verify_files import Referenced
 from icetree.tree import check
+from icetree.tree.check_change import told_of, untold
+from icetree.tree.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.live import live_parts
-from icetree.tree.manifest_dvs import added_positions
 from icetree.tree.reading import Keep, Leaf, leaves_in
 from icetree.tree.recount import with_counts
 from icetree.tree.summary import totals
@@ -119,6 +120,8 @@ class Trees:
     reader: SharedReader
     #: Leaves, Puffin files, data and delete files that some snapshot needs.
     referenced: Referenced = field(default_factory=Referenced)
+    #: By the parent they wait for: snapshots with their root, their live files and their changes.
+    children: dict[int, list[tuple[int, str, Entries, Diff]]] = field(default_factory=dict)
 
     def check(self, snapshot: Snapshot) -> Entries | None:
         """Check a snapshot's tree; return its live files, None where they cannot be told."""
@@ -138,13 +141,15 @@ class Trees:
             return None
         if snapshot.root_manifest is None:
             root = with_counts(root, self.reader)
-        self._check_tree(root, snapshot, file)
+        is_sound = self._check_tree(root, snapshot, file)
         try:
             live = concat(live_parts(root, self.reader, root_file=file))
         except CorruptTable as error:
             self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
             return None
         self.referenced.add(live, id)
+        if is_sound:
+            self._check_changes(snapshot, root, live)
         for rule in _wrong_totals(live, snapshot):
             self.found.add(Kind.SUMMARY, file, rule, snapshot_id=id, severity=Severity.WARNING)
         return live
@@ -158,7 +163,8 @@ class Trees:
             self.found.add(kind, error.file, error.rule, snapshot_id=id)
         return bool(bad)
 
-    def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> None:
+    def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> bool:
+        """Report every broken rule of a tree; tell whether there was none."""
         id = snapshot.snapshot_id
         end = None
         if snapshot.first_row_id is not None and snapshot.added_rows is not None:
@@ -177,14 +183,30 @@ class Trees:
             is_missing = each.file in self.reader.missing
             kind = Kind.MISSING_FILE if is_missing else _KINDS[each.kind]
             self.found.add(kind, each.file, each.rule, snapshot_id=id)
-        if snapshot.root_manifest is None or broken:
-            return
-        for rule in _not_its_own(root, id):
-            self.found.add(Kind.TREE, file, rule, snapshot_id=id)
+        if snapshot.root_manifest is not None and not broken:
+            for rule in _not_its_own(root, id):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=id)
+        return not broken
+
+    def _check_changes(self, snapshot: Snapshot, root: Entries, live: Entries) -> None:
+        """Hold what snapshots say they changed against the trees before and after them."""
+        own = told_of(live)
+        for child, file, after, changed in self.children.pop(snapshot.snapshot_id, ()):
+            for rule in untold(own, after, changed):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=child)
+        if snapshot.root_manifest is None:
+            return  # what v1 to v3 say of their changes was never a promise
+        id, file = snapshot.snapshot_id, snapshot.root_file
         try:
-            added_positions(root, self.reader, root_file=file)
+            changed = diff(root, self.reader, root_file=file)
         except CorruptTable as error:
             self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
+            return
+        if (parent := snapshot.parent_snapshot_id) is not None:
+            self.children.setdefault(parent, []).append((id, file, own, changed))
+        else:
+            for rule in untold(own.slice(0, 0), own, changed):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=id)
 
 
 def _not_its_own(root: Entries, snapshot_id: int) -> Iterator[str]:

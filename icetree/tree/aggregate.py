@@ -53,7 +53,7 @@ def _aggregate_field(known: dict[str, pa.Array]) -> dict[str, pa.Scalar | None]:
         found["lower"] = _extreme(lower, empty, least=True)
     if upper is not None and not wraps:
         found["upper"] = _extreme(upper, empty, least=False)
-    if "tight" in known and (found.get("lower") or found.get("upper")):
+    if "tight" in known and any(found.get(stat) is not None for stat in ("lower", "upper")):
         found["tight"] = _all_tight(known["tight"], empty)
     if "max_size" in known and known["max_size"].null_count == 0:
         found["max_size"] = pc.max(known["max_size"])

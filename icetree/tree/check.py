@@ -12,14 +12,11 @@ from enum import Enum
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyroaring import BitMap
 
-from icetree.codec import bitmap
 from icetree.errors import CorruptTable, NotFound
 from icetree.spec import entry_rules, stats
 from icetree.spec.arrays import one_chunk, without
 from icetree.spec.entry import (
-    POSITION,
     ROOT,
     Content,
     Entries,
@@ -33,8 +30,8 @@ from icetree.spec.entry import (
 )
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
+from icetree.tree.check_change import left_behind
 from icetree.tree.live import LEAF, live_parts
-from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.partitions import spans
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
@@ -85,11 +82,10 @@ def check(
     if findings:
         return findings
     try:
-        manifest_dvs = read_manifest_dvs(root, reader, root_file=root_file)
-        for leaf in leaves_in(root):
+        for leaf in leaves_in(root.filter(is_live(root))):
             findings += [
                 Finding(file=leaf.location, rule=rule)
-                for rule in _broken_in_leaf(leaf, root, manifest_dvs, reader, shape, snapshot_id)
+                for rule in _broken_in_leaf(leaf, root, reader, shape, snapshot_id)
             ]
         files = concat(live_parts(root, reader, root_file=root_file))
     except CorruptTable as found:
@@ -97,8 +93,9 @@ def check(
     across = (
         (Kind.TREE, entry_rules.broken_uniqueness(files)),
         (Kind.DANGLING_DATA_DV, _dangling(files)),
-        (Kind.TREE, _oversized_data_dvs(files)),
+        (Kind.TREE, _bad_data_dvs(files)),
         (Kind.TREE, _strays(files, root)),
+        (Kind.TREE, left_behind(files, root, reader, root_file=root_file)),
         (Kind.ROW_IDS, _shared_row_ids(files, next_row_id)),
         (Kind.TREE, _partitions(files, shape)),
         (Kind.TREE, _loose_equality_stats(files, shape)),
@@ -126,7 +123,6 @@ def _newer_than_snapshot(entries: Entries, sequence_number: int | None) -> Itera
 def _broken_in_leaf(
     leaf: Leaf,
     root: Entries,
-    manifest_dvs: dict[str, BitMap],
     reader: Reader,
     shape: Shape,
     snapshot_id: int | None,
@@ -136,18 +132,16 @@ def _broken_in_leaf(
     if leaf.file_format == "parquet":
         yield from entry_rules.broken_rules(entries, kind)
         yield from entry_rules.broken_uniqueness(entries)
-    row = root.filter(pc.equal(root["location"], leaf.location))
+    row = root.filter(pc.and_(is_live(root), pc.equal(root["location"], leaf.location)))
     yield from _wrong_counts(entries, row)
     yield from _wrong_aggregate(entries.filter(is_live(entries)), row, shape)
     if leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING:
         moved = has_status(entries, Status.EXISTING)
         if not pc.all(moved).as_py():
             yield "a leaf that a commit wrote as EXISTING holds entries that are not"
-    removed = manifest_dvs.get(leaf.location)
-    if removed:
-        at = entries.filter(pc.is_in(entries[POSITION], bitmap.to_array(removed)))
-        if pc.any(has_status(at, Status.DELETED)).as_py():
-            yield "its manifest DV removes an entry that is DELETED already"
+    newest = pc.max(entries["sequence_number"]).as_py()
+    if newest is not None and newest > (leaf.sequence_number or 0):
+        yield f"holds sequence number {newest}, above its own, {leaf.sequence_number}"
 
 
 def _wrong_counts(entries: Entries, row: Entries) -> Iterator[str]:
@@ -201,13 +195,22 @@ def _dangling(files: Entries) -> Iterator[str]:
         yield f"{name} has a data DV but is not a live data file"
 
 
-def _oversized_data_dvs(files: Entries) -> Iterator[str]:
+def _bad_data_dvs(files: Entries) -> Iterator[str]:
     data = files.filter(is_content(files, Content.DATA))
     data_dvs = files.filter(is_data_dv(files))
     at = pc.index_in(data_dvs["referenced_file"], data["location"].combine_chunks())
-    over = pc.greater(data_dvs["record_count"], data["record_count"].take(at))
-    for name in data_dvs["referenced_file"].filter(pc.fill_null(over, False))[:1]:
-        yield f"the data DV of {name} removes more rows than the file has"
+    for says, bad in (
+        (
+            "removes more rows than the file has",
+            pc.greater(data_dvs["record_count"], data["record_count"].take(at)),
+        ),
+        (
+            "is older than the file",
+            pc.less(data_dvs["sequence_number"], data["sequence_number"].take(at)),
+        ),
+    ):
+        for name in data_dvs["referenced_file"].filter(pc.fill_null(bad, False))[:1]:
+            yield f"the data DV of {name} {says}"
 
 
 def _strays(files: Entries, root: Entries) -> Iterator[str]:
@@ -218,10 +221,11 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
         if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is not None
     }
     data = files.filter(is_content(files, Content.DATA))
-    leaves = set(root["location"].filter(is_content(root, Content.DATA_MANIFEST)).to_pylist())
+    live = pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST))
+    leaves = set(root["location"].filter(live).to_pylist())
     for leaf, owner in owners.items():
         if owner not in leaves:
-            yield f"{leaf} is affiliated with {owner}, which is no data manifest of the root"
+            yield f"{leaf} is affiliated with {owner}, which is no live data manifest of the root"
             continue
         mine = files["referenced_file"].filter(pc.equal(files[LEAF], leaf))
         tracked = data["location"].filter(pc.equal(data[LEAF], owner))

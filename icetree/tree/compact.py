@@ -95,11 +95,19 @@ def _candidates(
     rows = clustered(only(root, mask), shape)
     alive = pc.add(rows["added_files_count"], rows["existing_files_count"]).to_pylist()
     return [
-        _Candidate(leaf=leaf, live=count - len(gone or ()), removed=gone)
+        _Candidate(leaf=leaf, live=_at_most(leaf, count, gone), removed=gone)
         for leaf, count in zip(leaves_in(rows), alive, strict=True)
         if leaf.location not in touched and leaf.location not in fresh
         for gone in [manifest_dvs.get(leaf.location)]
     ]
+
+
+def _at_most(leaf: Leaf, alive: int, gone: BitMap | None) -> int:
+    """Return how many live entries a leaf can have left.
+
+    One that was DELETED already may be among those that its manifest DV names, or not.
+    """
+    return min(alive, leaf.record_count - len(gone or ()))
 
 
 def _groups(candidates: list[_Candidate], most: int, policy: Policy) -> Iterator[list[_Candidate]]:

@@ -106,7 +106,7 @@ def net(diffs: Sequence[Diff]) -> Diff:
         return Diff()
     added = entry.concat([each.added for each in diffs])
     removed = entry.concat([each.removed for each in diffs])
-    added_keys, removed_keys = _identity(added), _identity(removed)
+    added_keys, removed_keys = identity(added), identity(removed)
     balance = (
         pa.table(
             {
@@ -127,8 +127,8 @@ def net(diffs: Sequence[Diff]) -> Diff:
     )
 
 
-def _identity(entries: Entries) -> pa.ChunkedArray:
-    """Return one string a row; equal strings name the same file."""
+def identity(entries: Entries) -> pa.ChunkedArray:
+    """Return one string a row, content first; equal strings name the same file."""
     return pc.binary_join_element_wise(
         pc.cast(entries["content_type"], pa.string()),
         entries["location"],

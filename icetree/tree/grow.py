@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.codec import bitmap, manifest, puffin
+from icetree.spec import stats
 from icetree.spec.entry import (
     BASE_SCHEMA,
     MANIFESTS,
@@ -36,10 +37,11 @@ from icetree.tree.compact import compact
 from icetree.tree.draft import Draft, Head, Prepared, Stamp
 from icetree.tree.flush import flush
 from icetree.tree.leaf import NewFile, NewLeaf, Reshaped, make_leaf, split
+from icetree.tree.live import live_in_leaf
 from icetree.tree.locate import Located, locate
-from icetree.tree.manifest_dvs import read_manifest_dvs
+from icetree.tree.manifest_dvs import loosened, read_manifest_dvs
 from icetree.tree.policy import Policy
-from icetree.tree.reading import Reader, leaves_in
+from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
 from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
 
@@ -65,7 +67,7 @@ def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -
     ):
         if entries.num_rows == 0:
             continue
-        fresh = with_columns(complete(entries), status=int(Status.ADDED))
+        fresh = with_columns(complete(stats.storable(entries)), status=int(Status.ADDED))
         if entries.num_rows <= most:
             in_root.append(fresh)
             continue
@@ -90,7 +92,7 @@ def grow(
     `encode` makes the root's bytes; a caller may pass one that also keeps the time.
     """
     manifest_dvs = read_manifest_dvs(head.root, reader, root_file=head.root_file)
-    live, manifest_dvs = _carry_over(head.root, manifest_dvs)
+    live, manifest_dvs = _carry_over(head.root, manifest_dvs, reader)
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
     leaves = leaves_in(live)
     located = locate(live, leaves, manifest_dvs, prepared.changes, reader)
@@ -102,7 +104,7 @@ def grow(
     new = [some for some in (new_manifest_dvs, added) if some.num_rows]
     tidied = compact(kept, manifest_dvs, located.in_leaves.keys(), stamp, shape, policy, reader)
     # One chunk a column: a head that grew from heads would else get slower with every commit.
-    grown = tidied.then(concat([tidied.root, *new]).combine_chunks())
+    grown = tidied.then(loosened(concat([tidied.root, *new]).combine_chunks()))
     removed = {
         **manifest_dvs,
         **{at: gone | manifest_dvs.get(at, BitMap()) for at, gone in located.in_leaves.items()},
@@ -124,12 +126,12 @@ def grow(
 
 
 def _carry_over(
-    root: Entries, manifest_dvs: dict[str, BitMap]
+    root: Entries, manifest_dvs: dict[str, BitMap], reader: Reader
 ) -> tuple[Entries, dict[str, BitMap]]:
     """Return the live entries as EXISTING, without leaves that have no live entry left."""
     live = only(root, is_live(root))
     live = with_columns(live, status=int(Status.EXISTING), dv_added_positions=None)
-    dead = _dead_leaves(live, manifest_dvs)
+    dead = _dead_leaves(live, manifest_dvs, reader)
     if dead:
         names = pa.array(dead, pa.string())
         is_dead = pc.or_(
@@ -143,15 +145,30 @@ def _carry_over(
     return live, manifest_dvs
 
 
-def _dead_leaves(live: Entries, manifest_dvs: dict[str, BitMap]) -> set[str]:
-    counts = live.select(["location", "added_files_count", "existing_files_count"])
-    rows = counts.filter(is_content(live, *MANIFESTS))
-    alive = pc.add(rows["added_files_count"], rows["existing_files_count"])
+def _dead_leaves(live: Entries, manifest_dvs: dict[str, BitMap], reader: Reader) -> set[str]:
+    """Return the leaves whose live entries are all removed.
+
+    Counts only tell which cannot be dead: a manifest DV may also name entries that were DELETED
+    already, so where they leave a doubt the leaf itself is asked.
+    """
+    leaves = only(live, is_content(live, *MANIFESTS))
+    alive = pc.add(leaves["added_files_count"], leaves["existing_files_count"])
+    gone = pa.array(
+        [len(manifest_dvs.get(leaf, ())) for leaf in leaves["location"].to_pylist()], _LONG
+    )
+    doubtful = only(leaves.select(LEAF_COLUMNS), pc.less_equal(alive, gone))
     return {
-        leaf
-        for leaf, count in zip(rows["location"].to_pylist(), alive.to_pylist(), strict=True)
-        if count <= len(manifest_dvs.get(leaf, ()))
+        leaf.location
+        for leaf in leaves_in(doubtful)
+        if _is_dead(leaf, manifest_dvs.get(leaf.location, BitMap()), reader)
     }
+
+
+def _is_dead(leaf: Leaf, gone: BitMap, reader: Reader) -> bool:
+    # No position is past the entries, so as many as there are entries are all of them.
+    if len(gone) == leaf.record_count:
+        return True
+    return not len(live_in_leaf(leaf, gone, reader, ("status",)))
 
 
 def _number_legacy_rows(live: Entries, next_row_id: int) -> tuple[Entries, int]:

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
+from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live
 from icetree.tree.reading import Reader
 
@@ -81,6 +82,31 @@ def added_positions(root: Entries, reader: Reader, *, root_file: str = "root") -
         leaf: _change(entry, before.get(leaf), reader, sizes, root_file=root_file)
         for leaf, entry in added.items()
     }
+
+
+def removed_before(root: Entries, reader: Reader, leaf: str, *, root_file: str = "root") -> BitMap:
+    """Return the positions of the manifest DV that this snapshot took away from a leaf."""
+    found = _by_leaf(root, (Status.DELETED,), root_file).get(leaf)
+    return BitMap() if found is None else _full(found, reader, root_file=root_file)
+
+
+def loosened(root: Entries) -> Entries:
+    """Return the root with no bounds called tight of a leaf that a manifest DV removes from.
+
+    They stay as they were, and what made them so may be gone.
+    """
+    vectors = pc.and_(is_content(root, Content.MANIFEST_DV), is_live(root))
+    if not pc.any(vectors).as_py():
+        return root
+    worn = pc.and_(
+        is_content(root, *MANIFESTS),
+        pc.is_in(root["location"], value_set=one_chunk(root["referenced_file"].filter(vectors))),
+    )
+    columns = {
+        name: pc.and_not(column, worn) if name.endswith(":tight") else column
+        for name, column in zip(root.schema.names, root.itercolumns(), strict=True)
+    }
+    return pa.table(columns)
 
 
 def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[str, _ManifestDV]:

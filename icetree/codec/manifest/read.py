@@ -9,9 +9,10 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from icetree.codec.inherit import Inherited, inherit
+from icetree.codec.inherit import Inherited, inherit, inherit_in_root
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
-from icetree.codec.manifest.stored import Opened, open_manifest, promote
+from icetree.codec.manifest.stored import Opened, open_manifest
+from icetree.codec.manifest.types import promote
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
@@ -42,9 +43,10 @@ def decode(
     """Return a manifest's entries, refusing bytes that break a rule of the format.
 
     Locations come in the form that the table at `table_location` stores, however they were spelt.
-    `columns` narrows what is read. For a leaf, `tracking` is what its ADDED entries inherit,
-    and the entries come with their `position`; `keep` is told the stats among `columns` of
-    row groups, and it may be told those of entries: what it does not keep may be left out.
+    `columns` narrows what is read. `tracking` is what ADDED entries inherit: those of a leaf from
+    its entry, those of a root from its snapshot. The entries of a leaf then come with their
+    `position`; `keep` is told the stats among `columns` of row groups, and it may be told those
+    of entries: what it does not keep may be left out.
     """
     if isinstance(source, bytes):
         source = pa.BufferReader(source)
@@ -56,6 +58,8 @@ def decode(
         if kind != ROOT and tracking is not None:
             return _decode_leaf(manifest, kind, tracking, groups, columns, keep)
         entries = _read(manifest, groups, columns)
+        if tracking is not None:
+            entries = inherit_in_root(entries, tracking)
     except _UNREADABLE as error:
         raise CorruptTable(file, f"not a readable Parquet manifest: {error}") from error
     entry_rules.require(entries, kind, file=file)
@@ -207,7 +211,7 @@ def _read(
     wanted = known if columns is None else {n: known[n] for n in known if n in columns}
     told = {name: value for name, value in (same or {}).items() if name in wanted}
     numbers = [n for name, where in wanted.items() if name not in told for n in where.numbers]
-    nested = manifest.parquet.read_columns(groups, None if columns is None else numbers)
+    nested = manifest.parquet.read_columns(groups, numbers)
     size = nested.num_rows if numbers else _rows(manifest, groups)
     if rows is not None:
         nested, size = nested.take(rows), len(rows)

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 
 from icetree.errors import CorruptTable
 from icetree.spec import stats
-from icetree.spec.entry import BASE_SCHEMA
 from icetree.spec.fields import (
     BY_ID,
     CONTENT_KEY,
@@ -38,8 +37,8 @@ class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
     def _build_nested_paths(self) -> None:
         return None
 
-    def read_columns(self, groups: list[int] | None, numbers: list[int] | None) -> pa.Table:
-        """Read columns of row groups; None stands for all of them."""
+    def read_columns(self, groups: list[int] | None, numbers: list[int]) -> pa.Table:
+        """Read columns of row groups, None for all of these."""
         if groups is None:
             return self.reader.read_all(column_indices=numbers, use_threads=False)
         return self.reader.read_row_groups(groups, column_indices=numbers, use_threads=False)
@@ -174,44 +173,3 @@ def _require_columns(stored: dict[str, Stored], file: str) -> None:
     for column in ENTRY:
         if column.required and column.name not in stored:
             raise CorruptTable(file, f"required column {column.name} ({column.id}) is missing")
-
-
-def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
-    """Return the column in the type it should have, widened where the format allows it."""
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    if pa.types.is_string(column.type):
-        # Parquet's reader takes any bytes for text.
-        column.validate(full=True)
-    expected = _expected_type(name, shape)
-    if expected is None or column.type == expected:
-        return column
-    if not _widens(column.type, expected):
-        raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
-    return column.cast(expected)
-
-
-def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
-    parsed = stats.parse_column(name)
-    if parsed is None:
-        return BASE_SCHEMA.field(name).type
-    field_id, stat = parsed
-    if stat in ("lower", "upper"):
-        return shape.bounds_type(field_id)
-    return stats.stat_type(stat, pa.null())
-
-
-def _widens(have: pa.DataType, want: pa.DataType) -> bool:
-    """Tell whether the format lets a reader take `have` for `want`."""
-    t = pa.types
-    if t.is_decimal(have) and t.is_decimal(want):
-        return bool(have.scale == want.scale and have.precision <= want.precision)
-    if t.is_list(have) and t.is_list(want):
-        return bool(have.value_type == want.value_type) or _widens(have.value_type, want.value_type)
-    if t.is_struct(have) and t.is_struct(want):
-        return [field.name for field in have] == [field.name for field in want]
-    return (
-        (t.is_int32(have) and t.is_int64(want))
-        or (t.is_float32(have) and t.is_float64(want))
-        or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
-    )

@@ -40,8 +40,11 @@ LEAF_ROW_GROUP = 8192
 
 
 def encode(entries: Entries, kind: str, shape: Shape, *, file: str = "new manifest") -> bytes:
-    """Return a manifest of the kind, refusing entries that break a rule of the format."""
-    entries = entries.combine_chunks()
+    """Return a manifest of the kind, refusing entries that break a rule of the format.
+
+    Stats of fields whose ids are too large for them are left out.
+    """
+    entries = stats.storable(entries).combine_chunks()
     entry_rules.require(entries, kind, file=file)
     entry_rules.require_unique(entries, file=file)
     present = tuple(

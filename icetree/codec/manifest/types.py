@@ -1,0 +1,112 @@
+"""The types that columns of a Parquet manifest have, and the types that readers want.
+
+What counts is the Parquet schema. An Arrow schema that a writer embedded may dress the same
+columns as large strings, views or dictionaries: they are read as what they are.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pyarrow as pa
+
+from icetree.errors import CorruptTable
+from icetree.spec import stats
+from icetree.spec.entry import BASE_SCHEMA
+from icetree.spec.fields import FIELD_ID_KEY, GEO_AXES, GEO_LOWER_START, GEO_UPPER_START
+from icetree.spec.shape import Shape
+
+
+def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
+    """Return the column in the type it should have, widened where the format allows it."""
+    expected = _expected_type(name, shape)
+    if expected is None or column.type != expected:
+        column = _undressed(column)
+    if pa.types.is_string(column.type):
+        # Parquet's reader takes any bytes for text.
+        column.validate(full=True)
+    if expected is None or column.type == expected:
+        return column
+    if pa.types.is_struct(column.type) and pa.types.is_struct(expected):
+        column = _corner(column, name, file)
+    if not _widens(column.type, expected):
+        raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
+    return column.cast(expected)
+
+
+@lru_cache(maxsize=256)
+def plain_type(type: pa.DataType) -> pa.DataType:
+    """Return the type of a Parquet column by itself, without what Arrow makes of it."""
+    t = pa.types
+    if isinstance(type, pa.BaseExtensionType):
+        return plain_type(type.storage_type)
+    if t.is_dictionary(type):
+        return plain_type(type.value_type)
+    if t.is_large_string(type) or t.is_string_view(type):
+        return pa.string()
+    if t.is_large_binary(type) or t.is_binary_view(type):
+        return pa.binary()
+    if t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
+        return pa.list_(plain_type(type.value_type))
+    if t.is_duration(type):
+        return pa.int64()
+    if t.is_timestamp(type) and type.tz is not None:
+        return pa.timestamp(type.unit, "UTC")
+    if t.is_decimal(type) and type.precision <= _MOST_DIGITS:
+        return pa.decimal128(type.precision, type.scale)
+    return type
+
+
+_MOST_DIGITS = 38
+
+
+def _undressed(column: pa.Array) -> pa.Array:
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
+    plain = plain_type(column.type)
+    return column if column.type == plain else column.cast(plain)
+
+
+def _corner(column: pa.StructArray, name: str, file: str) -> pa.StructArray:
+    """Return a geo bound with every axis, in order: found by id, null where the file lacks it."""
+    field_id, stat = stats.parse_column(name) or (0, "")
+    start = stats.base_id(field_id) + (GEO_LOWER_START if stat == "lower" else GEO_UPPER_START)
+    found = {}
+    for member, values in zip(column.type, column.flatten(), strict=True):
+        id = int((member.metadata or {}).get(FIELD_ID_KEY, -1))
+        if not pa.types.is_floating(member.type) and start <= id < start + len(GEO_AXES):
+            raise CorruptTable(file, f"column {name} has type {column.type}")
+        found[id] = values
+    axes = [found.get(start + at) for at in range(len(GEO_AXES))]
+    return pa.StructArray.from_arrays(
+        [pa.nulls(len(column), pa.float64()) if axis is None else axis for axis in axes],
+        names=list(GEO_AXES),
+        mask=column.is_null() if column.null_count else None,
+    )
+
+
+def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
+    parsed = stats.parse_column(name)
+    if parsed is None:
+        return BASE_SCHEMA.field(name).type
+    field_id, stat = parsed
+    if stat in ("lower", "upper"):
+        return shape.bounds_type(field_id)
+    return stats.stat_type(stat, pa.null())
+
+
+def _widens(have: pa.DataType, want: pa.DataType) -> bool:
+    """Tell whether the format lets a reader take `have` for `want`."""
+    t = pa.types
+    if t.is_decimal(have) and t.is_decimal(want):
+        return bool(have.scale == want.scale and have.precision <= want.precision)
+    if t.is_list(have) and t.is_list(want):
+        return bool(have.value_type == want.value_type) or _widens(have.value_type, want.value_type)
+    if t.is_struct(have) and t.is_struct(want):
+        return [field.name for field in have] == [field.name for field in want]
+    return (
+        t.is_null(have)
+        or (t.is_int32(have) and t.is_int64(want))
+        or (t.is_float32(have) and t.is_float64(want))
+        or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
+    )
