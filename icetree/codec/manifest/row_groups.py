@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.codec.manifest.stored import Opened
-from icetree.codec.manifest.types import plain_type, promote
+from icetree.codec.manifest.types import promote
 from icetree.errors import CorruptTable
 
 #: Columns that are often the same in all entries: their statistics then spare the reading.
@@ -40,7 +40,7 @@ def row_group_stats(manifest: Opened) -> pa.Table:
         "record_count": pa.array([group.num_rows for group in groups], pa.int64())
     }
     for name, (column, side, type) in bounds_at.items():
-        type = plain_type(type)
+        type = type.storage_type if isinstance(type, pa.BaseExtensionType) else type
         # As the number it is stored as: Python has no dates after 9999 and no nanoseconds.
         value = f"{side}_raw" if pa.types.is_temporal(type) else side
         bounds = [_extreme(group.column(column).statistics, value) for group in groups]
@@ -64,7 +64,7 @@ def same_throughout(manifest: Opened) -> dict[str, pa.Scalar]:
         known = [group.column(number).statistics for group in groups]
         values = {_extreme(each, side) for each in known for side in _SIDES.values()}
         if len(values) == 1 and None not in values:
-            found[name] = pa.scalar(values.pop(), plain_type(manifest.columns[name].type))
+            found[name] = pa.scalar(values.pop(), manifest.columns[name].type)
     return found
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icetree.codec.parquet_footer import ARROW_SCHEMA, plain_footer
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -76,6 +77,8 @@ def open_manifest(
 ) -> Opened:
     """Find every column this version knows; of stats only those that are wanted."""
     parquet = ParquetManifest(source, pre_buffer=False)
+    if ARROW_SCHEMA in (parquet.metadata.metadata or {}):
+        parquet = ParquetManifest(source, metadata=plain_footer(source), pre_buffer=False)
     _require_kind(parquet, kind, file)
     found = _stored(parquet, file, columns)
     _require_columns(found, file)

@@ -1,12 +1,6 @@
-"""The types that columns of a Parquet manifest have, and the types that readers want.
-
-What counts is the Parquet schema. An Arrow schema that a writer embedded may dress the same
-columns as large strings, views or dictionaries: they are read as what they are.
-"""
+"""The types that columns of a Parquet manifest have, and the types that readers want."""
 
 from __future__ import annotations
-
-from functools import lru_cache
 
 import pyarrow as pa
 
@@ -19,12 +13,12 @@ from icetree.spec.shape import Shape
 
 def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
     """Return the column in the type it should have, widened where the format allows it."""
-    expected = _expected_type(name, shape)
-    if expected is None or column.type != expected:
-        column = _undressed(column)
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.storage
     if pa.types.is_string(column.type):
         # Parquet's reader takes any bytes for text.
         column.validate(full=True)
+    expected = _expected_type(name, shape)
     if expected is None or column.type == expected:
         return column
     if pa.types.is_struct(column.type) and pa.types.is_struct(expected):
@@ -32,39 +26,6 @@ def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
     if not _widens(column.type, expected):
         raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
     return column.cast(expected)
-
-
-@lru_cache(maxsize=256)
-def plain_type(type: pa.DataType) -> pa.DataType:
-    """Return the type of a Parquet column by itself, without what Arrow makes of it."""
-    t = pa.types
-    if isinstance(type, pa.BaseExtensionType):
-        return plain_type(type.storage_type)
-    if t.is_dictionary(type):
-        return plain_type(type.value_type)
-    if t.is_large_string(type) or t.is_string_view(type):
-        return pa.string()
-    if t.is_large_binary(type) or t.is_binary_view(type):
-        return pa.binary()
-    if t.is_large_list(type) or t.is_list_view(type) or t.is_large_list_view(type):
-        return pa.list_(plain_type(type.value_type))
-    if t.is_duration(type):
-        return pa.int64()
-    if t.is_timestamp(type) and type.tz is not None:
-        return pa.timestamp(type.unit, "UTC")
-    if t.is_decimal(type) and type.precision <= _MOST_DIGITS:
-        return pa.decimal128(type.precision, type.scale)
-    return type
-
-
-_MOST_DIGITS = 38
-
-
-def _undressed(column: pa.Array) -> pa.Array:
-    if isinstance(column.type, pa.BaseExtensionType):
-        column = column.storage
-    plain = plain_type(column.type)
-    return column if column.type == plain else column.cast(plain)
 
 
 def _corner(column: pa.StructArray, name: str, file: str) -> pa.StructArray:
@@ -107,6 +68,8 @@ def _widens(have: pa.DataType, want: pa.DataType) -> bool:
     return (
         t.is_null(have)
         or (t.is_int32(have) and t.is_int64(want))
+        # The spec has days as numbers, writers have them as dates.
+        or (t.is_int32(have) and t.is_date32(want))
         or (t.is_float32(have) and t.is_float64(want))
         or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
     )

@@ -1,0 +1,167 @@
+"""Files that another writer makes: data files, data DVs and equality deletes, with their stats."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tests.foreign import blobs, parquet
+from tests.foreign.layout import Field, Layout, Row, draw_rows
+from tests.foreign.model import DATA, EQUALITY, VECTOR, File
+from tests.foreign.tree import greatest, least
+
+Stats = dict[int, dict[str, Any]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Shop:
+    """Makes files of rows and puts their bytes under new names."""
+
+    table: str
+    layout: Layout
+    rng: Random
+    #: By location in full.
+    stored: dict[str, bytes]
+    next_id: int = 1
+    made: int = 0
+
+    def store(self, folder: str, end: str, content: bytes) -> str:
+        """Keep bytes under a new name, inside the table or somewhere else; return it."""
+        self.made += 1
+        base = self.table
+        if folder == "data" and self.rng.random() < 0.15:
+            base = "memory://elsewhere/files"
+        location = f"{base}/{folder}/{self.made}{end}"
+        self.stored[location] = content
+        return location
+
+    def new_data(self, spec_id: int | None = None) -> File:
+        """Make a data file of rows that no other has."""
+        rng = self.rng
+        spec_id = rng.choice(list(self.layout.specs)) if spec_id is None else spec_id
+        count = rng.randint(1, 5)
+        rows = draw_rows(rng, self.next_id, count, self.layout, spec_id)
+        self.next_id += count
+        return self.data(rows, spec_id)
+
+    def data(self, rows: list[Row], spec_id: int, *, lineage: bool = False) -> File:
+        """Make a data file of rows in one partition."""
+        rng = self.rng
+        columns = list(self.layout.columns)
+        content = parquet.data_file(rows, columns, parquet.Dress(rng=rng), lineage)
+        return File(
+            content=DATA,
+            location=self.store("data", ".parquet", content),
+            format="parquet",
+            spec_id=spec_id,
+            partition=self.layout.tuple_of(spec_id, rows[0]),
+            record_count=len(rows),
+            size=len(content),
+            stats=self._column_stats(rows) | self._partition_stats(rows, spec_id),
+            key_metadata=None,
+            rows=rows,
+            has_lineage=lineage,
+        )
+
+    def vectors(self, of: dict[int, tuple[File, frozenset[int]]]) -> list[File]:
+        """Make data DVs, all in one Puffin file."""
+        content, places = blobs.puffin([(file.location, set(gone)) for file, gone in of.values()])
+        location = self.store("data", ".puffin", content)
+        return [
+            File(
+                content=VECTOR,
+                location=location,
+                format="puffin",
+                spec_id=file.spec_id,
+                partition=file.partition,
+                record_count=len(gone),
+                size=len(content),
+                stats=self._partition_stats(file.rows, file.spec_id)
+                if self.rng.random() < 0.6
+                else {},
+                target=file,
+                positions=gone,
+                offset=offset,
+                length=length,
+            )
+            for (file, gone), (offset, length) in zip(of.values(), places, strict=True)
+        ]
+
+    def equality(self, like: File) -> File:
+        """Make an equality delete of some rows of a data file, for its partition or for all."""
+        rng, layout = self.rng, self.layout
+        keys = tuple(rng.sample(("id", "name", "n"), rng.randint(1, 2)))
+        rows = rng.sample(like.rows, rng.randint(1, min(2, len(like.rows))))
+        scoped = bool(layout.specs[like.spec_id]) and rng.random() < 0.5
+        spec_id = like.spec_id if scoped else 0
+        columns = [layout.column(name) for name in keys]
+        values = frozenset(tuple(row[name] for name in keys) for row in rows)
+        deleted = [dict(zip(keys, one, strict=True)) for one in values]
+        content = parquet.data_file(deleted, columns, parquet.Dress(), lineage=False)
+        stats: Stats = {}
+        for column in columns:
+            if column.has_stats and rng.random() < 0.5:
+                stats[column.id] = self._stats(column, [row[column.name] for row in deleted])
+        if scoped:
+            stats |= self._partition_stats(rows[:1] * len(deleted), spec_id)
+        return File(
+            content=EQUALITY,
+            location=self.store("data", "-deletes.parquet", content),
+            format="parquet",
+            spec_id=spec_id,
+            partition=like.partition if scoped else (),
+            record_count=len(deleted),
+            size=len(content),
+            stats=stats,
+            keys=keys,
+            values=values,
+            equality_ids=[column.id for column in columns],
+        )
+
+    # --- stats -----------------------------------------------------------------------------
+
+    def _column_stats(self, rows: list[Row]) -> Stats:
+        found: Stats = {}
+        if self.rng.random() < 0.15:
+            return found
+        for column in self.layout.columns:
+            if column.has_stats and self.rng.random() < 0.85:
+                found[column.id] = self._stats(column, [row[column.name] for row in rows])
+        return found
+
+    def _partition_stats(self, rows: list[Row], spec_id: int) -> Stats:
+        """Return stats that tell a file's partition: one value, or nothing but nulls."""
+        found: Stats = {}
+        for part in self.layout.specs[spec_id]:
+            value = part.field.value(rows[0])
+            found[part.field.id] = {
+                "lower_bound": value,
+                "upper_bound": value,
+                "value_count": len(rows),
+                "null_value_count": len(rows) if value is None else 0,
+            }
+            if value is not None and self.rng.random() < 0.5:
+                found[part.field.id]["tight_bounds"] = True
+        return found
+
+    def _stats(self, column: Field, values: list[Any]) -> dict[str, Any]:
+        present = [each for each in values if each is not None and not is_nan(each)]
+        found: dict[str, Any] = {"value_count": len(values)}
+        if self.rng.random() < 0.9:
+            found["null_value_count"] = sum(each is None for each in values)
+        if column.type == "double" and self.rng.random() < 0.8:
+            found["nan_value_count"] = sum(map(is_nan, values))
+        if present and self.rng.random() < 0.9:
+            lower, upper, tight = least(present), greatest(present), True
+            if column.type == "string" and max(map(len, (lower, upper))) > 4:
+                lower, upper, tight = lower[:4], upper[:4] + "\U0010ffff", False
+            found |= {"lower_bound": lower, "upper_bound": upper}
+            if not tight or self.rng.random() < 0.6:
+                found["tight_bounds"] = tight
+        return found
+
+
+def is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)

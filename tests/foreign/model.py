@@ -1,0 +1,93 @@
+"""What a table holds by the rules of the format alone: plain rows, and who deletes which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.foreign.layout import Layout, Row
+
+DATA, VECTOR, EQUALITY = 0, 1, 2
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class File:
+    """A data file, a data DV or an equality delete file, with its tracking once committed."""
+
+    content: int
+    #: In full, whatever a manifest calls it.
+    location: str
+    format: str
+    spec_id: int
+    #: The partition tuple, in the order of the spec.
+    partition: tuple[Any, ...]
+    record_count: int
+    size: int
+    stats: dict[int, dict[str, Any]]
+    sort_order_id: int | None = None
+    key_metadata: bytes | None = None
+    split_offsets: list[int] | None = None
+
+    rows: list[Row] = field(default_factory=list)
+    #: Rows tell by themselves who they are.
+    has_lineage: bool = False
+
+    #: Of a data DV.
+    target: File | None = None
+    positions: frozenset[int] = frozenset()
+    offset: int | None = None
+    length: int | None = None
+
+    #: Of an equality delete: names of its columns, and the values of these that it deletes.
+    keys: tuple[str, ...] = ()
+    values: frozenset[tuple[Any, ...]] = frozenset()
+    equality_ids: list[int] | None = None
+
+    snapshot_id: int | None = None
+    sequence_number: int | None = None
+    file_sequence_number: int | None = None
+    first_row_id: int | None = None
+
+    def lineage(self, at: int) -> tuple[int | None, int | None]:
+        """Return a row's id and the sequence number of its last change."""
+        row = self.rows[at]
+        id, updated = row.get("_row_id"), row.get("_last_updated_sequence_number")
+        if not self.has_lineage or id is None:
+            id = None if self.first_row_id is None else self.first_row_id + at
+        if not self.has_lineage or updated is None:
+            updated = self.sequence_number
+        return id, updated
+
+
+def rows_of(files: Iterable[File], layout: Layout) -> list[Row]:
+    """Return the rows that the live files of a snapshot leave, each with its lineage."""
+    files = list(files)
+    vectors = {id(each.target): each.positions for each in files if each.content == VECTOR}
+    equality = [each for each in files if each.content == EQUALITY]
+    found = []
+    for each in files:
+        if each.content != DATA:
+            continue
+        gone = vectors.get(id(each), frozenset())
+        apply = [delete for delete in equality if applies(delete, each, layout)]
+        for at, row in enumerate(each.rows):
+            if at in gone or any(_has(delete, row) for delete in apply):
+                continue
+            row_id, updated = each.lineage(at)
+            own = {column.name: row[column.name] for column in layout.columns}
+            found.append(own | {"_row_id": row_id, "_last_updated_sequence_number": updated})
+    return found
+
+
+def applies(delete: File, to: File, layout: Layout) -> bool:
+    """Tell whether an equality delete is about a data file."""
+    if (delete.sequence_number or 0) <= (to.sequence_number or 0):
+        return False
+    if not layout.specs[delete.spec_id]:
+        return True
+    return delete.spec_id == to.spec_id and delete.partition == to.partition
+
+
+def _has(delete: File, row: Row) -> bool:
+    return tuple(row[name] for name in delete.keys) in delete.values

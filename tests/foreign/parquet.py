@@ -1,0 +1,339 @@
+"""Parquet as anyone may write it: the format's columns by their ids, everything else as it falls."""
+
+from __future__ import annotations
+
+import base64
+import io
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.foreign.layout import LAST_UPDATED, ROW_ID, Field, Json, Layout, Row
+
+_INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
+
+#: The content entry, as the format's page has it: name, id, type; a list of members for a struct.
+ENTRY: tuple[tuple[str, int, Any], ...] = (
+    ("content_type", 134, _INT),
+    ("location", 100, _STRING),
+    ("file_format", 101, _STRING),
+    (
+        "tracking_info",
+        5,
+        (
+            ("status", 0, _INT),
+            ("snapshot_id", 1, _LONG),
+            ("sequence_number", 3, _LONG),
+            ("file_sequence_number", 4, _LONG),
+            ("first_row_id", 142, _LONG),
+        ),
+    ),
+    (
+        "deletion_vector",
+        147,
+        (
+            ("offset", 144, _LONG),
+            ("size_in_bytes", 145, _LONG),
+            ("inline_content", 146, _BINARY),
+            ("added_positions", 149, _BINARY),
+        ),
+    ),
+    ("partition_spec_id", 148, _INT),
+    ("sort_order_id", 140, _INT),
+    ("record_count", 103, _LONG),
+    ("file_size_in_bytes", 104, _LONG),
+    (
+        "manifest_stats",
+        521,
+        (
+            ("added_files_count", 504, _INT),
+            ("existing_files_count", 505, _INT),
+            ("deleted_files_count", 506, _INT),
+            ("added_rows_count", 512, _LONG),
+            ("existing_rows_count", 513, _LONG),
+            ("deleted_rows_count", 514, _LONG),
+            ("min_sequence_number", 516, _LONG),
+        ),
+    ),
+    ("referenced_file", 143, _STRING),
+    ("key_metadata", 131, _BINARY),
+    ("split_offsets", 132, pa.list_(_LONG)),
+    ("equality_ids", 135, pa.list_(_INT)),
+)
+REQUIRED = {134, 101, 0, 148, 103, 5}
+STATS: tuple[tuple[str, int], ...] = (
+    ("lower_bound", 1),
+    ("upper_bound", 2),
+    ("tight_bounds", 3),
+    ("value_count", 4),
+    ("null_value_count", 5),
+    ("nan_value_count", 6),
+    ("avg_value_size_in_bytes", 7),
+    ("max_value_size_in_bytes", 8),
+)
+_STAT_TYPES = {
+    "tight_bounds": pa.bool_(),
+    "avg_value_size_in_bytes": _INT,
+    "max_value_size_in_bytes": _INT,
+}
+
+_CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dress:
+    """How a manifest's columns are dressed; plain by default, for trees that are made by hand."""
+
+    rng: Random | None = None
+    #: Columns to leave out, by id, whatever they hold: an illegal file.
+    without: frozenset[int] = frozenset()
+    #: Columns of another type, by id: an illegal file.
+    retyped: dict[int, pa.DataType] = field(default_factory=dict)
+    key_values: Json = field(default_factory=dict)
+
+    def chance(self, probability: float) -> bool:
+        return self.rng is not None and self.rng.random() < probability
+
+    def type(self, type: pa.DataType) -> pa.DataType:
+        """Return one of the Arrow types that are the same in Parquet."""
+        if self.rng is None:
+            return type
+        choices = [type]
+        if type == _STRING:
+            choices += [pa.large_string(), pa.string_view(), pa.dictionary(_INT, _STRING)]
+        elif type == _BINARY:
+            choices += [pa.large_binary(), pa.binary_view(), pa.dictionary(_INT, _BINARY)]
+        elif pa.types.is_list(type):
+            choices += [pa.large_list(type.value_type), pa.list_view(type.value_type)]
+        elif type == _LONG:
+            choices += [type, pa.duration("us")]
+        return self.rng.choice(choices)
+
+    def shuffled(self, items: list[Any]) -> list[Any]:
+        if self.rng is not None and self.rng.random() < 0.7:
+            items = list(items)
+            self.rng.shuffle(items)
+        return items
+
+
+PLAIN = Dress()
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A field that is written, with its values, and how the embedded Arrow schema has it."""
+
+    field: pa.Field
+    array: pa.Array
+    worn: pa.Field
+
+
+def manifest(
+    entries: list[Json],
+    kind: str,
+    layout: Layout,
+    dress: Dress = PLAIN,
+) -> bytes:
+    """Return a manifest of entries: dicts by the names above, stats by field id within."""
+    columns = [
+        column
+        for name, id, type in ENTRY
+        if id not in dress.without
+        for column in _column(name, id, type, [entry.get(name) for entry in entries], dress)
+    ]
+    columns += _stats(entries, layout, dress)
+    if dress.chance(0.5):
+        columns.append(_unknown(len(entries), 9001, "made_by", dress))
+    if dress.chance(0.2):
+        columns.append(_unknown(len(entries), 9002, "status", dress))
+    columns = dress.shuffled(columns)
+    if dress.chance(0.3):
+        columns = _renamed(columns)
+    return write(
+        columns, dress, key_values={"format-version": "4", "content": kind} | dress.key_values
+    )
+
+
+def _column(name: str, id: int, type: Any, values: list[Any], dress: Dress) -> list[_Column]:
+    required = id in REQUIRED
+    if all(value is None for value in values) and not required and not dress.chance(0.3):
+        return []
+    if not isinstance(type, tuple):
+        return [_leaf(name, id, type, values, dress, required=required)]
+    members = [
+        column
+        for name, id, type in type
+        if id not in dress.without
+        for column in _column(name, id, type, [v and v.get(name) for v in values], dress)
+    ]
+    if not members:
+        return []
+    if dress.chance(0.15):
+        members.append(_unknown(len(values), 9003, "extra", dress))
+    return [_struct(name, id, dress.shuffled(members), [v is None for v in values])]
+
+
+def _leaf(
+    name: str,
+    id: int,
+    type: pa.DataType,
+    values: list[Any],
+    dress: Dress,
+    *,
+    required: bool = False,
+) -> _Column:
+    array = pa.array(values, type)
+    if id in dress.retyped:
+        array = array.cast(dress.retyped[id])
+    nullable = array.null_count > 0 or not required or dress.chance(0.3)
+    worn = _field(name, dress.type(array.type), id, nullable=nullable)
+    return _Column(_field(name, array.type, id, nullable=nullable), array, worn)
+
+
+def _field(name: str, type: pa.DataType, id: int, *, nullable: bool = True) -> pa.Field:
+    for is_kind, make in (
+        (pa.types.is_list, pa.list_),
+        (pa.types.is_large_list, pa.large_list),
+        (pa.types.is_list_view, pa.list_view),
+    ):
+        if is_kind(type):
+            item = pa.field("element", type.value_type, nullable=False, metadata=_id(id + 1))
+            type = make(item)
+            break
+    return pa.field(name, type, nullable=nullable, metadata=_id(id))
+
+
+def _id(id: int) -> dict[bytes, bytes]:
+    return {b"PARQUET:field_id": str(id).encode()}
+
+
+def _struct(name: str, id: int, members: list[_Column], absent: list[bool]) -> _Column:
+    array = pa.StructArray.from_arrays(
+        [_as(member.array, member.field.type) for member in members],
+        fields=[member.field for member in members],
+        mask=pa.array(absent) if any(absent) else None,
+    )
+    worn = pa.struct([member.worn for member in members])
+    return _Column(
+        pa.field(name, array.type, nullable=any(absent), metadata=_id(id)),
+        array,
+        pa.field(name, worn, nullable=any(absent), metadata=_id(id)),
+    )
+
+
+def _as(array: pa.Array, type: pa.DataType) -> pa.Array:
+    return array if array.type == type else array.cast(type)
+
+
+def _unknown(size: int, id: int, name: str, dress: Dress) -> _Column:
+    assert dress.rng is not None
+    values: pa.Array = dress.rng.choice(
+        (
+            pa.array([f"other {at}" for at in range(size)]),
+            pa.array([{"a": at, "b": [at]} for at in range(size)], _ODD),
+            pa.array([None] * size, pa.float64()),
+        )
+    )
+    field = pa.field(name, values.type, metadata=_id(id))
+    return _Column(field, values, field)
+
+
+_ODD = pa.struct(
+    [
+        pa.field("a", pa.int64(), metadata=_id(9010)),
+        pa.field("b", pa.list_(pa.field("element", _INT, metadata=_id(9012))), metadata=_id(9011)),
+    ]
+)
+
+
+def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[_Column]:
+    every = [entry.get("content_stats") or {} for entry in entries]
+    structs = []
+    fields = [each for each in layout.stats_fields if any(each.id in told for told in every)]
+    for each in dress.shuffled(fields):
+        base = 10_000 + 200 * each.id
+        members = []
+        for name, offset in dress.shuffled(list(STATS)):
+            values = [told.get(each.id, {}).get(name) for told in every]
+            if all(value is None for value in values):
+                continue
+            type = each.arrow if offset <= 2 else _STAT_TYPES.get(name, _LONG)
+            members.append(_leaf(name, base + offset, type, values, dress))
+        if members:
+            name = each.name if not dress.chance(0.2) else f"stats of {each.id}"
+            structs.append(_struct(name, base, members, [each.id not in told for told in every]))
+    if not structs:
+        return []
+    return [_struct("content_stats", 10_000, structs, [not told for told in every])]
+
+
+def _renamed(columns: list[_Column]) -> list[_Column]:
+    """Give columns other names, known ones among them: readers go by ids."""
+    names = [column.field.name for column in columns]
+    turned = names[1:] + names[:1]
+    return [
+        _Column(column.field.with_name(name), column.array, column.worn.with_name(name))
+        for column, name in zip(columns, turned, strict=True)
+    ]
+
+
+def write(
+    columns: list[_Column], dress: Dress, *, key_values: dict[str, str] | None = None
+) -> bytes:
+    """Return a Parquet file in one of the many ways there are."""
+    schema = pa.schema([column.field for column in columns])
+    table = pa.Table.from_arrays([column.array for column in columns], schema=schema)
+    options: dict[str, Any] = {}
+    told = dict(key_values or {})
+    size = None
+    if (rng := dress.rng) is not None:
+        if rng.random() < 0.6:
+            worn = pa.schema([column.worn for column in columns])
+            told["ARROW:schema"] = base64.b64encode(worn.serialize().to_pybytes()).decode()
+        options = {
+            "compression": rng.choice(_CODECS),
+            "use_dictionary": rng.random() < 0.5,
+            "write_statistics": rng.random() < 0.6,
+            "data_page_version": rng.choice(("1.0", "2.0")),
+            "version": rng.choice(("2.4", "2.6")),
+            "write_page_index": rng.random() < 0.3,
+            "data_page_size": rng.choice((64, 1 << 20)),
+            "write_page_checksum": rng.random() < 0.3,
+        }
+        size = rng.choice((1, 2, 3, 1000))
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, schema, store_schema=False, **options) as writer:
+        writer.add_key_value_metadata(told)
+        writer.write_table(table, row_group_size=size)
+    return out.getvalue()
+
+
+def data_file(rows: list[Row], columns: list[Field], dress: Dress, lineage: bool) -> bytes:
+    """Return a data file, or an equality delete file, of these columns of the rows.
+
+    With `lineage`, rows keep who they are in columns of their own.
+    """
+    names = [(each.name, each.id, each.arrow, each.name == "id") for each in columns]
+    if lineage:
+        names += [
+            ("_row_id", ROW_ID, _LONG, False),
+            ("_last_updated_sequence_number", LAST_UPDATED, _LONG, False),
+        ]
+    made = []
+    for name, id, type, required in dress.shuffled(names):
+        values = [row[name] for row in rows]
+        if not required and all(value is None for value in values) and dress.chance(0.3):
+            continue
+        # A duration is a matter of manifests: their numbers are the format's.
+        worn = dress.type(type) if type != _LONG else type
+        made.append(
+            _Column(
+                _field(name, type, id, nullable=not required),
+                pa.array(values, type),
+                _field(name, worn, id, nullable=not required),
+            )
+        )
+    return write(made, dress)

@@ -1,0 +1,39 @@
+"""The law of trees of other writers: whatever is legal is read right, also beneath our commits.
+
+A seed decides all of a tree. `ICETREE_FOREIGN_SEED` is the first one, and `ICETREE_LAWS_EFFORT`
+multiplies how many there are.
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from tests.foreign.judge import open_table, require_read_right
+from tests.foreign.ours import Ours
+from tests.foreign.world import draw_world
+from tests.laws.strategies import EFFORT
+
+_FIRST = int(os.environ.get("ICETREE_FOREIGN_SEED", "0"))
+
+
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + 6 * EFFORT))
+def test_any_tree_of_another_writer_reads_as_its_model_does(seed: int) -> None:
+    world = draw_world(seed)
+    require_read_right(world, open_table(world))
+
+
+@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + 6 * EFFORT))
+def test_any_tree_of_another_writer_can_be_committed_to(seed: int) -> None:
+    world = draw_world(seed)
+    table = open_table(world)
+    ours = Ours(
+        table=table,
+        layout=world.writer.layout,
+        rng=Random(seed),
+        rows=world.rows(-1),
+        next_id=world.writer.shop.next_id,
+    )
+    ours.commit(4)

@@ -1,0 +1,152 @@
+"""A whole table of another writer, decided by one seed: its history, its rows, its bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tests.foreign.files import Shop
+from tests.foreign.history import metadata
+from tests.foreign.layout import Row, draw_layout
+from tests.foreign.model import DATA, EQUALITY, VECTOR, File, applies, rows_of
+from tests.foreign.tree import Names
+from tests.foreign.writer import Writer
+
+TABLE = "memory://foreign/db/t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A table that is ready to be read."""
+
+    seed: int
+    writer: Writer
+    metadata_location: str
+    stored: dict[str, bytes]
+
+    def rows(self, at: int) -> list[Row]:
+        """Return the rows of a snapshot by its number."""
+        return rows_of(self.writer.snapshots[at].live, self.writer.layout)
+
+
+def new_writer(rng: Random, *, full: float) -> Writer:
+    """Return a writer of an empty table."""
+    layout = draw_layout(rng)
+    shop = Shop(table=TABLE, layout=layout, rng=rng, stored={})
+    return Writer(rng=rng, layout=layout, shop=shop, names=Names(table=TABLE, rng=rng, full=full))
+
+
+def draw_world(seed: int, *, most: int = 7) -> World:
+    """Make the table of a seed: the same every time."""
+    rng = Random(seed)
+    writer = draw_history(rng, most=most)
+    place = metadata(writer, rng)
+    return World(seed=seed, writer=writer, metadata_location=place, stored=writer.shop.stored)
+
+
+def draw_history(rng: Random, *, most: int) -> Writer:
+    """Let a writer commit at random."""
+    writer = new_writer(rng, full=rng.choice((0.0, 0.0, 0.5, 1.0)))
+    if rng.random() < 0.35:
+        _upgraded(writer)
+    else:
+        writer.commit("append", added=[writer.shop.new_data() for _ in range(rng.randint(1, 6))])
+    for _ in range(rng.randint(1, most)):
+        _STEPS[rng.randrange(len(_STEPS))](writer)
+    return writer
+
+
+def _upgraded(writer: Writer) -> None:
+    rng, shop = writer.rng, writer.shop
+    version = rng.randint(1, 3)
+    files = [shop.new_data() for _ in range(rng.randint(1, 5))]
+    if version > 1 and rng.random() < 0.6:
+        files.append(shop.equality(rng.choice(files)))
+    writer.upgrade_from(version, files)
+    writer.commit("append", added=[shop.new_data()] if rng.random() < 0.7 else [])
+
+
+def _append(writer: Writer) -> None:
+    rng = writer.rng
+    count = rng.choice((0, 1, 2, 5, 9))
+    writer.commit("append", added=[writer.shop.new_data() for _ in range(count)])
+
+
+def _delete(writer: Writer) -> None:
+    data = _data(writer)
+    count = writer.rng.randint(0, len(data)) if data else 0
+    writer.commit("delete", removed=writer.rng.sample(data, count))
+
+
+def _row_delta(writer: Writer) -> None:
+    """Add data DVs, in place of those that are there, and equality deletes, and rows."""
+    rng, shop = writer.rng, writer.shop
+    data = _data(writer)
+    had = {id(each.target): each for each in writer.tree.live() if each.content == VECTOR}
+    chosen = rng.sample(data, rng.randint(0, len(data))) if data else []
+    wanted: dict[int, tuple[File, frozenset[int]]] = {}
+    for file in chosen:
+        before = had[id(file)].positions if id(file) in had else frozenset()
+        gone = before | {rng.randrange(file.record_count)}
+        wanted[id(file)] = (file, gone)
+    added = shop.vectors(wanted) if wanted else []
+    if data and rng.random() < 0.6:
+        added.append(shop.equality(rng.choice(data)))
+    if rng.random() < 0.4:
+        added.append(shop.new_data())
+    removed = [had[id] for id in wanted if id in had]
+    writer.commit("overwrite", added=added, removed=removed)
+
+
+def _copy_on_write(writer: Writer) -> None:
+    """Replace a file by one of the same rows, some of them changed; or by exactly the same."""
+    rng, shop = writer.rng, writer.shop
+    data = _data(writer)
+    if not data:
+        return _append(writer)
+    old = rng.choice(data)
+    layout = writer.layout
+    partners = [e for e in writer.tree.live() if e is not old and e.content != DATA]
+    live = rows_of([old, *partners], layout)
+    same = rng.random() < 0.5
+    if not same:
+        for row in live[:1]:
+            row["note"] = "changed"
+            row["_last_updated_sequence_number"] = None
+    if not live:
+        writer.commit("replace" if same else "overwrite", removed=[old])
+        return None
+    new = shop.data(live, old.spec_id, lineage=True)
+    if same:
+        # Rows that were there before deletes that came since are as old as they were.
+        new.sequence_number = writer.sequence_number
+    writer.commit("replace" if same else "overwrite", added=[new], removed=[old])
+    return None
+
+
+def _forget_equality(writer: Writer) -> None:
+    """Remove equality deletes that have nothing left to delete."""
+    live = writer.tree.live()
+    data = [each for each in live if each.content == DATA]
+    idle = [
+        each
+        for each in live
+        if each.content == EQUALITY and not any(applies(each, f, writer.layout) for f in data)
+    ]
+    writer.commit("replace", removed=idle)
+
+
+def _data(writer: Writer) -> list[File]:
+    return [each for each in writer.tree.live() if each.content == DATA]
+
+
+_STEPS = (
+    _append,
+    _append,
+    _delete,
+    _row_delta,
+    _row_delta,
+    _row_delta,
+    _copy_on_write,
+    _forget_equality,
+)

@@ -1,0 +1,429 @@
+"""Another writer of trees: it commits what it is told to, in every legal shape that chance has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from random import Random
+from typing import Any
+
+from tests.foreign import blobs, parquet
+from tests.foreign.files import Shop
+from tests.foreign.layout import Json, Layout
+from tests.foreign.model import DATA, File
+from tests.foreign.numbering import number
+from tests.foreign.tree import (
+    ADDED,
+    DATA_LEAF,
+    DELETE_LEAF,
+    DELETED,
+    EXISTING,
+    Leaf,
+    Names,
+    Tree,
+    Vector,
+    aggregate,
+    counts,
+    encode_avro,
+    encode_leaf,
+    file_entry,
+    leaf_entry,
+    vector_entry,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A commit, and the live files that it left."""
+
+    id: int
+    parent: int | None
+    sequence_number: int
+    at_ms: int
+    operation: str
+    root: str
+    first_row_id: int
+    added_rows: int
+    #: The tree's own files, as they were then.
+    live: tuple[File, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Commit:
+    """A root in the making."""
+
+    id: int
+    sequence_number: int
+    #: Entries of the root, with the file or leaf that each is for.
+    rows: list[tuple[Json, File | Leaf | None]] = field(default_factory=list)
+    new_leaves: list[tuple[Leaf, int]] = field(default_factory=list)
+    #: Leaves that this commit must leave as they are.
+    touched: set[Leaf] = field(default_factory=set)
+
+    def is_new(self, leaf: Leaf) -> bool:
+        return any(leaf is each for each, _ in self.new_leaves)
+
+
+@dataclass(slots=True, kw_only=True)
+class Writer:
+    """A table of another writer, from its first snapshot on."""
+
+    rng: Random
+    layout: Layout
+    shop: Shop
+    names: Names
+    tree: Tree = field(default_factory=Tree)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    next_row_id: int = 0
+    sequence_number: int = 0
+    clock_ms: int = 1_700_000_000_000
+    #: An expired snapshot that the first one was made on.
+    base: int | None = None
+    #: The entries of the newest root.
+    rows: list[Json] = field(default_factory=list)
+
+    # --- before v4 -------------------------------------------------------------------------
+
+    def upgrade_from(self, version: int, files: list[File]) -> None:
+        """Start with Avro leaves of an older version, as the first root after an upgrade has."""
+        self.base = self._new_id()
+        by_spec: dict[tuple[int, int], list[File]] = {}
+        for file in files:
+            by_spec.setdefault((file.content != DATA, file.spec_id), []).append(file)
+        self.sequence_number = 0 if version == 1 else 2
+        for (is_delete, spec_id), held in sorted(by_spec.items()):
+            # Deletes came later than what they delete.
+            age = 0 if version == 1 else 1 + is_delete
+            for file in held:
+                file.snapshot_id, file.sequence_number = self.base, age
+                file.file_sequence_number = age
+            statuses = [self.rng.choice((EXISTING, ADDED)) for _ in held]
+            leaf = Leaf(
+                content=DELETE_LEAF if is_delete else DATA_LEAF,
+                location="",
+                format="avro",
+                entries=list(zip(held, statuses, strict=True)),
+                snapshot_id=self.base,
+                sequence_number=age,
+            )
+            content = encode_avro(leaf, version, spec_id, self.layout)
+            leaf.location, leaf.size = self.shop.store("metadata", ".avro", content), len(content)
+            leaf.counts = counts(leaf, self.rng)
+            if not is_delete:
+                leaf.first_row_id = self.next_row_id
+                for file in held:
+                    file.first_row_id = self.next_row_id
+                    self.next_row_id += file.record_count
+            self.tree.leaves.append(leaf)
+
+    # --- commits ---------------------------------------------------------------------------
+
+    def commit(
+        self, operation: str, *, added: list[File] | None = None, removed: list[File] | None = None
+    ) -> Snapshot:
+        """Make the next snapshot; removing a data file takes its DV along."""
+        rng = self.rng
+        added, removed = added or [], removed or []
+        self.sequence_number += rng.choice((1, 1, 1, 3))
+        commit = _Commit(id=self._new_id(), sequence_number=self.sequence_number)
+        tree, first = self.tree.copy(), self.next_row_id
+        for file in added:
+            file.snapshot_id, file.file_sequence_number = commit.id, commit.sequence_number
+            if file.sequence_number is None:
+                file.sequence_number = commit.sequence_number
+        gone = [*removed, *self._vectors_of(removed)]
+        tombstones = [file for file in gone if file in tree.files]
+        tree.files = [file for file in tree.files if file not in gone]
+        self._remove_from_leaves(tree, gone, commit)
+        self._reshape(tree, commit)
+        in_root = self._place(tree, added, tombstones, commit)
+        # What a leaf is called is known when it is written.
+        kept = [(leaf, EXISTING) for leaf in tree.leaves if not commit.is_new(leaf)]
+        for leaf, status in (*kept, *commit.new_leaves):
+            commit.rows.append(({"leaf": status, "content_type": leaf.content}, leaf))
+        for file in tree.files:
+            if file not in in_root:
+                commit.rows.append((file_entry(file, EXISTING, self.names), file))
+        rng.shuffle(commit.rows)
+        self.next_row_id, silent = number(commit.rows, in_root, first, rng)
+        self._unsay(commit, in_root)
+        self._finish_leaves(commit, silent)
+        rows = [row for row, _ in commit.rows]
+        dress = parquet.Dress(rng=rng)
+        root = self.store_root(rows, dress)
+        self.clock_ms += rng.randrange(1, 5000)
+        made = Snapshot(
+            id=commit.id,
+            parent=self.snapshots[-1].id if self.snapshots else self.base,
+            sequence_number=commit.sequence_number,
+            at_ms=self.clock_ms,
+            operation=operation,
+            root=root,
+            first_row_id=first,
+            added_rows=self.next_row_id - first,
+            live=tuple(tree.live()),
+        )
+        self.tree = tree
+        self.snapshots.append(made)
+        return made
+
+    def store_root(self, rows: list[Json], dress: parquet.Dress) -> str:
+        self.rows = rows
+        content = parquet.manifest(rows, "root", self.layout, dress)
+        return self.shop.store("metadata", "-root.parquet", content)
+
+    def _new_id(self) -> int:
+        return self.rng.randrange(1, 1 << 62)
+
+    def _spec(self) -> int:
+        return self.rng.choice(list(self.layout.specs))
+
+    def _vectors_of(self, removed: list[File]) -> list[File]:
+        return [
+            file
+            for file in self.tree.live()
+            if file.target is not None and file.target in removed and file not in removed
+        ]
+
+    # --- removing --------------------------------------------------------------------------
+
+    def _remove_from_leaves(self, tree: Tree, gone: list[File], commit: _Commit) -> None:
+        for at, leaf in enumerate(tree.leaves):
+            held = [file for file in leaf.live() if file in gone]
+            if held:
+                tree.leaves[at] = self._with_vector(leaf, held, commit)
+                self._follow(tree, leaf, tree.leaves[at], commit)
+            elif leaf.vector is not None:
+                self._carry_vector(leaf, commit)
+
+    def _carry_vector(self, leaf: Leaf, commit: _Commit) -> None:
+        assert leaf.vector is not None
+        row = vector_entry(leaf, leaf.vector, EXISTING, self._spec(), self.names)
+        commit.rows.append((row, None))
+
+    def _follow(self, tree: Tree, old: Leaf, new: Leaf | None, commit: _Commit) -> None:
+        """Let delete manifests follow the data manifest that they are affiliated with."""
+        for at, leaf in enumerate(tree.leaves):
+            if leaf.owner is old:
+                after = tree.leaves[at] = _replaced(leaf, owner=new)
+                commit.new_leaves = [
+                    (after if each is leaf else each, status) for each, status in commit.new_leaves
+                ]
+                if leaf in commit.touched:
+                    commit.touched.add(after)
+
+    def _with_vector(self, leaf: Leaf, held: list[File], commit: _Commit) -> Leaf:
+        """Put entries into the leaf's manifest DV, in one of the ways to tell of the change."""
+        rng = self.rng
+        new = {leaf.position(file) for file in held}
+        if rng.random() < 0.5:
+            # Entries that were DELETED already may be named as well.
+            new |= {
+                at
+                for at, (_, status) in enumerate(leaf.entries)
+                if status == DELETED and at not in leaf.removed
+            }
+        full = leaf.removed | new
+        vector = Vector(
+            positions=frozenset(full),
+            snapshot_id=commit.id,
+            sequence_number=commit.sequence_number,
+        )
+        if rng.random() < 0.4:
+            content, ((vector.offset, vector.length),) = blobs.puffin([(leaf.location, set(full))])
+            vector.location = self.shop.store("metadata", ".puffin", content)
+            vector.size = len(content)
+        change, spec = blobs.bitmap(new), self._spec()
+        by_difference = rng.random() < 0.5
+        if by_difference and leaf.vector is not None:
+            before = vector_entry(leaf, leaf.vector, DELETED, spec, self.names)
+            before["tracking_info"]["snapshot_id"] = commit.id
+            commit.rows.append((before, None))
+        after = _replaced(leaf, vector=vector)
+        told_of = None if by_difference else change
+        row = vector_entry(after, vector, ADDED, spec, self.names, told_of)
+        if rng.random() < 0.3:
+            row["tracking_info"] |= {"snapshot_id": None, "sequence_number": None}
+        commit.rows.append((row, None))
+        commit.touched.add(after)
+        return after
+
+    # --- rearranging -----------------------------------------------------------------------
+
+    def _reshape(self, tree: Tree, commit: _Commit) -> None:
+        rng = self.rng
+        if rng.random() < 0.4:
+            self._flush(tree, commit)
+        for leaf in list(tree.leaves):
+            if leaf not in tree.leaves or commit.is_new(leaf) or leaf in commit.touched:
+                continue
+            if not leaf.live():
+                # One that had its last entry removed goes with a later commit.
+                if rng.random() < 0.6:
+                    self._drop(tree, leaf, commit)
+            elif rng.random() < 0.2:
+                self._compact(tree, leaf, commit)
+
+    def _flush(self, tree: Tree, commit: _Commit) -> None:
+        rng = self.rng
+        for is_data in (True, False):
+            files = [file for file in tree.files if (file.content == DATA) == is_data]
+            if not files:
+                continue
+            moved = rng.sample(files, rng.randint(1, len(files)))
+            owner = None
+            homes = [leaf for leaf in tree.leaves if leaf.content == DATA_LEAF]
+            if not is_data and homes and rng.random() < 0.6:
+                owner = rng.choice(homes)
+                moved = [file for file in moved if file.target in owner.live()]
+                if not moved:
+                    continue
+            leaf = Leaf(
+                content=DATA_LEAF if is_data else DELETE_LEAF,
+                location="",
+                format="parquet",
+                entries=[(file, EXISTING) for file in moved],
+                snapshot_id=commit.id,
+                sequence_number=commit.sequence_number,
+                owner=owner,
+            )
+            tree.files = [file for file in tree.files if file not in moved]
+            tree.leaves.append(leaf)
+            commit.new_leaves.append((leaf, EXISTING))
+
+    def _compact(self, tree: Tree, leaf: Leaf, commit: _Commit) -> None:
+        made = Leaf(
+            content=leaf.content,
+            location="",
+            format="parquet",
+            entries=[(file, EXISTING) for file in leaf.live()],
+            snapshot_id=commit.id,
+            sequence_number=commit.sequence_number,
+            owner=leaf.owner,
+        )
+        commit.new_leaves.append((made, EXISTING))
+        self._drop(tree, leaf, commit)
+        tree.leaves.append(made)
+        self._follow(tree, leaf, made, commit)
+
+    def _drop(self, tree: Tree, leaf: Leaf, commit: _Commit) -> None:
+        """Take a leaf away that holds nothing any more: without a word, or marked DELETED."""
+        tree.leaves = [each for each in tree.leaves if each is not leaf]
+        commit.rows = [
+            (row, about)
+            for row, about in commit.rows
+            if row["content_type"] != 5 or not self._is(row["referenced_file"], leaf.location)
+        ]
+        if self.rng.random() < 0.5:
+            spec = self._spec()
+            row = leaf_entry(leaf, DELETED, spec, self.names, snapshot_id=commit.id)
+            commit.rows.append((row, None))
+            if leaf.vector is not None:
+                row = vector_entry(leaf, leaf.vector, DELETED, spec, self.names)
+                row["tracking_info"]["snapshot_id"] = commit.id
+                commit.rows.append((row, None))
+        if not leaf.live():
+            self._follow(tree, leaf, None, commit)
+
+    def _is(self, name: str, location: str) -> bool:
+        return location in (name, f"{self.names.table}/{name}")
+
+    # --- adding ----------------------------------------------------------------------------
+
+    def _place(
+        self, tree: Tree, added: list[File], tombstones: list[File], commit: _Commit
+    ) -> list[File]:
+        """Put new files and tombstones into the root or new leaves; return those of the root."""
+        rng = self.rng
+        in_root: list[File] = []
+        for is_data in (True, False):
+            new = [file for file in added if (file.content == DATA) == is_data]
+            old = [file for file in tombstones if (file.content == DATA) == is_data]
+            to_leaf = bool(new) and rng.random() < 0.5
+            here = rng.randint(0, len(new) - 1) if to_leaf else len(new)
+            in_root += new[:here]
+            tree.files += new[:here]
+            if to_leaf:
+                entries = [(file, ADDED) for file in new[here:]]
+                stay = []
+                for file in old:
+                    if rng.random() < 0.4:
+                        entries.append((file, DELETED))
+                    else:
+                        stay.append(file)
+                old = stay
+                rng.shuffle(entries)
+                leaf = Leaf(
+                    content=DATA_LEAF if is_data else DELETE_LEAF,
+                    location="",
+                    format="parquet",
+                    entries=entries,
+                    snapshot_id=commit.id,
+                    sequence_number=commit.sequence_number,
+                )
+                tree.leaves.append(leaf)
+                commit.new_leaves.append((leaf, ADDED))
+            for file in old:
+                row = file_entry(file, DELETED, self.names)
+                row["tracking_info"]["snapshot_id"] = commit.id
+                commit.rows.append((row, file))
+        for file in in_root:
+            commit.rows.append((file_entry(file, ADDED, self.names), file))
+        return in_root
+
+    def _finish_leaves(self, commit: _Commit, silent: set[int]) -> None:
+        """Write the new leaves, then the rows of the root that wait for their names."""
+        rng = self.rng
+        for leaf, _ in commit.new_leaves:
+            dress = parquet.Dress(rng=rng)
+            tracking = self._unsaid(leaf, commit)
+            content = encode_leaf(leaf, self.layout, self.names, dress, tracking)
+            leaf.location = self.shop.store("metadata", "-leaf.parquet", content)
+            leaf.size = len(content)
+            leaf.counts = counts(leaf, rng)
+            leaf.stats = aggregate(leaf, self.layout, rng)
+        for at, (row, leaf) in enumerate(commit.rows):
+            if "leaf" not in row:
+                continue
+            assert isinstance(leaf, Leaf)
+            quiet: Json = {"first_row_id": None} if id(leaf) in silent else {}
+            if row["leaf"] == ADDED and rng.random() < 0.3:
+                quiet |= {"snapshot_id": None, "sequence_number": None}
+                quiet["file_sequence_number"] = None
+            made = leaf_entry(leaf, row["leaf"], self._spec(), self.names, **quiet)
+            commit.rows[at] = (made, leaf)
+
+    def _unsay(self, commit: _Commit, in_root: list[File]) -> None:
+        """Leave to the snapshot to say what it can say for new files of the root."""
+        for row, about in commit.rows:
+            if not isinstance(about, File) or about not in in_root:
+                continue
+            told = row["tracking_info"]
+            for name in ("snapshot_id", "sequence_number", "file_sequence_number"):
+                own = name == "snapshot_id" or told[name] == commit.sequence_number
+                if own and self.rng.random() < 0.3:
+                    told[name] = None
+
+    def _unsaid(self, leaf: Leaf, commit: _Commit) -> dict[int, Json]:
+        """Return what entries of a leaf leave to the leaf's own entry to say."""
+        rng = self.rng
+        found: dict[int, Json] = {}
+        numbers = rng.random() < 0.7
+        for at, (file, status) in enumerate(leaf.entries):
+            quiet: Json = {}
+            if status == DELETED:
+                quiet["snapshot_id"] = rng.choice((commit.id, None))
+            if status == ADDED:
+                if rng.random() < 0.7:
+                    quiet["snapshot_id"] = None
+                if file.sequence_number == commit.sequence_number and rng.random() < 0.7:
+                    quiet["sequence_number"] = None
+                if rng.random() < 0.7:
+                    quiet["file_sequence_number"] = None
+                if numbers:
+                    quiet["first_row_id"] = None
+            found[at] = quiet
+        return found
+
+
+def _replaced(leaf: Leaf, **changes: Any) -> Leaf:
+    return Leaf(**({each.name: getattr(leaf, each.name) for each in fields(leaf)} | changes))
