@@ -34,6 +34,7 @@ def files(
     from icetree.cli.past import kind_of
     from icetree.table.filters import parse_filter
     from icetree.tree.bind import bind
+    from icetree.tree.delete_stats import judged
     from icetree.tree.live import LEAF, live_files
     from icetree.tree.prune import may_match
 
@@ -42,7 +43,7 @@ def files(
         root = table.files.counted_root(snapshot_of(table, snapshot), shape)
         live = live_files(root, table.files.reader(shape))
         if where is not None:
-            live = live.filter(may_match(live, bind(parse_filter(where), shape)))
+            live = live.filter(may_match(judged(live, shape), bind(parse_filter(where), shape)))
     facts = ["content_type", "file_format", "location", "record_count", "file_size_in_bytes"]
     facts += ["partition_spec_id", "sequence_number", "first_row_id", "referenced_file", LEAF]
     found = live.select(facts)

@@ -192,6 +192,13 @@ def _unordered_offsets(view: _View) -> _Broken:
     return pc.is_in(ordinals, parent.slice(1).filter(falls))
 
 
+def _nothing_compared(view: _View) -> _Broken:
+    ids = view["equality_ids"]
+    if ids.null_count == len(ids):
+        return None
+    return pc.equal(pc.list_value_length(ids), 0)
+
+
 def _untracked(column: str) -> Rule:
     def broken(view: _View) -> _Broken:
         values = view[column]
@@ -236,6 +243,11 @@ RULES: Final[tuple[Rule, ...]] = (
     _only_for("sort_order_id", _DATA),
     _only_for("equality_ids", _EQUALITY),
     _needed_for("equality_ids", _EQUALITY),
+    Rule(
+        says="equality_ids must name a field to delete by",
+        about=("equality_ids",),
+        broken=_nothing_compared,
+    ),
     _only_for("first_row_id", _DATA, _DATA_LEAF),
     _only_for("referenced_file", _DATA_DV, _MANIFEST_DV, _DELETE_LEAF),
     _needed_for("referenced_file", _DATA_DV, _MANIFEST_DV),

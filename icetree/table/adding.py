@@ -21,6 +21,7 @@ from icetree.spec.entry import (
     to_table,
     with_columns,
 )
+from icetree.spec.equality import broken_equality
 from icetree.spec.locations import given_form_array, is_uri
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
@@ -59,6 +60,8 @@ def stored_entries(
     _require_known_specs(entries, shape, name)
     _require_known_fields(entries, shape, name)
     _require_partitions(entries, shape, name)
+    for sentence in broken_equality(entries, shape):
+        raise InvalidInput(f"{name}: {sentence}")
     if metadata.properties.get(CONFINED, "false").lower() == "true":
         _require_confined(entries, name, metadata)
     return entries
@@ -121,7 +124,8 @@ def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None
         if not fields:
             continue
         files = pc.and_(
-            is_content(entries, Content.DATA), pc.equal(entries["partition_spec_id"], spec_id)
+            is_content(entries, Content.DATA, Content.EQUALITY_DELETES),
+            pc.equal(entries["partition_spec_id"], spec_id),
         )
         here = entries.filter(files)
         for field_id in fields:

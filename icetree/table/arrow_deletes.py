@@ -25,6 +25,7 @@ from icetree.table.arrow_files import ReadRules, field_path, open_file, position
 from icetree.table.arrow_project import leaf_of
 from icetree.table.arrow_schema import arrow_type, plain
 from icetree.table.cache import Cache
+from icetree.table.equality_files import lacking
 
 Flags = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
@@ -134,10 +135,15 @@ class Deletes:
             entry = self.files[number]
             location = absolute(entry["location"], self.metadata.location)
             file = open_file(self.store, location, entry["file_format"], mapping=self.mapping)
+            rule = lacking(file, self._ids(number), self.metadata.shape())
+            if rule is not None:
+                raise CorruptTable(entry["location"], rule)
             rules = ReadRules(location=location)
             names = [str(at) for at in range(len(keys))]
             parts = []
             for group in file.groups:
+                if not group.rows:
+                    continue
                 made = []
                 # One by one: two keys may be inside one column, each with its own part of it.
                 for key in keys:

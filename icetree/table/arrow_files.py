@@ -119,6 +119,16 @@ class DataFile:
         """Tell whether the file itself has a column."""
         return any(node.id == field_id for node in self.nodes)
 
+    def has_below(self, field_id: int) -> bool:
+        """Tell whether the file itself has a field, as a column or anywhere inside one."""
+        waiting = list(self.nodes)
+        while waiting:
+            node = waiting.pop()
+            if node.id == field_id:
+                return True
+            waiting += node.children
+        return False
+
     def read(
         self, group: Group, wanted: Sequence[NestedField], rules: ReadRules
     ) -> list[pa.RecordBatch]:

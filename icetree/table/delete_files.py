@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import NestedField
+from pyiceberg.types import DoubleType, FloatType, NestedField
 from pyroaring import BitMap, BitMap64
 
 from icetree.codec import bitmap, puffin
@@ -222,9 +222,10 @@ def write_equality_deletes(
 def _column(name: str, shape: Shape) -> NestedField:
     for field in shape.schema.fields:
         if field.name == name:
-            if field.field_type.is_primitive:
+            type = field.field_type
+            if type.is_primitive and not isinstance(type, FloatType | DoubleType):
                 return field
-            raise InvalidInput(f"column {name!r} is {field.field_type}: it cannot be deleted by")
+            raise InvalidInput(f"column {name!r} is {type}: it cannot be deleted by")
     raise InvalidInput(f"there is no column {name!r} to delete by; nested ones cannot be")
 
 

@@ -18,6 +18,7 @@ from icetree.table.arrow_files import name_mapping, open_file
 from icetree.table.arrow_groups import groups_that_may_match
 from icetree.table.predicate_text import predicate_text
 from icetree.tree.bind import bind
+from icetree.tree.delete_stats import judged
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, conjunct_masks
@@ -65,7 +66,15 @@ OBJECTS: Final = pa.schema(
         pa.field("entries", pa.int64()),
     ]
 )
-_FACTS: Final = ("content_type", "location", "status", "record_count", "referenced_file")
+_FACTS: Final = (
+    "content_type",
+    "location",
+    "status",
+    "record_count",
+    "referenced_file",
+    "partition_spec_id",
+    "equality_ids",
+)
 _MOST_CONJUNCTS: Final = 60
 
 
@@ -128,6 +137,7 @@ def explain(
     account = _Account(
         conjuncts=tuple(predicate_text(part.expression) for part in bound.conjuncts),
         wanted=objects,
+        shape=shape,
     )
     root = table.files.counted_root(snapshot, shape)
     reader = table.files.reader(shape)
@@ -166,6 +176,7 @@ class _Account:
 
     conjuncts: tuple[str, ...]
     wanted: int
+    shape: Shape
     total: int = 0
     counts: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)
     shown: list[pa.Table] = field(default_factory=list)
@@ -181,7 +192,8 @@ class _Account:
     def judge(self, entries: pa.Table, predicate: Predicate) -> _Fates:
         """Return the fate of each entry; 0 is kept."""
         fate = np.zeros(entries.num_rows, np.int64)
-        for at, (_, may) in enumerate(conjunct_masks(entries, predicate)):
+        told = judged(entries, self.shape)
+        for at, (_, may) in enumerate(conjunct_masks(told, predicate)):
             fate |= (~may.to_numpy(zero_copy_only=False)).astype(np.int64) << at
         if predicate.conjuncts:
             empty = entries["record_count"].to_numpy() == 0

@@ -40,6 +40,7 @@ from icetree.table.arrow_fit import ArrowData
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
 from icetree.table.commit_options import branch_of, isolation_of, key_of, summary_of
+from icetree.table.equality_files import require_fields
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
 from icetree.table.merge import merge
@@ -346,9 +347,12 @@ class Transaction(Evolution):
         return self.adopt(write_files(data, metadata=self.metadata, store=self._table.files.store))
 
     def _new(self, files: Files, *, sequence_number: int | None = None) -> Entries:
-        return stored_entries(
+        entries = stored_entries(
             files, self.metadata, self._shape, self._base.name, sequence_number=sequence_number
         )
+        store, made = self._table.files.store, self._written
+        require_fields(entries, metadata=self.metadata, store=store, made=made)
+        return entries
 
     def _add(self, changes: Changes) -> None:
         self._require_open()

@@ -30,6 +30,7 @@ from icetree.surroundings import new_pool
 from icetree.table.arrow_files import DataFile, ParquetReader, ReadRules, name_mapping, open_file
 from icetree.table.arrow_partition import expression_values
 from icetree.table.arrow_stats import stats_of
+from icetree.table.equality_files import lacking
 from icetree.table.findings import Gathering, Kind
 
 _AT_ONCE: Final = 4
@@ -134,6 +135,10 @@ class DataCheck:
                 if not file.has(id):
                     yield Kind.UNREADABLE, name, f"a position delete file lacks column {id}"
             return
+        if content == Content.EQUALITY_DELETES:
+            rule = lacking(file, entry["equality_ids"][0].as_py() or (), self.shape)
+            if rule is not None:
+                yield Kind.UNREADABLE, name, rule
         yield from self._stats(entry, file, name, place)
 
     def _splits(self, entry: Entries, file: DataFile, name: str) -> Iterator[_Broken]:

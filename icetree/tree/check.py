@@ -28,6 +28,7 @@ from icetree.spec.entry import (
     is_live,
     kind_of,
 )
+from icetree.spec.equality import broken_equality
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.check_change import left_behind
@@ -98,7 +99,7 @@ def check(
         (Kind.TREE, left_behind(files, root, reader, root_file=root_file)),
         (Kind.ROW_IDS, _shared_row_ids(files, next_row_id)),
         (Kind.TREE, _partitions(files, shape)),
-        (Kind.TREE, _loose_equality_stats(files, shape)),
+        (Kind.TREE, broken_equality(files, shape)),
     )
     return findings + [
         Finding(file=root_file, rule=rule, kind=kind) for kind, rules in across for rule in rules
@@ -251,31 +252,17 @@ def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
 
 
 def _partitions(files: Entries, shape: Shape) -> Iterator[str]:
-    data = files.filter(is_content(files, Content.DATA))
-    for spec_id in pc.unique(data["partition_spec_id"]).to_pylist():
+    placed = files.filter(is_content(files, Content.DATA, Content.EQUALITY_DELETES))
+    for spec_id in pc.unique(placed["partition_spec_id"]).to_pylist():
         try:
             fields = shape.partition_fields(spec_id)
         except NotFound as missing:
             yield str(missing)
             continue
-        here = data.filter(pc.equal(data["partition_spec_id"], spec_id))
+        here = placed.filter(pc.equal(placed["partition_spec_id"], spec_id))
         for field_id in fields:
             for name in here["location"].filter(spans(here, field_id))[:1]:
                 yield (
                     f"{name} is partitioned by {shape.names[field_id]}, but its stats there "
                     "do not say one value"
                 )
-
-
-def _loose_equality_stats(files: Entries, shape: Shape) -> Iterator[str]:
-    """Stats of other columns in an equality delete file say nothing a planner may rely on."""
-    deletes = files.filter(is_content(files, Content.EQUALITY_DELETES))
-    if deletes.num_rows == 0:
-        return
-    allowed = set(pc.unique(pc.list_flatten(deletes["equality_ids"])).to_pylist())
-    allowed |= {expression.stats_field for expression in shape.expressions.values()}
-    for field_id in stats.fields_in(deletes):
-        bound = stats.column(field_id, "lower")
-        if field_id not in allowed and bound in deletes.column_names:
-            for name in deletes["location"].filter(pc.is_valid(deletes[bound]))[:1]:
-                yield f"{name} has bounds of field {field_id}, which is none of its equality fields"

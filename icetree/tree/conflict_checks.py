@@ -16,6 +16,7 @@ from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Intent, Operation
+from icetree.tree.delete_stats import judged
 from icetree.tree.deletes import equality_pairs
 from icetree.tree.diff import Diff
 from icetree.tree.partitions import partition_codes, unpartitioned
@@ -116,7 +117,7 @@ class Case:
         """Return the entries whose rows may match; without a filter, all of them."""
         if self._bound is None or entries.num_rows == 0:
             return entries
-        return entries.filter(prune.may_match(entries, self._bound))
+        return entries.filter(prune.may_match(judged(entries, self.shape), self._bound))
 
     def outside_filter(self, entries: Entries) -> Entries:
         """Return the entries that may have rows which do not match; without a filter, none."""

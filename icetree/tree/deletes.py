@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import first_repeated
 from icetree.spec.entry import Entries
+from icetree.spec.equality import compared, unmatchable
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.locations import absolute_array, canonical_array, canonical_range
 from icetree.spec.shape import Shape
@@ -62,7 +63,7 @@ class Pairs:
 
 def columns_for(equality: Entries, positions: Entries, shape: Shape) -> frozenset[str]:
     """Return the stats columns of data files that matching these deletes looks at."""
-    fields = set(pc.list_flatten(equality["equality_ids"]).unique().to_pylist())
+    fields = set(compared(equality))
     for table in (equality, positions):
         for spec_id in table["partition_spec_id"].unique().to_pylist():
             # An unknown spec is for matching to report, which can name the file.
@@ -90,7 +91,8 @@ def equality_pairs(files: Entries, deletes: Entries, shape: Shape) -> Pairs:
     """Match equality deletes to the data files they may delete rows of.
 
     A delete applies to older files of its own partition, or to all older files when its spec is
-    unpartitioned; not to one whose values of some equality field it cannot equal.
+    unpartitioned; not to one whose values of some equality field it cannot equal. One that
+    applies and compares what no row has, or what cannot be compared, is a `CorruptTable`.
     """
     if not files.num_rows or not deletes.num_rows:
         return _no_pairs()
@@ -106,7 +108,10 @@ def equality_pairs(files: Entries, deletes: Entries, shape: Shape) -> Pairs:
         codes = partition_codes((files, deletes), (asked, ~is_global), shape)
         candidates = chain(candidates, _candidates(codes[0], file_ages, codes[1], delete_ages))
     overlap = _Overlap(files, deletes, shape)
-    return _pairs(overlap.thin(*block) for block in candidates)
+    found = _pairs(overlap.thin(*block) for block in candidates)
+    for file, rule in unmatchable(deletes.take(pa.array(np.unique(found.deletes))), shape):
+        raise CorruptTable(file, rule)
+    return found
 
 
 def position_pairs(
@@ -225,15 +230,10 @@ class _Overlap:
     """Drops pairs of a file and an equality delete that have no value in common."""
 
     def __init__(self, files: Entries, deletes: Entries, shape: Shape) -> None:
-        ids = deletes["equality_ids"].combine_chunks()
-        fields = pc.list_flatten(ids).to_numpy(zero_copy_only=False)
-        owners = pc.list_parent_indices(ids).to_numpy()
-        self._fields: list[tuple[Flags, _Side, _Side]] = []
-        for field_id in np.unique(fields).tolist():
-            uses = np.zeros(deletes.num_rows, np.bool_)
-            uses[owners[fields == field_id]] = True
-            file_side, delete_side = _side(files, field_id, shape), _side(deletes, field_id, shape)
-            self._fields.append((uses, file_side, delete_side))
+        self._fields: list[tuple[Flags, _Side, _Side]] = [
+            (uses, _side(files, field_id, shape), _side(deletes, field_id, shape))
+            for field_id, uses in compared(deletes).items()
+        ]
 
     def thin(self, files: Rows, deletes: Rows) -> _Block:
         for uses, file_side, delete_side in self._fields:

@@ -30,6 +30,7 @@ from icetree.spec.entry import (
     only,
     with_columns,
 )
+from icetree.spec.equality import without_loose_stats
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.cluster import clustered
@@ -93,6 +94,7 @@ def grow(
     """
     manifest_dvs = read_manifest_dvs(head.root, reader, root_file=head.root_file)
     live, manifest_dvs = _carry_over(head.root, manifest_dvs, reader)
+    live = without_loose_stats(live, shape)
     live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
     leaves = leaves_in(live)
     located = locate(live, leaves, manifest_dvs, prepared.changes, reader)

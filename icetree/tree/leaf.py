@@ -21,6 +21,7 @@ from icetree.spec.entry import (
     is_live,
     kind_of,
 )
+from icetree.spec.equality import without_loose_stats
 from icetree.spec.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.policy import Policy
@@ -69,6 +70,7 @@ def make_leaf(
 ) -> NewLeaf:
     """Encode entries, clustered already, as a leaf data or delete manifest."""
     rows = entries.drop_columns([POSITION]) if POSITION in entries.schema.names else entries
+    rows = without_loose_stats(rows, shape)
     file = NewFile(
         location=location, content=manifest.encode(rows, kind_of(content), shape, file=location)
     )

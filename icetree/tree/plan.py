@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -32,6 +33,7 @@ from icetree.spec.entry import (
 from icetree.spec.shape import Shape
 from icetree.spec.stats import parse_column
 from icetree.tree.bind import bind
+from icetree.tree.delete_stats import judged, judged_groups
 from icetree.tree.deletes import columns_for
 from icetree.tree.live import LEAF, is_live_in, placed
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -136,7 +138,7 @@ class Planner:
             else bind(predicate, shape, case_sensitive=case_sensitive)
         )
         self._of_rows = Predicate() if every_row else self._bound
-        self._top = _survey(root, self._bound, every_row=every_row)
+        self._top = _survey(root, self._bound, shape, every_row=every_row)
         leaves = (*self._top.data_leaves, *self._top.delete_leaves)
         self._removed = _removed(root, reader, leaves, root_file)
         self._delete_reads = list(run(self._deletes_in, self._top.delete_leaves))
@@ -175,7 +177,7 @@ class Planner:
 
     def _deletes_in(self, leaf: Leaf) -> LeafRead:
         removed = self._removed.get(leaf.location)
-        return _read_deletes(leaf, self._reader, self._of_rows, removed)
+        return _read_deletes(leaf, self._reader, self._of_rows, removed, self._shape)
 
     def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
         shelf = Shelf()
@@ -232,20 +234,27 @@ def read_leaf(
     *,
     columns: Collection[str] | None,
     removed: BitMap | None = None,
+    told: Callable[[pa.Table], pa.Table] | None = None,
 ) -> LeafRead:
-    """Return a leaf's live entries that may match: a step that needs nothing but its arguments."""
+    """Return a leaf's live entries that may match: a step that needs nothing but its arguments.
+
+    `told`, where given, leaves out of row groups and entries what a filter may not rely on.
+    """
     scanned = 0
+
+    def may(stats: pa.Table) -> pa.BooleanArray:
+        return may_match(stats if told is None else told(stats), predicate)
 
     def keep(stats: pa.Table) -> pa.BooleanArray:
         nonlocal scanned
         if POSITION in stats.schema.names:  # those of entries, not of row groups
             scanned = stats.num_rows
-        return may_match(stats, predicate)
+        return may(stats)
 
     found = reader.leaf(leaf, columns=columns, keep=keep if predicate.conjuncts else None)
     kept = is_live_in(leaf, found, removed)
     if predicate.conjuncts:
-        kept = pc.and_(kept, may_match(found, predicate))
+        kept = pc.and_(kept, may(found))
     entries = placed(only(found, kept), leaf=leaf.location)
     return LeafRead(entries=entries, scanned=max(scanned, found.num_rows))
 
@@ -261,11 +270,13 @@ class _Survey:
     metrics: Metrics
 
 
-def _survey(root: Entries, predicate: Predicate, *, every_row: bool) -> _Survey:
+def _survey(root: Entries, predicate: Predicate, shape: Shape, *, every_row: bool) -> _Survey:
     content = np.where(is_live(root).to_numpy(), root["content_type"].to_numpy(), -1)
     matches = may_match(root, predicate).to_numpy(zero_copy_only=False)
     if every_row:
         matches = matches | np.isin(content, (*DELETE_FILES, Content.DELETE_MANIFEST))
+    elif predicate.conjuncts:
+        matches = matches | _may_delete(root, content, predicate, shape)
     counts = np.bincount(content[content >= 0], minlength=len(Content))
     found = np.where(matches, content, -1)
 
@@ -303,6 +314,18 @@ def _survey(root: Entries, predicate: Predicate, *, every_row: bool) -> _Survey:
     )
 
 
+def _may_delete(
+    root: Entries, content: npt.NDArray[np.int32], predicate: Predicate, shape: Shape
+) -> npt.NDArray[np.bool_]:
+    """Tell which entries may delete rows that match, though their stats seem to say otherwise."""
+    found = np.zeros(len(content), np.bool_)
+    at = np.flatnonzero(np.isin(content, (Content.EQUALITY_DELETES, Content.DELETE_MANIFEST)))
+    if len(at):
+        few = root.select([*BASE_COLUMNS, *(predicate.columns & set(root.column_names))])
+        found[at] = may_match(judged(few.take(pa.array(at)), shape), predicate)
+    return found
+
+
 def _relevant(delete_leaves: list[Leaf], data_leaves: list[Leaf]) -> list[Leaf]:
     """Return the delete manifests that are affiliated with no leaf, or with one of these."""
     read = {leaf.location for leaf in data_leaves}
@@ -327,7 +350,7 @@ def _removed(
 
 
 def _read_deletes(
-    leaf: Leaf, reader: Reader, predicate: Predicate, removed: BitMap | None
+    leaf: Leaf, reader: Reader, predicate: Predicate, removed: BitMap | None, shape: Shape
 ) -> LeafRead:
     """Return a delete manifest's live entries that may matter.
 
@@ -336,7 +359,19 @@ def _read_deletes(
     """
     affiliated = leaf.referenced_file is not None
     columns = {*_DATA_DV, "status", POSITION} if affiliated else None
-    read = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
+
+    def told(read: pa.Table) -> pa.Table:
+        is_groups = POSITION not in read.schema.names
+        return judged_groups(read, shape) if is_groups else judged(read, shape)
+
+    read = read_leaf(
+        leaf,
+        reader,
+        predicate,
+        columns=columns,
+        removed=removed,
+        told=None if affiliated else told,
+    )
     if affiliated:
         fits = pc.and_(is_data_dv(read.entries), pc.is_valid(read.entries["referenced_file"]))
         if read.entries.num_rows and not pc.all(fits).as_py():

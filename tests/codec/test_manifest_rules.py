@@ -119,6 +119,10 @@ CASES = [
     only_for("sort_order_id", "DATA", 1, VECTOR),
     only_for("equality_ids", "EQUALITY_DELETES", (1,)),
     needed_for("equality_ids", "EQUALITY_DELETES", EQUALITY),
+    Case(
+        rule="equality_ids must name a field to delete by",
+        entries=with_bad(EQUALITY, equality_ids=()),
+    ),
     only_for("first_row_id", "DATA and DATA_MANIFEST", 1, EQUALITY),
     only_for("referenced_file", "POSITION_DELETES and MANIFEST_DV and DELETE_MANIFEST", "x"),
     needed_for("referenced_file", _VECTORS, VECTOR),

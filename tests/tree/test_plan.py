@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import IntegerType
 from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
@@ -32,6 +34,8 @@ from tests.tree import rows as r
 
 I = r.IDS["i"]  # noqa: E741
 SHAPE = Shape(schema=r.SHAPE.schema, expressions=r.EXPRESSIONS, specs={0: (), 1: (101,)})
+#: What spec 1 is partitioned by: four buckets of `i`.
+BUCKET = 101
 GROUP = 2
 
 
@@ -108,6 +112,14 @@ def equality(name: str, low: int, high: int, **more: Any) -> Entry:
     return one(name, low, high, content_type=Content.EQUALITY_DELETES, **given | more)
 
 
+def in_bucket(of: Entry, value: int | None = None) -> Entry:
+    """The entry in a partition of spec 1: the one of its least `i`, unless a value is given."""
+    value = of.stats[I].lower if value is None else value
+    bucket = BucketTransform(4).transform(IntegerType())(value)
+    known = FieldStats(lower=bucket, upper=bucket, values=10, nulls=0)
+    return replace(of, partition_spec_id=1, stats={**of.stats, BUCKET: known})
+
+
 def gone(leaf: str, positions: list[int], **more: Any) -> Entry:
     given: dict[str, Any] = {
         "content_type": Content.MANIFEST_DV,
@@ -126,6 +138,7 @@ class Tree:
     """A root under construction, with the shelf its leaves are on."""
 
     entries: list[Entry] = field(default_factory=list)
+    shape: Shape = SHAPE
     roots: list[Entries] = field(default_factory=list)
     shelf: Shelf = field(default_factory=Shelf)
 
@@ -152,7 +165,7 @@ class Tree:
 
     def plan(self, predicate: ice.BooleanExpression | None = None, **more: Any) -> Plan:
         root = entry.concat([entry.empty(), *self.roots])
-        return plan(root, self.shelf, SHAPE, predicate or ice.AlwaysTrue(), **more)
+        return plan(root, self.shelf, self.shape, predicate or ice.AlwaysTrue(), **more)
 
 
 def locations(found: Plan) -> list[str]:
@@ -277,12 +290,53 @@ def test_an_affiliated_delete_manifest_is_skipped_with_its_data_manifest() -> No
     assert found.metrics.delete_leaves_skipped == 1
 
 
-def test_an_unaffiliated_delete_manifest_is_pruned_by_its_stats() -> None:
-    tree = Tree().leaf("L", one("a", 1), one("b", 50))
-    tree.leaf("far", equality("far-eq", 900, 901)).leaf("near", equality("near-eq", 50, 51))
+def test_an_unaffiliated_delete_manifest_is_skipped_by_what_every_spec_is_partitioned_by() -> None:
+    tree = Tree(shape=replace(SHAPE, specs={1: (BUCKET,)}))
+    tree.leaf("L", in_bucket(one("a", 7)), in_bucket(one("b", 50)))
+    tree.leaf("far", in_bucket(data_dv("a"), 7), in_bucket(equality("far-eq", 50, 51), 7))
+    tree.leaf("near", in_bucket(data_dv("b"), 50), in_bucket(equality("near-eq", 50, 51), 50))
     found = tree.plan(ice.EqualTo("i", 50))
     assert tree.shelf.reads == ["near", "L"]
     assert deletes_of(found, "equality_deletes") == {"b": ["near-eq"]}
+    assert found.tasks["dv_location"].to_pylist() == ["dv-b"]
+
+
+@pytest.mark.parametrize("in_leaf", [False, True])
+@pytest.mark.parametrize("size", [1, 3])
+def test_stats_of_what_an_equality_delete_does_not_compare_never_skip_it(
+    in_leaf: bool, size: int
+) -> None:
+    """Rows that it deletes may have any value there: to skip it would bring them back."""
+    tree = Tree().add(one("a", 50))
+    loose = [equality(f"eq{at}", 900, 901, equality_ids=(r.IDS["s"],)) for at in range(size)]
+    tree = tree.leaf("D", *loose) if in_leaf else tree.add(*loose)
+    found = tree.plan(ice.EqualTo("i", 50))
+    assert deletes_of(found, "equality_deletes") == {"a": [f"eq{at}" for at in range(size)]}
+
+
+@pytest.mark.parametrize("in_leaf", [False, True])
+@pytest.mark.parametrize("size", [1, 3])
+def test_stats_of_another_specs_partitions_never_skip_an_equality_delete(
+    in_leaf: bool, size: int
+) -> None:
+    """It is of the unpartitioned spec, hence in every partition."""
+    tree = Tree().add(in_bucket(one("a", 50)))
+    loose = [
+        replace(in_bucket(equality(f"eq{at}", 1, 99), 900), partition_spec_id=0)
+        for at in range(size)
+    ]
+    tree = tree.leaf("D", *loose) if in_leaf else tree.add(*loose)
+    found = tree.plan(ice.EqualTo("i", 50))
+    assert deletes_of(found, "equality_deletes") == {"a": [f"eq{at}" for at in range(size)]}
+
+
+def test_an_equality_delete_is_skipped_by_what_it_compares_and_by_its_partition() -> None:
+    tree = Tree().add(in_bucket(one("a", 50)))
+    tree.add(in_bucket(equality("far", 900, 901), 50), in_bucket(equality("near", 49, 50), 50))
+    tree.add(in_bucket(equality("elsewhere", 49, 50), 900))
+    tree.leaf("D", in_bucket(equality("far too", 900, 901), 50), equality("global", 50, 50))
+    found = tree.plan(ice.EqualTo("i", 50))
+    assert deletes_of(found, "equality_deletes") == {"a": ["near", "global"]}
 
 
 def test_no_delete_is_read_when_no_data_can_match() -> None:

@@ -1,0 +1,57 @@
+"""Do equality delete files have the fields they delete by: a look at the files themselves.
+
+A column that a data file lacks reads as null. Were that so here, rows with nulls would go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
+from icetree.spec.arrays import is_among
+from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.location import absolute
+from icetree.spec.locations import stored_form_array
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.store.base import Store
+from icetree.table.arrow_files import DataFile, name_mapping, open_file
+
+
+def lacking(file: DataFile, fields: Iterable[int], shape: Shape) -> str | None:
+    """Return what is wrong with an equality delete file that lacks a field it deletes by."""
+    for field_id in fields:
+        if not file.has_below(field_id):
+            return f"it deletes by {shape.names.get(field_id, f'field {field_id}')}, but lacks it"
+    return None
+
+
+def require_fields(
+    entries: Entries, *, metadata: TableMetadata, store: Store, made: Collection[str]
+) -> None:
+    """Refuse new equality delete files that lack a field they delete by, or cannot be read.
+
+    Those that were `made` for the transaction are not looked at: they have what they delete by.
+    """
+    equality = entries.filter(is_content(entries, Content.EQUALITY_DELETES))
+    if equality.num_rows == 0:
+        return
+    ours = stored_form_array(pa.array(made, pa.string()), metadata.location)
+    theirs = equality.filter(pc.invert(is_among(equality["location"], ours)))
+    mapping, shape = name_mapping(metadata.properties), metadata.shape()
+    for one in theirs.select(["location", "file_format", "equality_ids"]).to_pylist():
+        place = absolute(one["location"], metadata.location)
+        try:
+            file = open_file(store, place, one["file_format"], mapping=mapping)
+        except Unsupported:
+            continue  # a format that only engines read
+        except NotFound:
+            raise InvalidInput(f"{place} is not there: write the file, then add it") from None
+        except CorruptTable as error:
+            raise InvalidInput(f"{place} is no file that could be added: {error.rule}") from None
+        rule = lacking(file, one["equality_ids"], shape)
+        if rule is not None:
+            raise InvalidInput(f"{place}: {rule}")
