@@ -169,6 +169,13 @@ def test_a_file_without_a_column_it_deletes_by_is_refused_or_corrupt() -> None:
         ids(table)
 
 
+@pytest.mark.parametrize("ids", [["a"], "ab", 3, [True], [1 << 40]])
+def test_ids_that_are_no_numbers_are_refused(ids: Any) -> None:
+    table = table_of_rows()
+    with pytest.raises(InvalidInput, match="wrong types"):
+        table.row_delta([delete_of_one(table, equality_ids=ids)])
+
+
 def test_a_file_that_is_not_there_or_not_one_of_rows_is_refused() -> None:
     table = table_of_rows()
     with pytest.raises(InvalidInput, match=r"nowhere\.parquet is not there"):
