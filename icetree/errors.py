@@ -47,7 +47,11 @@ class CorruptTable(IcetreeError):
         self.rule = rule
 
     def __reduce__(self) -> tuple[type[CorruptTable], tuple[str, str]]:
-        return CorruptTable, (self.file, self.rule)
+        return type(self), (self.file, self.rule)
+
+
+class TooLarge(CorruptTable):
+    """Stored bytes would take more memory than is allowed: damaged, hostile, or a limit too low."""
 
 
 class Unsupported(IcetreeError):

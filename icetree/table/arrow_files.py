@@ -8,7 +8,6 @@ from threading import Lock
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
 from pyiceberg.types import (
     DateType,
@@ -30,6 +29,8 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from icetree.codec import limits
+from icetree.codec.parquet import CheckedFile, open_parquet
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
@@ -38,6 +39,9 @@ from icetree.table.arrow_schema import arrow_type, default_array, null_array
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
 _ORC_ID_KEY: Final = b"iceberg.id"
+_BYTES_A_ROW: Final = 8
+#: What Arrow raises for broken bytes; a name that is no text is a ValueError.
+_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,25 +66,34 @@ class _Reader(Protocol):
 
 
 class ParquetReader:
-    """A Parquet file."""
+    """A Parquet file; its pages are held against their checksums where that is asked for."""
 
-    def __init__(self, source: pa.NativeFile) -> None:
-        self.file = pq.ParquetFile(source, pre_buffer=True, coerce_int96_timestamp_unit="us")
-        self._paths = [
-            self.file.schema.column(at).path for at in range(self.file.metadata.num_columns)
-        ]
+    def __init__(self, source: pa.NativeFile, location: str, *, checksums: bool = False) -> None:
+        self.file: CheckedFile = open_parquet(
+            source,
+            file=location,
+            pre_buffer=True,
+            page_checksum_verification=checksums,
+            coerce_int96_timestamp_unit="us",
+        )
 
     @property
     def schema(self) -> pa.Schema:
-        return self.file.schema_arrow
+        return self.file.parquet.schema_arrow
 
     @property
     def group_rows(self) -> Sequence[int]:
-        footer = self.file.metadata
-        return [footer.row_group(at).num_rows for at in range(footer.num_row_groups)]
+        return [group.rows for group in self.file.row_groups]
 
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
-        return self.file.read_row_group(group, columns=[self._paths[leaf] for leaf in leaves])
+        return self.file.read(group, leaves)
+
+    def statistics(self, group: int, leaf: int) -> Any:
+        """Return what the file says of a column in a row group, None where it says nothing."""
+        try:
+            return self.file.statistics(group, leaf)
+        except _UNREADABLE as error:
+            raise CorruptTable(self.file.file, f"broken Parquet footer: {error}") from error
 
 
 class OrcReader:
@@ -145,7 +158,7 @@ class DataFile:
                 table = self.reader.read(
                     group.ordinal, sorted(set(leaves)), [node.name for node, _ in found]
                 )
-        except (pa.ArrowException, OSError) as error:
+        except _UNREADABLE as error:
             raise CorruptTable(self.location, f"its rows cannot be read: {error}") from error
         if table.num_rows != group.rows:
             raise CorruptTable(
@@ -168,9 +181,17 @@ def batch_of(arrays: Sequence[pa.Array], names: Sequence[str], size: int) -> pa.
 
 
 def open_file(
-    store: Store, location: str, file_format: str, *, mapping: NameMapping | None
+    store: Store,
+    location: str,
+    file_format: str,
+    *,
+    mapping: NameMapping | None,
+    checksums: bool = False,
 ) -> DataFile:
-    """Open a file of rows at an absolute location."""
+    """Open a file of rows at an absolute location.
+
+    With `checksums`, pages of Parquet are held against theirs, where they have any.
+    """
     if file_format not in ("parquet", "orc"):
         raise Unsupported(
             f"{location} is {file_format}: only Parquet and ORC files can be read here; "
@@ -178,16 +199,26 @@ def open_file(
         )
     source = store.open(location)
     try:
-        reader: _Reader = ParquetReader(source) if file_format == "parquet" else OrcReader(source)
+        reader: _Reader
+        if file_format == "parquet":
+            reader = ParquetReader(source, location, checksums=checksums)
+        else:
+            reader = OrcReader(source)
         schema, sizes = reader.schema, reader.group_rows
-    except (pa.ArrowException, OSError) as error:
+    except _UNREADABLE as error:
         raise CorruptTable(location, f"it is no {file_format} file: {error}") from error
     groups, first = [], 0
     for ordinal, rows in enumerate(sizes):
+        # Columns that the file lacks are made up, and marks of rows kept, from this number alone.
+        what = f"a column of row group {ordinal} with {rows:,} rows"
+        limits.ROW_GROUP.require(_BYTES_A_ROW * rows, file=location, what=what)
         groups.append(Group(ordinal=ordinal, first_row=first, rows=rows))
         first += rows
     key = FIELD_ID_KEY if file_format == "parquet" else _ORC_ID_KEY
-    found = nodes(schema, lambda _, each: _stored_id(each, key))
+    try:
+        found = nodes(schema, lambda _, each: _stored_id(each, key))
+    except ValueError as error:
+        raise CorruptTable(location, f"its columns cannot be told: {error}") from None
     if not any(_has_ids(node) for node in found):
         if mapping is None:
             raise CorruptTable(

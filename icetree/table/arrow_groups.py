@@ -47,8 +47,7 @@ def _stats(file: DataFile, field_id: int, leaf: int, shape: Shape) -> dict[str, 
     type = shape.bounds_type(field_id)
     if type is None or pa.types.is_struct(type):
         return {}
-    footer = file.reader.file.metadata
-    stats = [footer.row_group(group.ordinal).column(leaf).statistics for group in file.groups]
+    stats = [file.reader.statistics(group.ordinal, leaf) for group in file.groups]
     nulls = [one.null_count if one is not None and one.has_null_count else None for one in stats]
     made = {
         column(field_id, "values"): pa.array([group.rows for group in file.groups], pa.int64()),

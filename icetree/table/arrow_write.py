@@ -268,7 +268,8 @@ def _write(
 def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[int]]:
     """Return rows as a Parquet file, and where its row groups start."""
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, rows.schema, store_schema=False, **_codec(properties)) as writer:
+    options = {"store_schema": False, "write_page_checksum": True, **_codec(properties)}
+    with pq.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows, row_group_size=_group_rows(rows, properties))
     content = sink.getvalue()
     footer = pq.read_metadata(pa.BufferReader(content))

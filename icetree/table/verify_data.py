@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField, UnknownType
 
@@ -27,7 +26,7 @@ from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
-from icetree.table.arrow_files import DataFile, ParquetReader, ReadRules, name_mapping, open_file
+from icetree.table.arrow_files import DataFile, ReadRules, name_mapping, open_file
 from icetree.table.arrow_partition import expression_values
 from icetree.table.arrow_stats import stats_of
 from icetree.table.equality_files import lacking
@@ -47,17 +46,6 @@ _DATA_DV: Final = [
 #: (kind, file, rule)
 _Broken: TypeAlias = "tuple[Kind, str, str]"
 _Stats: TypeAlias = "dict[str, pa.Scalar]"
-
-
-class CheckedReader(ParquetReader):
-    """A Parquet file whose pages are held against their checksums, where they have any."""
-
-    def __init__(self, source: pa.NativeFile) -> None:
-        super().__init__(source)
-        source.seek(0)
-        self.file = pq.ParquetFile(
-            source, page_checksum_verification=True, coerce_int96_timestamp_unit="us"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,9 +110,9 @@ class DataCheck:
         format = entry["file_format"][0].as_py()
         content = entry["content_type"][0].as_py()
         is_position = content == Content.POSITION_DELETES
-        file = open_file(self.store, place, format, mapping=None if is_position else self.mapping)
+        mapping = None if is_position else self.mapping
+        file = open_file(self.store, place, format, mapping=mapping, checksums=True)
         if format == "parquet":
-            file = replace(file, reader=CheckedReader(self.store.open(place)))
             yield from self._splits(entry, file, name)
         told = entry["record_count"][0].as_py()
         rows = sum(group.rows for group in file.groups)
@@ -145,15 +133,8 @@ class DataCheck:
         offsets = entry["split_offsets"][0].as_py()
         if not offsets:
             return
-        footer = file.reader.file.metadata
-        starts = {
-            min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
-            for first in (
-                footer.row_group(at).column(0)
-                for at in range(footer.num_row_groups)
-                if footer.num_columns
-            )
-        }
+        groups = file.reader.file.row_groups
+        starts = {group.chunks[0].first_page for group in groups if group.chunks}
         stray = [offset for offset in offsets if offset not in starts]
         if stray:
             yield Kind.STATS, name, f"split offset {stray[0]} is where no row group starts"

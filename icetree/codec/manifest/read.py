@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from icetree.codec import limits
 from icetree.codec.inherit import Inherited, inherit, inherit_in_root
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
-from icetree.codec.manifest.stored import Opened, open_manifest
+from icetree.codec.manifest.stored import Opened, Stored, open_manifest
 from icetree.codec.manifest.types import promote
+from icetree.codec.parquet import require_chunks
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
@@ -26,6 +28,7 @@ Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
 _FEW_GROUPS = 2
 _UNREADABLE = (pa.ArrowException, OSError, ValueError)
 _LOCATIONS = ("location", "referenced_file")
+_BYTES_A_VALUE = 8
 _ROW_ID_INPUTS = ("status", "record_count", "first_row_id")
 
 
@@ -140,7 +143,7 @@ def _read_kept(leaf: _Leaf, groups: list[int] | None, columns: set[str], keep: K
     judged = _read_leaf(leaf, groups, {*first, "record_count"})
     hits = np.flatnonzero(keep(judged).to_numpy(zero_copy_only=False))
     chosen = list(range(parquet.num_row_groups)) if groups is None else groups
-    sizes = [parquet.metadata.row_group(at).num_rows for at in chosen]
+    sizes = [manifest.row_groups[at].rows for at in chosen]
     ends = np.cumsum(sizes)
     hit_groups, group_of_hit = np.unique(
         np.searchsorted(ends, hits, side="right"), return_inverse=True
@@ -182,10 +185,9 @@ def _inherit(leaf: _Leaf, groups: list[int] | None, entries: Entries) -> Entries
 
 
 def _positions(manifest: Opened, groups: list[int] | None) -> pa.Int64Array:
-    metadata = manifest.parquet.metadata
     if groups is None:
-        return pa.array(np.arange(metadata.num_rows, dtype=np.int64))
-    sizes = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        return pa.array(np.arange(_rows(manifest, None), dtype=np.int64))
+    sizes = [group.rows for group in manifest.row_groups]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     ranges = [np.arange(starts[i], starts[i + 1], dtype=np.int64) for i in groups]
     return pa.array(np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64))
@@ -211,8 +213,9 @@ def _read(
     wanted = known if columns is None else {n: known[n] for n in known if n in columns}
     told = {name: value for name, value in (same or {}).items() if name in wanted}
     numbers = [n for name, where in wanted.items() if name not in told for n in where.numbers]
-    nested = manifest.parquet.read_columns(groups, numbers)
-    size = nested.num_rows if numbers else _rows(manifest, groups)
+    size = _rows(manifest, groups)
+    _require_modest(manifest, groups, wanted, numbers, size)
+    nested = manifest.parquet.read_columns(groups, numbers, size) if numbers else pa.table({})
     if rows is not None:
         nested, size = nested.take(rows), len(rows)
     structs: dict[tuple[str, ...], dict[str, pa.Array]] = {(): _children(nested)}
@@ -230,6 +233,28 @@ def _read(
             flat[name] = stored_form(flat[name], manifest.table_location, file=manifest.file)
     ordered = {name: flat[name] for name in BASE_COLUMNS if name in flat}
     return pa.table(ordered | flat)
+
+
+def _require_modest(
+    manifest: Opened,
+    groups: list[int] | None,
+    wanted: Mapping[str, Stored],
+    numbers: list[int],
+    rows: int,
+) -> None:
+    """Refuse what would take more memory than allowed, by what the file says of itself."""
+    what = f"{rows:,} entries of {len(numbers)} columns"
+    limits.METADATA.require(_BYTES_A_VALUE * rows * len(numbers), file=manifest.file, what=what)
+    for name, where in wanted.items():
+        # A list may have any number of values in a row.
+        if pa.types.is_list(where.type):
+            every = range(manifest.parquet.num_row_groups) if groups is None else groups
+            [number] = where.numbers
+            require_chunks(manifest.parquet, every, [number])
+            held = (manifest.parquet.metadata.row_group(at).column(number) for at in every)
+            values = sum(chunk.num_values for chunk in held)
+            what = f"{values:,} values of {name}"
+            limits.METADATA.require(_BYTES_A_VALUE * values, file=manifest.file, what=what)
 
 
 def _children(nested: pa.Table) -> dict[str, pa.Array]:
@@ -252,7 +277,6 @@ def _follow(structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str
 
 
 def _rows(manifest: Opened, groups: list[int] | None) -> int:
-    metadata = manifest.parquet.metadata
     if groups is None:
-        return int(metadata.num_rows)
-    return sum(metadata.row_group(i).num_rows for i in groups)
+        return int(manifest.parquet.metadata.num_rows)
+    return sum(manifest.row_groups[at].rows for at in groups)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icetree.codec.parquet_footer import ARROW_SCHEMA, plain_footer
+from icetree.codec.parquet_footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -27,6 +29,10 @@ from icetree.spec.shape import Shape
 
 _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
 
+#: Footers that were checked, those of the leaves read last.
+_LOOKED_AT: dict[tuple[bytes, int], tuple[RowGroup, ...]] = {}
+_MOST_LOOKED_AT = 64
+
 
 class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
     """A file whose columns are told by number.
@@ -38,11 +44,19 @@ class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
     def _build_nested_paths(self) -> None:
         return None
 
-    def read_columns(self, groups: list[int] | None, numbers: list[int]) -> pa.Table:
-        """Read columns of row groups, None for all of these."""
-        if groups is None:
-            return self.reader.read_all(column_indices=numbers, use_threads=False)
-        return self.reader.read_row_groups(groups, column_indices=numbers, use_threads=False)
+    def read_columns(self, groups: list[int] | None, numbers: list[int], rows: int) -> pa.Table:
+        """Read columns of row groups, None for all of these, which have so many rows together."""
+        every = list(range(self.num_row_groups)) if groups is None else groups
+        # As one batch, whose size is known: to read all at once would trust what each column
+        # says of its own number of values.
+        batches = list(
+            self.reader.iter_batches(
+                max(1, rows), row_groups=every, column_indices=numbers, use_threads=False
+            )
+        )
+        if sum(batch.num_rows for batch in batches) != rows:
+            raise ValueError(f"its row groups do not have {rows} rows")
+        return pa.Table.from_batches(batches) if batches else self.schema_arrow.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +69,30 @@ class Stored:
     numbers: range
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opened:
     """A manifest whose columns were found."""
 
     parquet: ParquetManifest
+    footer: Footer
     columns: dict[str, Stored]
     shape: Shape
     file: str
     table_location: str = ""
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """What the footer says of row groups, all of it checked."""
+        # A large footer takes longer to check than the columns that a plan needs of the leaf.
+        digest = blake2b(self.footer.content, digest_size=32).digest()
+        key = digest, self.footer.file_bytes
+        found = _LOOKED_AT.get(key)
+        if found is None:
+            found = self.footer.row_groups()
+            _LOOKED_AT[key] = found
+            for stale in list(_LOOKED_AT)[:-_MOST_LOOKED_AT]:
+                _LOOKED_AT.pop(stale, None)
+        return found
 
 
 def open_manifest(
@@ -76,13 +105,18 @@ def open_manifest(
     table_location: str = "",
 ) -> Opened:
     """Find every column this version knows; of stats only those that are wanted."""
-    parquet = ParquetManifest(source, pre_buffer=False)
-    if ARROW_SCHEMA in (parquet.metadata.metadata or {}):
-        parquet = ParquetManifest(source, metadata=plain_footer(source), pre_buffer=False)
+    footer = read_footer(source, file=file)
+    metadata = None
+    if ARROW_SCHEMA in footer.content:
+        metadata = pq.read_metadata(pa.BufferReader(footer.without_arrow_schema()))
+    source.seek(0)
+    parquet = ParquetManifest(
+        source, metadata=metadata, pre_buffer=False, page_checksum_verification=True
+    )
     _require_kind(parquet, kind, file)
     found = _stored(parquet, file, columns)
     _require_columns(found, file)
-    return Opened(parquet, found, shape, file, table_location)
+    return Opened(parquet, footer, found, shape, file, table_location)
 
 
 def _require_kind(parquet: ParquetManifest, kind: str, file: str) -> None:

@@ -112,6 +112,7 @@ def _layout(
     common: dict[str, Any] = {
         "use_dictionary": False,
         "store_schema": False,
+        "write_page_checksum": True,
         "write_statistics": False
         if kind == ROOT
         else [path for path, column, _ in leaves if _has_statistics(column)],
