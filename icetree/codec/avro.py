@@ -16,7 +16,9 @@ from typing import Any, Final, TypeAlias
 import fastavro
 import pyarrow as pa
 
-from icetree.codec import avro_blocks
+from icetree.codec import avro_blocks, limits
+from icetree.codec.avro_schema import broken_rule
+from icetree.codec.unpack import UNREADABLE, OverLimit
 from icetree.errors import CorruptTable
 
 Json: TypeAlias = Any
@@ -37,8 +39,6 @@ _HEADER: Final = fastavro.parse_schema(
         ],
     }
 )
-
-_CODECS: Final = frozenset({"null", "deflate", "bzip2", "xz", *avro_blocks.DECODERS})
 
 #: What may stand on disk for each kind of column.
 _ACCEPTS: Final[dict[str, frozenset[str]]] = {
@@ -103,12 +103,14 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")
-    if codec not in _CODECS:
+    if codec not in avro_blocks.DECODERS:
         raise CorruptTable(file, f"unknown Avro codec {codec!r}")
     if kind_of(schema) != "record":
         raise CorruptTable(file, "the Avro schema is not a record")
+    if broken := broken_rule(schema):
+        raise CorruptTable(file, broken)
     blocks = data[stream.tell() :]
-    if codec in avro_blocks.DECODERS:
+    if codec != "null":
         header["meta"]["avro.codec"] = b"null"
         blocks = _decompress(blocks, codec, file)
     # Logical types would turn values into Python dates and decimals, only to be undone.
@@ -121,8 +123,10 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
 
 def _decompress(blocks: bytes, codec: str, file: str) -> bytes:
     try:
-        return avro_blocks.decompress(blocks, codec)
-    except (ValueError, OSError, pa.ArrowException) as error:
+        return avro_blocks.decompress(blocks, codec, limits.METADATA.bytes)
+    except OverLimit:
+        raise limits.METADATA.exceeded(file, "its Avro blocks unpack to more") from None
+    except UNREADABLE as error:
         raise CorruptTable(file, f"broken Avro data: {error}") from error
 
 

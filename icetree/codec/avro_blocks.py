@@ -1,4 +1,4 @@
-"""Blocks of Avro files in codecs that Arrow can read and the Avro reader, as installed, cannot."""
+"""Blocks of Avro files, unpacked here: within a limit, and in codecs that the Avro reader lacks."""
 
 from __future__ import annotations
 
@@ -6,38 +6,45 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-import pyarrow as pa
+from icetree.codec import unpack
 
 _SYNC_BYTES: Final = 16
 _CRC_BYTES: Final = 4
 _VARINT_BYTES: Final = 10
 
 
-def _snappy(block: bytes) -> bytes:
+def _plain(block: bytes, most: int) -> bytes:
+    if len(block) > most:
+        raise unpack.OverLimit
+    return block
+
+
+def _snappy(block: bytes, most: int) -> bytes:
     # Avro appends the checksum of the plain bytes, which Snappy itself does not have.
     packed, crc = block[:-_CRC_BYTES], block[-_CRC_BYTES:]
     size, _ = _varint(packed, 0)
-    plain: bytes = pa.decompress(packed, size, codec="snappy", asbytes=True)
+    plain = unpack.snappy(packed, size, most)
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != crc:
         raise ValueError("wrong checksum of a Snappy block")
     return plain
 
 
-def _zstandard(block: bytes) -> bytes:
-    with pa.CompressedInputStream(pa.BufferReader(block), "zstd") as stream:
-        return stream.read()  # type: ignore[no-any-return]
-
-
-DECODERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+#: Each is given the most bytes that there may be.
+DECODERS: Final[dict[str, Callable[[bytes, int], bytes]]] = {
+    "null": _plain,
+    "deflate": unpack.inflate,
+    "bzip2": unpack.bunzip2,
+    "xz": unpack.unxz,
     "snappy": _snappy,
-    "zstandard": _zstandard,
+    "zstandard": unpack.zstandard,
 }
 
 
-def decompress(blocks: bytes, codec: str) -> bytes:
+def decompress(blocks: bytes, codec: str, most: int) -> bytes:
     """Return the blocks of a file, everything after its header, with codec `null`.
 
-    Raises ValueError or an Arrow error when they are broken.
+    Raises one of `unpack.UNREADABLE` when they are broken, and `unpack.OverLimit` when there
+    would be more bytes than `most`.
     """
     decode = DECODERS[codec]
     found = bytearray()
@@ -50,7 +57,7 @@ def decompress(blocks: bytes, codec: str) -> bytes:
         end = at + (zigzag >> 1) + _SYNC_BYTES
         if zigzag & 1 or end > len(blocks):
             raise ValueError("a block does not end inside the file")
-        plain = decode(blocks[at : end - _SYNC_BYTES])
+        plain = decode(blocks[at : end - _SYNC_BYTES], most - len(found))
         found += count + _to_varint(len(plain) << 1) + plain + blocks[end - _SYNC_BYTES : end]
         at = end
     return bytes(found)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap, BitMap64
 
+from icetree.codec import limits
 from icetree.errors import CorruptTable, InvalidInput
 
 Positions: TypeAlias = BitMap
@@ -33,6 +34,7 @@ _FIRST_BITMAP = 12
 _OFFSETS_FROM = 4
 # Positions are signed 64-bit, so the upper half of a position has its top bit clear.
 _MAX_KEY = (1 << 31) - 1
+_POSITION_BYTES = 8
 # Up to here a list is faster to check than an Arrow array.
 _SMALL = 256
 
@@ -49,7 +51,7 @@ def decode(data: bytes, *, file: str) -> BitMap:
     end = _check(data, 0, file)
     if end != len(data):
         raise CorruptTable(file, f"bitmap ends at byte {end} of {len(data)}: bytes follow it")
-    return BitMap.deserialize(data)
+    return _modest(BitMap.deserialize(data), file)
 
 
 def encode64(positions: BitMap64) -> bytes:
@@ -109,7 +111,7 @@ def narrow(positions: BitMap64, *, file: str) -> BitMap:
         return BitMap()
     if positions.max() >> 32:
         raise CorruptTable(file, f"position {positions.max()} does not fit in 32 bits")
-    return BitMap.deserialize(positions.serialize()[_FIRST_BITMAP:])
+    return _modest(BitMap.deserialize(positions.serialize()[_FIRST_BITMAP:]), file)
 
 
 def encode_as64(positions: BitMap) -> bytes:
@@ -133,6 +135,13 @@ def mask(bitmap: BitMap, size: int, *, file: str) -> pa.BooleanArray:
         raise CorruptTable(file, rule)
     positions = _unsigned(bitmap)
     return pc.is_valid(pc.scatter(positions, positions.cast(pa.int64()), max_index=size - 1))
+
+
+def _modest(bitmap: BitMap, file: str) -> BitMap:
+    """Refuse what would take too much memory as an array: runs name any number in a few bytes."""
+    wanted = _POSITION_BYTES * len(bitmap)
+    limits.METADATA.require(wanted, file=file, what=f"a bitmap of {len(bitmap):,} positions")
+    return bitmap
 
 
 def _unsigned(bitmap: BitMap | BitMap64) -> pa.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import zlib
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from icetree.codec import limits
+from icetree.codec.unpack import UNREADABLE, OverLimit, gunzip
 from icetree.errors import CorruptTable, Unsupported
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION
@@ -104,8 +105,10 @@ def decode_page(data: bytes, *, file: str, table_location: str = "") -> Page:
 def _document(data: bytes, file: str) -> Json:
     if data.startswith(_GZIP_MAGIC) or file.endswith(_GZIP_NAMES):
         try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
+            data = gunzip(data, limits.METADATA.bytes)
+        except OverLimit:
+            raise limits.METADATA.exceeded(file, "it unpacks to more") from None
+        except UNREADABLE as error:
             raise _Broken(f"not a whole gzip file: {error}") from None
     try:
         document = msgspec.json.decode(data)

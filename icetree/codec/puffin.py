@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Final, NoReturn, TypeAlias
 
 import msgspec
-import pyarrow as pa
 from pyroaring import BitMap, BitMap64
 
-from icetree.codec import bitmap
+from icetree.codec import bitmap, limits
+from icetree.codec.unpack import UNREADABLE, OverLimit, lz4
 from icetree.errors import CorruptTable, InvalidInput
 
 MAGIC: Final = b"PFA1"
@@ -232,8 +232,8 @@ def _decompress(stored: bytes, file: str) -> bytes:
     if not stored:
         corrupt("there are none")
     try:
-        with pa.CompressedInputStream(pa.BufferReader(stored), "lz4") as stream:
-            payload: bytes = stream.read()
-    except (OSError, pa.ArrowException) as err:
+        return lz4(stored, limits.METADATA.bytes)
+    except OverLimit:
+        raise limits.METADATA.exceeded(file, "its footer unpacks to more") from None
+    except UNREADABLE as err:
         corrupt(err)
-    return payload

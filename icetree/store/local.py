@@ -50,6 +50,8 @@ class LocalStore:
         if not length:
             return b""
         with _asked(location), Path(local_path(location)).open("rb", buffering=0) as file:
+            # Memory for all that is asked for is taken at once, whatever the file has.
+            length = min(length, max(0, os.fstat(file.fileno()).st_size - offset))
             file.seek(offset)
             parts = []
             # A single read gives less than 2 GiB, whatever was asked for.

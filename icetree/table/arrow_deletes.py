@@ -214,6 +214,12 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
             f"the DV of {task['location']} has {len(vector)} rows, "
             f"its entry says {task['dv_cardinality']}",
         )
+    # Before it is taken apart: a few bytes can name any number of rows.
+    if vector and vector.max() >= task["record_count"]:
+        raise CorruptTable(
+            location,
+            f"the DV of {task['location']} removes row {vector.max()} of {task['record_count']}",
+        )
     found: Rows = bitmap.to_array(vector).to_numpy()
     return found
 

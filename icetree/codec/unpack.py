@@ -1,0 +1,88 @@
+"""Compressed bytes, unpacked up to a limit: a few of them can stand for any number."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+from collections.abc import Callable
+from typing import Any, Final
+
+import pyarrow as pa
+
+_STEP_BYTES: Final = 1024 * 1024
+_GZIP: Final = 31
+_RAW: Final = -15
+
+#: What broken bytes raise.
+UNREADABLE: Final = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, pa.ArrowException)
+
+
+class OverLimit(Exception):
+    """There is more than the limit allows."""
+
+
+def gunzip(packed: bytes, most: int) -> bytes:
+    """Unpack a gzip file, which may be several in a row."""
+    found = bytearray()
+    # Zeros at the end are padding, as the `gzip` program takes them.
+    while packed.strip(b"\0"):
+        one = zlib.decompressobj(_GZIP)
+        found += _whole(one, packed, most - len(found))
+        packed = one.unused_data
+    if not found:
+        raise EOFError("there is nothing in it")
+    return bytes(found)
+
+
+def inflate(packed: bytes, most: int) -> bytes:
+    """Unpack a bare deflate stream."""
+    return _whole(zlib.decompressobj(_RAW), packed, most)
+
+
+def bunzip2(packed: bytes, most: int) -> bytes:
+    """Unpack bzip2."""
+    return _whole(bz2.BZ2Decompressor(), packed, most)
+
+
+def unxz(packed: bytes, most: int) -> bytes:
+    """Unpack xz."""
+    return _whole(lzma.LZMADecompressor(memlimit=max(most, _STEP_BYTES)), packed, most)
+
+
+def zstandard(packed: bytes, most: int) -> bytes:
+    """Unpack Zstandard frames."""
+    return _stream(packed, "zstd", most)
+
+
+def lz4(packed: bytes, most: int) -> bytes:
+    """Unpack an LZ4 frame."""
+    return _stream(packed, "lz4", most)
+
+
+def snappy(packed: bytes, size: int, most: int) -> bytes:
+    """Unpack a Snappy block that says to be of this size."""
+    if size > most:
+        raise OverLimit
+    found: bytes = pa.decompress(packed, size, codec="snappy", asbytes=True)
+    return found
+
+
+def _whole(decompressor: Any, packed: bytes, most: int) -> bytes:
+    decompress: Callable[[bytes, int], bytes] = decompressor.decompress
+    found = decompress(packed, most + 1)
+    if len(found) > most:
+        raise OverLimit
+    if not decompressor.eof:
+        raise EOFError("it ends in the middle")
+    return found
+
+
+def _stream(packed: bytes, codec: str, most: int) -> bytes:
+    found = bytearray()
+    with pa.CompressedInputStream(pa.BufferReader(packed), codec) as stream:
+        while part := stream.read(_STEP_BYTES):
+            found += part
+            if len(found) > most:
+                raise OverLimit
+    return bytes(found)
