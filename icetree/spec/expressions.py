@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
 
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.transforms import (
     IdentityTransform,
     Transform,
@@ -13,6 +15,9 @@ from pyiceberg.transforms import (
     parse_transform,
 )
 from pyiceberg.types import IcebergType
+
+#: Arguments of transforms are 32-bit numbers.
+_MOST: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +46,17 @@ class Expression:
     def stats_field(self) -> int:
         """The field id under which the expression's stats stand."""
         return self.source_ids[0] if self.is_identity else self.expr_id
+
+
+@lru_cache(maxsize=256)
+def is_malformed(transform: str) -> bool:
+    """Tell whether a transform's text is none: one that is only unknown is all right."""
+    try:
+        parsed: Any = parse_transform(transform)
+    except (ValidationError, ValueError):
+        return True
+    argument = getattr(parsed, "num_buckets", getattr(parsed, "width", 1))
+    return not 0 < argument <= _MOST
 
 
 def transform_of(expression: Expression) -> Transform[Any, Any]:

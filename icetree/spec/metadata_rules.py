@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from icetree.errors import InvalidInput
 from icetree.spec import columns
+from icetree.spec.expressions import is_malformed
 from icetree.spec.fields import FORMAT_VERSION, MANIFEST_LIST, ROOT_MANIFEST
 from icetree.spec.layout import ExprField, PartitionField
 from icetree.spec.location import leads_up, no_name
@@ -83,6 +84,11 @@ def _expressions(metadata: TableMetadata) -> Iterator[str]:
         yield f"expr-id {max(ids)} is above last-column-id {metadata.last_column_id}"
     taken: set[int] = set().union(*(columns.column_ids(schema) for schema in metadata.schemas))
     yield from (f"expr-id {id} is also the id of a column" for id in ids if id in taken)
+    yield from _transforms(each.transform for each in metadata.expressions)
+
+
+def _transforms(texts: Iterable[str]) -> Iterator[str]:
+    yield from (f"{text!r} is no transform" for text in texts if is_malformed(text))
 
 
 def _specs(metadata: TableMetadata) -> Iterator[str]:
@@ -90,6 +96,8 @@ def _specs(metadata: TableMetadata) -> Iterator[str]:
     known = {expression.expr_id for expression in metadata.expressions}
     for spec in metadata.partition_specs:
         where = f"partition spec {spec.spec_id}"
+        named = (each for each in spec.fields if isinstance(each, PartitionField))
+        yield from _transforms(each.transform for each in named)
         for field in spec.fields:
             match field:
                 case ExprField() if metadata.format_version < 4:
@@ -114,6 +122,7 @@ def _sort_orders(metadata: TableMetadata) -> Iterator[str]:
     if metadata.default_sort_order_id not in {0, *ids}:
         yield f"default-sort-order-id {metadata.default_sort_order_id} is not among the sort-orders"
     for order in metadata.sort_orders:
+        yield from _transforms(field.transform for field in order.fields)
         for field in order.fields:
             if not field.sources:
                 yield f"sort order {order.order_id} has a field without a source-id"

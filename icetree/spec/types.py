@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 from pydantic import Field
 from pyiceberg.conversions import from_json
+from pyiceberg.exceptions import ValidationError
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
     BinaryType,
@@ -119,7 +120,7 @@ def _parse_primitive(name: str) -> IcebergType:
     probe = {"id": 1, "name": "probe", "required": False, "type": name}
     try:
         return NestedField.model_validate(probe).field_type
-    except ValueError:
+    except (ValueError, ValidationError):
         raise InvalidInput(f"{name!r} is not a type that Iceberg knows") from None
 
 
@@ -161,5 +162,5 @@ def parse_schema(json: Mapping[str, Any]) -> Schema:
             schema_id=json.get("schema-id", 0),
             identifier_field_ids=list(json.get("identifier-field-ids", ())),
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise InvalidInput(f"not a schema: {error!s}") from None

@@ -49,6 +49,9 @@ _TIME: Final = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"(?:[T ](?P<minute>\d\d:\d\d)(?P<second>:\d\d(?:\.\d{1,9})?)?(?P<zone>Z|[+-]\d\d:\d\d)?)?"
 )
+#: The exponents of doubles stay within it.
+_REACH: Final = 400
+_NUMERIC: Final = (IntegerType, LongType, DecimalType, FloatType, DoubleType)
 _TOO_FINE: Final = re.compile(r"[.,]\d{7}")
 
 
@@ -71,6 +74,7 @@ def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]
     try:
         if isinstance(literal, StringLiteral):
             literal.value.encode()  # half a character, which no text on disk has, raises
+        _require_reach(literal, type_, name)
         if isinstance(type_, IntegerType | LongType) and not _is_whole(literal):
             # PyIceberg would round it, so that `n < 2.5` lost the twos.
             raise InvalidInput(
@@ -95,6 +99,15 @@ def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]
         case BelowMin():
             return found.value, Fit.BELOW
     return found.value, Fit.EXACT if _is_same(literal, found) else Fit.ROUNDED
+
+
+def _require_reach(literal: Literal[Any], type_: IcebergType, name: str) -> None:
+    """Refuse what no column holds anything near to: as a whole number it may have any length."""
+    if not isinstance(type_, _NUMERIC) or not isinstance(literal, DecimalLiteral | StringLiteral):
+        return
+    number = Decimal(literal.value)
+    if number.is_finite() and abs(number.adjusted()) > _REACH:
+        raise InvalidInput(f"{name!r} is {type_}: {number} is beyond any number it can hold")
 
 
 def _is_whole(literal: Literal[Any]) -> bool:
