@@ -5,6 +5,7 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 BENCH  := $(VENV)/.bench
+FUZZ   := $(VENV)/.fuzz
 EXTRAS := dev,java,postgres,s3,spark
 
 # Iceberg Java, which tests plan the same tables with. No part of icetree, so kept elsewhere.
@@ -23,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -67,9 +68,12 @@ bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
 	@$(PY) -m benchmarks.soak $(ARGS)
 
+fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 100000 --seconds 600 --seed 2" or "--guided 60"
+	@$(PY) -m campaigns.fuzz.run $(ARGS)
+
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh
-	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench]'
+	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench,fuzz]'
 	@{ grep '^#' constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude icetree; } > $(VENV)/constraints.txt
 	@rm -rf $(VENV)/fresh && mv $(VENV)/constraints.txt constraints.txt
 
@@ -111,7 +115,7 @@ $(DELTA_JARS):
 
 clean: ## Remove .venv and everything generated
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
-	@find icetree tests benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find icetree tests benchmarks campaigns -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
@@ -125,4 +129,9 @@ $(READY): pyproject.toml constraints.txt
 # The peers that benchmarks are measured beside; nothing else needs them.
 $(BENCH): $(READY)
 	@$(PY) -m pip install --editable '.[$(EXTRAS),bench]' --constraint constraints.txt
+	@touch $@
+
+# What guides the fuzzing of `make fuzz`; nothing else needs it.
+$(FUZZ): $(READY)
+	@$(PY) -m pip install --editable '.[$(EXTRAS),fuzz]' --constraint constraints.txt
 	@touch $@

@@ -1,0 +1,1 @@
+"""Attacks on icetree that go on for as long as one lets them."""

@@ -1,0 +1,1 @@
+"""Damaged and hostile bytes for everything that icetree reads."""

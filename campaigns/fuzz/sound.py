@@ -1,0 +1,361 @@
+"""Sound examples of every kind of file, small: damage is likelier to hit what matters."""
+
+from __future__ import annotations
+
+import io
+import struct
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import orc
+from pyroaring import BitMap, BitMap64
+
+from icetree.catalog.memory import MemoryCatalog
+from icetree.codec import bitmap as bitmaps_codec
+from icetree.codec import manifest, puffin
+from icetree.codec import metadata as metadata_codec
+from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.spec.entry import DATA, ROOT, Entries
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
+from icetree.spec.snapshot import LogEntry, Page, Snapshot
+from icetree.store.memory import MemoryStore
+from icetree.table.connection import Connection
+from icetree.table.delete_files import write_data_vectors
+from icetree.table.table import Table
+from icetree.tree.plan import plan
+from icetree.tree.reading import leaves_in
+from tests.codec import avro_manifests as avro
+
+WHEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+ROWS = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("ts", pa.timestamp("us", tz="UTC")),
+        pa.field("country", pa.string()),
+        pa.field("x", pa.float64()),
+        pa.field("price", pa.decimal128(9, 2)),
+        pa.field("day", pa.date32()),
+        pa.field("is_new", pa.bool_()),
+        pa.field("tags", pa.list_(pa.string())),
+        pa.field("place", pa.struct([("lat", pa.float32()), ("name", pa.binary())])),
+        pa.field("notes", pa.map_(pa.string(), pa.int32())),
+    ]
+)
+
+
+def rows(first: int, count: int = 6) -> pa.Table:
+    """Rows with nulls and NaNs among them."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "id": first + at,
+                "ts": WHEN.replace(day=1 + first % 28),
+                "country": (None, "DE", "a country with a long name")[at % 3],
+                "x": float("nan") if at % 4 == 0 else at / 2,
+                "price": Decimal("1.25") * at,
+                "day": date(2026, 1, 1 + at),
+                "is_new": at % 2 == 0,
+                "tags": [None, [], ["a", None]][at % 3],
+                "place": None if at % 2 else {"lat": 1.5, "name": b"\x00\xff"},
+                "notes": {"k": at},
+            }
+            for at in range(count)
+        ],
+        ROWS,
+    )
+
+
+@cache
+def lake() -> Connection:
+    """A connection to nothing but memory, with a table `db.t` that has a bit of everything."""
+    opened = Connection(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://fuzz")
+    opened.create_namespace("db")
+    table = opened.create_table(
+        "db.t",
+        ROWS,
+        partition_by=["bucket(2, id)"],
+        order_by=["id"],
+        properties={"write.root.max-data-entries": "2", "write.metadata.inline-snapshots": "3"},
+    )
+    for at in range(4):
+        table.append(rows(10 * at))
+    planned = plan(
+        table.files.root(table.snapshot(), table.metadata.shape()),
+        table.files.reader(table.metadata.shape()),
+        table.metadata.shape(),
+        stats_columns=True,
+    ).tasks
+    table.row_delta(
+        write_data_vectors(
+            {planned["location"][0].as_py(): [0, 2]},
+            tasks=planned,
+            metadata=table.metadata,
+            store=table.files.store,
+        )
+    )
+    in_leaf = [each for each in planned.to_pylist() if each["leaf"]]
+    with table.transaction() as changes:
+        changes.delete_files([in_leaf[-1]["location"]])
+        changes.append(rows(90))
+    return opened
+
+
+def table() -> Table:
+    """A handle of the table."""
+    return lake().table("db.t")
+
+
+@cache
+def files() -> dict[str, bytes]:
+    """Every file of the table by location."""
+    store = lake().store
+    return {each.location: store.read(each.location) for each in store.list("memory://fuzz")}
+
+
+# --- metadata ------------------------------------------------------------------------------------
+
+
+def metadata_json() -> list[bytes]:
+    """Table metadata of v4, and of v1 to v3 as others write it."""
+    newest = table().metadata
+    return [metadata_codec.encode(newest, compress=False), *_OLD]
+
+
+def metadata_gz() -> list[bytes]:
+    """The same, packed."""
+    return [metadata_codec.encode(table().metadata), metadata_codec.encode_page(_page())]
+
+
+def pages() -> list[bytes]:
+    """Pages of history, plain."""
+    import gzip
+
+    return [gzip.decompress(metadata_codec.encode_page(_page()))]
+
+
+def _page() -> Page:
+    known = table().metadata
+    extra = Snapshot(snapshot_id=5, sequence_number=1, timestamp_ms=9, root_manifest="m/r")
+    return Page(
+        snapshots=(extra, *known.snapshots),
+        snapshot_log=(LogEntry(timestamp_ms=9, snapshot_id=5), *known.snapshot_log),
+    )
+
+
+_SCHEMA = (
+    b'{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":true,"type":"long"},'
+    b'{"id":2,"name":"m","required":false,"type":{"type":"map","key-id":3,"key":"string",'
+    b'"value-id":4,"value-required":true,"value":"decimal(9, 2)"}},{"id":5,"name":"l","required":'
+    b'false,"type":{"type":"list","element-id":6,"element":"timestamptz","element-required":true},'
+    b'"initial-default":[],"write-default":null}]}'
+)
+_OLD = (
+    b'{"format-version":1,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"s3://b/t",'
+    b'"last-updated-ms":1602638573874,"last-column-id":6,"schema":'
+    + _SCHEMA
+    + b',"partition-spec":'
+    b'[{"name":"id","transform":"bucket[4]","source-id":1,"field-id":1000}],"properties":{},'
+    b'"current-snapshot-id":-1,"snapshots":[{"snapshot-id":1,"timestamp-ms":1602638573874,'
+    b'"manifests":["s3://b/t/m.avro"]}]}',
+    b'{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c1","location":"s3://b/t",'
+    b'"last-sequence-number":34,"last-updated-ms":1602638573590,"last-column-id":6,'
+    b'"current-schema-id":0,"schemas":['
+    + _SCHEMA
+    + b'],"default-spec-id":0,"partition-specs":[{"spec-id":0,"fields":[{"name":"x",'
+    b'"transform":"truncate[3]","source-id":1,"field-id":1000}]}],"last-partition-id":1000,'
+    b'"default-sort-order-id":3,"sort-orders":[{"order-id":3,"fields":[{"transform":"identity",'
+    b'"source-id":1,"direction":"asc","null-order":"nulls-first"}]}],"properties":{"a":"b"},'
+    b'"current-snapshot-id":30,"snapshots":[{"snapshot-id":30,"timestamp-ms":1515100955770,'
+    b'"sequence-number":1,"summary":{"operation":"append"},"manifest-list":"s3://a/b/2.avro",'
+    b'"schema-id":0}],"snapshot-log":[{"snapshot-id":30,"timestamp-ms":1515100955770}],'
+    b'"metadata-log":[{"metadata-file":"s3://b/0.json","timestamp-ms":1515100}],'
+    b'"refs":{"test":{"snapshot-id":30,"type":"tag","max-ref-age-ms":10000000}}}',
+)
+
+
+# --- manifests -----------------------------------------------------------------------------------
+
+
+def _root() -> Entries:
+    t = table()
+    return t.files.root(t.snapshot(), t.metadata.shape())
+
+
+def roots() -> list[bytes]:
+    """Roots with data files, leaves, data DVs and manifest DVs."""
+    shape = table().metadata.shape()
+    known = table().metadata.snapshots
+    kept = [table().files.fetch(each.root_manifest) for each in known if each.root_manifest]
+    return [*kept[-2:], manifest.encode(_root(), ROOT, shape)]
+
+
+def leaves() -> list[bytes]:
+    """Leaves of one row group."""
+    return [table().files.fetch(leaf.location) for leaf in leaves_in(_root())][:3]
+
+
+@cache
+def wide_leaves() -> tuple[bytes, ...]:
+    """A leaf of three row groups, of which statistics are asked."""
+    shape = table().metadata.shape()
+    one = table().files.reader(shape).leaf(leaves_in(_root())[0]).drop_columns(["position"])
+    many = pa.concat_tables([one.slice(0, 1)] * (2 * LEAF_ROW_GROUP + 9))
+    names = pa.array([f"data/{at}" for at in range(many.num_rows)])
+    many = many.set_column(many.schema.names.index("location"), "location", names)
+    return (manifest.encode(many, DATA, shape),)
+
+
+def footers() -> list[bytes]:
+    """Bare footers of Parquet files."""
+    found = [*data_files(), *roots(), *leaves()]
+    return [each[-8 - struct.unpack_from("<I", each, len(each) - 8)[0] : -8] for each in found]
+
+
+_CODECS = ("null", "deflate", "bzip2", "xz")
+
+
+def avro_manifests() -> list[bytes]:
+    """Manifests of v1 to v3, packed and plain."""
+    stats = {
+        "column_sizes": avro.pairs({1: 20}),
+        "value_counts": avro.pairs({1: 10}),
+        "null_value_counts": avro.pairs({1: 0}),
+        "nan_value_counts": None,
+        "lower_bounds": avro.pairs({1: struct.pack("<q", 5)}),
+        "upper_bounds": avro.pairs({1: struct.pack("<q", 9)}),
+    }
+    partition = (avro.field(1000, "id_bucket", "int"),)
+    made = []
+    for version in (1, 2, 3):
+        snapshot = {"snapshot_id": 7} if version == 1 else {}
+        one = avro.entry("s3://b/t/a.parquet", partition={"id_bucket": 3}, **stats, **snapshot)
+        other = avro.entry("s3://b/t/b.parquet", partition={"id_bucket": None}, **snapshot)
+        how: Any = {"partition": partition, "spec_id": 1}
+        made += [avro.manifest(version, one, other, codec=codec, **how) for codec in _CODECS]
+    gone = avro.entry("s3://b/t/d.parquet", content=1, partition={"id_bucket": 3}, **stats)
+    return [*made, avro.manifest(2, gone, content="deletes", codec="null", **how)]
+
+
+def avro_lists() -> list[bytes]:
+    """Manifest lists of v1 to v3."""
+    bounds = {"contains_null": False, "lower_bound": b"\1\0\0\0", "upper_bound": b"\2\0\0\0"}
+    told = {
+        "manifest_path": "s3://b/t/m.avro",
+        "added_snapshot_id": 7,
+        "added_files_count": 1,
+        "existing_files_count": 0,
+        "deleted_files_count": 0,
+        "added_rows_count": 10,
+        "existing_rows_count": 0,
+        "deleted_rows_count": 0,
+        "partition_spec_id": 1,
+        "partitions": [bounds],
+    }
+    return [avro.manifest_list(version, told, told | {"content": 1}) for version in (1, 2, 3)]
+
+
+# --- deletes -------------------------------------------------------------------------------------
+
+
+def bitmaps() -> list[bytes]:
+    """Bitmaps of 32 bits with containers of every kind."""
+    several = BitMap([0, 5, 70_000, *range(200_000, 210_000), *range(400_000, 408_196, 2)])
+    return [bitmaps_codec.encode(each) for each in (BitMap(), BitMap([1, 7]), several)]
+
+
+def bitmaps64() -> list[bytes]:
+    """Bitmaps of 64 bits."""
+    sets = (BitMap64(), BitMap64([3]), BitMap64([1, 2**32 + 5, *range(2**33, 2**33 + 5000)]))
+    return [bitmaps_codec.encode64(each) for each in sets]
+
+
+def vectors() -> list[bytes]:
+    """Blobs of deletion vectors; the reader is given them with a checksum that fits."""
+    return bitmaps64()
+
+
+def puffins() -> list[bytes]:
+    """Puffin files of none, one and two vectors."""
+    blobs = [puffin.dv_blob(BitMap([1, 2]), referenced_data_file=f"data/{at}") for at in range(2)]
+    return [puffin.write(blobs[:many]).data for many in range(3)]
+
+
+def position_deletes() -> list[bytes]:
+    """Position delete files of v2."""
+    schema = pa.schema(
+        [
+            pa.field(
+                "file_path", pa.string(), metadata={FIELD_ID_KEY: str(DELETE_FILE_PATH_FIELD)}
+            ),
+            pa.field("pos", pa.int64(), metadata={FIELD_ID_KEY: str(DELETE_POS_FIELD)}),
+        ]
+    )
+    held = pa.table([["data/a", "data/a", "data/b"], [1, 5, 0]], schema=schema)
+    return [_parquet(held, compression=codec) for codec in ("none", "zstd")]
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def data_files() -> list[bytes]:
+    """Data files as icetree writes them, and with the freedoms of others."""
+    own = next(data for name, data in files().items() if "/data/" in name and name[-1] == "t")
+    held = pq.read_table(pa.BufferReader(own))
+    return [
+        own,
+        _parquet(held, compression="none", use_dictionary=False),
+        _parquet(held, compression="none", row_group_size=2, write_page_checksum=False),
+        _parquet(held, compression="snappy", data_page_version="2.0"),
+        _parquet(held, compression="gzip", store_schema=True, write_page_index=True),
+        _parquet(held, compression="lz4", use_byte_stream_split=["x"], use_dictionary=False),
+    ]
+
+
+def _parquet(held: pa.Table, **options: object) -> bytes:
+    out = io.BytesIO()
+    pq.write_table(held, out, **{"store_schema": False, **options})
+    return out.getvalue()
+
+
+def orc_files() -> list[bytes]:
+    """Data files in ORC, of types that it has."""
+    out = io.BytesIO()
+    orc.write_table(rows(0).select(["id", "country", "x", "day"]), out, compression="zstd")
+    return [out.getvalue()]
+
+
+# --- texts ---------------------------------------------------------------------------------------
+
+
+def filters() -> list[bytes]:
+    """Filters with all that the grammar has."""
+    return [
+        b"id = 3 and not (country in ('DE', 'it''s') or x is nan)",
+        b"ts >= '2026-01-01T00:00:00+00:00' and day between '2026-01-01' and '2026-02-01'",
+        b"bucket(16, id) = 3 or truncate(4, country) = 'view' or country like 'a%'",
+        b"price > 1.25e3 and is_new = true and place.lat is not null and starts_with(country, 'v')",
+        b"\"id\" <> -9223372036854775808 or `x` <= 1e-300 or x'00ff' = place.name",
+    ]
+
+
+def name_mappings() -> list[bytes]:
+    """Name mappings as properties hold them."""
+    whole = (
+        b'[{"field-id":1,"names":["id","record_id"]},{"field-id":2,"names":["m"],"fields":'
+        b'[{"field-id":3,"names":["key"]},{"names":["value"]}]}]'
+    )
+    return [whole]
+
+
+def table_files() -> list[bytes]:
+    """Each file of the table but former metadata, its name before it."""
+    newest = table().state.metadata_location
+    return [
+        name.encode() + b"\n" + data
+        for name, data in files().items()
+        if not name.endswith(".metadata.json") or name == newest
+    ]
