@@ -13,7 +13,14 @@ import pyarrow as pa
 from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown
 from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
-from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, Unavailable
+from icetree.errors import (
+    CommitConflict,
+    CommitExhausted,
+    CommitUnknown,
+    IcetreeError,
+    NotFound,
+    Unavailable,
+)
 from icetree.spec.apply import apply
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.locations import stored_form_array
@@ -306,7 +313,10 @@ def next_metadata_location(previous: str | None, *, compress: bool) -> str:
 
 def _state_at(location: str, before: State, files: TableFiles) -> State:
     metadata = read_metadata(files.store, location)
-    return State(name=before.name, metadata=metadata, metadata_location=location)
+    try:
+        return before.at(metadata, location)
+    except NotFound as error:
+        raise CommitConflict(str(error)) from None
 
 
 #: How often a swap is asked for that did not reach the catalog: one that is closed is told soon.
@@ -360,6 +370,8 @@ def _whose(stale: Stale, before: State, attempt: _Attempt, files: TableFiles) ->
     if location == attempt.state.metadata_location:
         return Swapped()
     metadata = read_metadata(files.store, location)
+    if metadata.table_uuid != attempt.state.metadata.table_uuid:
+        return Unknown(reason=f"{location} is of another table, which has taken the name")
     former = {stored_form(each.metadata_file, metadata.location) for each in metadata.metadata_log}
     if stored_form(attempt.state.metadata_location, metadata.location) in former:
         return Swapped()

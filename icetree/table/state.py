@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icetree.catalog.base import TableName
-from icetree.errors import CommitConflict
+from icetree.errors import CommitConflict, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.refs import KEPT
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
@@ -26,6 +26,14 @@ class State:
     #: Absolute.
     metadata_location: str
 
+    def at(self, metadata: TableMetadata, metadata_location: str) -> State:
+        """Return the same table as of another metadata file.
+
+        NotFound where that is of another table, which has taken the name.
+        """
+        require_same(self.name, metadata, was=self.metadata.table_uuid)
+        return State(name=self.name, metadata=metadata, metadata_location=metadata_location)
+
     def head(self, branch: str) -> Snapshot | None:
         """Return the newest snapshot of a branch; None when the table is empty.
 
@@ -35,6 +43,17 @@ class State:
         if ref is None:
             return self.metadata.current_snapshot()
         return self.metadata.snapshot(ref.snapshot_id)
+
+
+def require_same(name: TableName, metadata: TableMetadata, *, was: str | None) -> None:
+    """Raise NotFound when metadata is not that of the table that had the name before."""
+    now = metadata.table_uuid
+    # Only a v1 table may be without, and gets one with its first upgrade.
+    if was is not None and now != was:
+        raise NotFound(
+            f"{name} is another table now ({now}; it was {was}, which was dropped or given "
+            "another name): load it again to go on with the new one"
+        )
 
 
 _FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {

@@ -77,14 +77,10 @@ class Table(Evolution, References):
         return self.metadata.refs
 
     def refresh(self) -> Table:
-        """See what others committed."""
+        """See what others committed to this table; NotFound when its name is another's now."""
         newest = self.catalog.load(self.name)
         if newest != self.state.metadata_location:
-            self.state = State(
-                name=self.name,
-                metadata=read_metadata(self.files.store, newest),
-                metadata_location=newest,
-            )
+            self.state = self.state.at(read_metadata(self.files.store, newest), newest)
             self.files = replace(self.files, location=self.location)
         return self
 

@@ -27,6 +27,7 @@ from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed
+from icetree.table.state import require_same
 from icetree.table.table import Table
 
 _MODES = ("static", "dynamic")
@@ -43,6 +44,7 @@ class FileWriter:
     """Writes rows as files of the table, on an executor."""
 
     def __init__(self, table: Table) -> None:
+        self.table_uuid = table.metadata.table_uuid
         self._store: Store = table.files.store
         self._metadata = shipped_metadata(table.metadata)
 
@@ -81,7 +83,8 @@ class TableWriter(DataSourceArrowWriter):
             table = connection.table(self._options.table)
             if files is None:
                 files = to_table([], table.metadata.shape())
-            _commit(table, files, self._options, self._options.values.get("key"), mode=self._mode)
+            key, uuid = self._options.values.get("key"), self._files.table_uuid
+            _commit(table, files, self._options, key, mode=self._mode, uuid=uuid)
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -114,7 +117,8 @@ class TableStreamWriter(DataSourceStreamArrowWriter):
             return
         with self._options.connect() as connection:
             table = connection.table(self._options.table)
-            _commit(table, files, self._options, batch_key(self._query, batchId), mode=None)
+            key, uuid = batch_key(self._query, batchId), self._files.table_uuid
+            _commit(table, files, self._options, key, mode=None, uuid=uuid)
 
     @override
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -161,11 +165,18 @@ def _gathered(messages: Sequence[WriterCommitMessage | None]) -> Entries | None:
 
 
 def _commit(
-    table: Table, files: Entries, options: Options, key: str | None, *, mode: str | None
+    table: Table,
+    files: Entries,
+    options: Options,
+    key: str | None,
+    *,
+    mode: str | None,
+    uuid: str | None,
 ) -> Committed:
     branch = options.values.get("branch", MAIN)
     with table.transaction(branch=branch, key=key) as transaction:
         transaction.adopt(files)
+        require_same(table.name, table.metadata, was=uuid)
         if mode is None:
             transaction.append_files(files)
         elif mode == "static":

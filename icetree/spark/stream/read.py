@@ -35,6 +35,7 @@ from icetree.table.changes import (
     snapshots_between,
 )
 from icetree.table.connection import Connection
+from icetree.table.state import require_same
 from icetree.table.table import Table
 from icetree.tree.changes import Operation
 from icetree.tree.row_changes import CHANGE_TYPE, INSERT, RowTasks
@@ -124,6 +125,7 @@ class SnapshotReader(DataSourceStreamReader):
         table = self._connection.table(options.table)
         # Fixed for the query's life: a column that is renamed meanwhile stays the same column.
         self._columns: Schema = table.scan(columns=names).columns
+        self._uuid = table.metadata.table_uuid
         #: How far the query has come, as far as this process knows.
         self._reached: Offset | None = None
 
@@ -204,7 +206,9 @@ class SnapshotReader(DataSourceStreamReader):
 
     def _table(self) -> Table:
         assert self._connection is not None  # offsets are asked for where the reader was made
-        return self._connection.table(self._options.table)
+        table = self._connection.table(self._options.table)
+        require_same(table.name, table.metadata, was=self._uuid)
+        return table
 
     def _reading(self, table: Table) -> ReadingPart:
         return ReadingPart(
