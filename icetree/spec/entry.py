@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icetree.errors import InvalidInput
 from icetree.spec import stats
 from icetree.spec.fields import ENTRY
 from icetree.spec.shape import Shape
@@ -135,15 +136,21 @@ def empty() -> Entries:
 
 
 def to_table(entries: Iterable[Entry], shape: Shape) -> Entries:
-    """Return entries as columns; stats of fields the shape does not know are refused.
+    """Return entries as columns; InvalidInput for a value that its column cannot hold.
 
     Stats of fields whose ids are too large for them are left out.
     """
     rows = list(entries)
     columns = {
-        name: pa.array([getattr(row, name) for row in rows], BASE_SCHEMA.field(name).type)
+        name: _array([getattr(row, name) for row in rows], BASE_SCHEMA.field(name).type, name)
         for name in _ENTRY_FIELDS
     }
+    for row in rows:
+        told: Any = row.stats
+        if not isinstance(told, Mapping) or not all(
+            isinstance(each, FieldStats) for each in told.values()
+        ):
+            raise InvalidInput(f"stats of {row.location} must be FieldStats by field id")
     for field_id in dict.fromkeys(id for row in rows for id in row.stats):
         if not stats.can_be_stored(field_id):
             continue
@@ -162,8 +169,17 @@ def _stats_columns(
     for stat in stats.STATS:
         values = [getattr(row or _NOTHING, stat) for row in rows]
         if any(value is not None for value in values):
-            found[stats.column(field_id, stat)] = pa.array(values, stats.stat_type(stat, bounds))
+            name, type = stats.column(field_id, stat), stats.stat_type(stat, bounds)
+            found[name] = _array(values, type, f"{stat} bounds" if type is bounds else stat)
     return found
+
+
+def _array(values: list[Any], type: pa.DataType, name: str) -> pa.Array:
+    try:
+        return pa.array(values, type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        told = str(error).partition("\n")[0]
+        raise InvalidInput(f"an entry's {name} cannot be stored as {type}: {told}") from error
 
 
 def from_table(table: Entries) -> list[Entry]:

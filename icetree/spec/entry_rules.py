@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.arrays import first_repeated, one_chunk
-from icetree.spec.entry import ALLOWED, ROOT, Content, Entries, Status, is_live, only
+from icetree.spec.entry import ALLOWED, FILES, ROOT, Content, Entries, Status, is_live, only
 from icetree.spec.fields import GEO_AXES
 
 FORMATS: Final = ("parquet", "avro", "orc", "puffin")
@@ -123,11 +123,11 @@ def _needed_for(column: str, *contents: Content) -> Rule:
 
 
 def _not_negative(column: str) -> Rule:
-    return Rule(
-        says=f"{column} must not be negative",
-        about=(column,),
-        broken=lambda view: pc.less(view[column], _ZERO),
-    )
+    def broken(view: _View) -> _Broken:
+        values = view[column]
+        return pc.less(values, _ZERO) if values.null_count < len(values) else None
+
+    return Rule(says=f"{column} must not be negative", about=(column,), broken=broken)
 
 
 def _placeless(view: _View) -> _Broken:
@@ -238,8 +238,16 @@ RULES: Final[tuple[Rule, ...]] = (
         about=("location", "file_size_in_bytes"),
         broken=_sizeless,
     ),
-    _not_negative("record_count"),
-    _not_negative("file_size_in_bytes"),
+    *(
+        _not_negative(column)
+        for column in (
+            "record_count",
+            "file_size_in_bytes",
+            "first_row_id",
+            "dv_offset",
+            "dv_size_in_bytes",
+        )
+    ),
     _only_for("sort_order_id", _DATA),
     _only_for("equality_ids", _EQUALITY),
     _needed_for("equality_ids", _EQUALITY),
@@ -296,11 +304,33 @@ def _rules_of(kind: str) -> tuple[Rule, ...]:
 
 RULES_OF: Final[dict[str, tuple[Rule, ...]]] = {kind: _rules_of(kind) for kind in ALLOWED}
 
+#: Rules for files that are still to be added, which nothing tracks yet.
+_NEW: Final = (
+    *_REQUIRED,
+    _one_of("status", _STATUSES[:2], "status must be 1 ADDED, for a file that is to be added"),
+    _one_of(
+        "content_type",
+        pa.array(sorted(FILES), _INT),
+        "content_type must be 0 DATA, 1 POSITION_DELETES or 2 EQUALITY_DELETES",
+    ),
+    *RULES,
+    _not_negative("sequence_number"),
+)
+
 
 def broken_rules(entries: Entries, kind: str) -> Iterator[str]:
     """Yield a sentence for each rule that some entry breaks, naming the first one that does."""
+    return _broken(entries, RULES_OF[kind])
+
+
+def broken_by_new(entries: Entries) -> Iterator[str]:
+    """Do `broken_rules` for files that are still to be added."""
+    return _broken(entries, _NEW)
+
+
+def _broken(entries: Entries, rules: tuple[Rule, ...]) -> Iterator[str]:
     view = _View(entries)
-    for rule in RULES_OF[kind]:
+    for rule in rules:
         if view.names.issuperset(rule.about):
             yield from _report(entries, rule.broken(view), rule.says)
     for field_id in stats.fields_in(entries):

@@ -10,12 +10,15 @@ import pyarrow.compute as pc
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
-from icetree.spec import stats
+from icetree.spec import entry_rules, stats
 from icetree.spec.entry import (
+    BASE_COLUMNS,
     BASE_SCHEMA,
+    POSITION,
     Content,
     Entries,
     Entry,
+    Status,
     complete,
     is_content,
     to_table,
@@ -29,6 +32,8 @@ from icetree.tree.partitions import spans
 
 #: With this property set, only files under the table's own location may be added.
 CONFINED = "write.files.confined"
+#: Stats that have a type of their own.
+_COUNTED = frozenset(stats.STATS) - {"lower", "upper"}
 #: What is told of every file.
 _TOLD = {"content_type", "location", "file_format", "record_count", "file_size_in_bytes"}
 
@@ -42,7 +47,12 @@ def stored_entries(
     sequence_number: int | None = None,
 ) -> Entries:
     """Return new files as columns with stored locations; InvalidInput for what cannot be added."""
-    entries = complete(_columns(files, shape, name))
+    entries = _typed(complete(_columns(files, shape, name)), shape, name)
+    entries = with_columns(
+        # Whatever it says, it is added: one that is to go does not belong here.
+        entries,
+        status=pc.fill_null(entries["status"], int(Status.ADDED)),
+    )
     entries = with_columns(
         entries,
         location=given_form_array(entries["location"].combine_chunks(), metadata.location),
@@ -58,7 +68,8 @@ def stored_entries(
             entries, sequence_number=pc.if_else(is_data, kept, entries["sequence_number"])
         )
     _require_known_specs(entries, shape, name)
-    _require_known_fields(entries, shape, name)
+    for sentence in entry_rules.broken_by_new(entries):
+        raise InvalidInput(f"{name} cannot take this file: {sentence}")
     _require_partitions(entries, shape, name)
     for sentence in broken_equality(entries, shape):
         raise InvalidInput(f"{name}: {sentence}")
@@ -106,21 +117,47 @@ def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> Non
         )
 
 
-def _require_known_fields(entries: Entries, shape: Shape, name: TableName) -> None:
+def _typed(entries: Entries, shape: Shape, name: TableName) -> Entries:
+    """Return the columns in the types that entries have; others are no columns of entries."""
+    columns = {}
     for column in entries.schema:
-        parsed = stats.parse_column(column.name)
-        if parsed is None:
+        if column.name == POSITION:
             continue
-        field_id, stat = parsed
-        if field_id not in shape.types:
-            raise InvalidInput(f"{name} has no column or expression with id {field_id}")
-        if stat in ("lower", "upper"):
-            want = shape.bounds_type(field_id)
-            if want is not None and column.type not in (want, pa.null()):
-                raise InvalidInput(
-                    f"{name}: bounds of {shape.names[field_id]} are {column.type}, "
-                    f"the column's type asks for {want}"
-                )
+        want = _type_of(column.name, shape, name)
+        found = entries[column.name]
+        if want is not None and column.type != want:
+            found = _cast(found, want)
+            if found is None:
+                label = column.name
+                if parsed := stats.parse_column(label):
+                    label = f"{parsed[1]} ({label}) of {shape.names[parsed[0]]}"
+                raise InvalidInput(f"{name}: column {label} is {column.type}, and must be {want}")
+        columns[column.name] = found
+    return pa.table(columns)
+
+
+def _cast(values: pa.ChunkedArray, want: pa.DataType) -> pa.ChunkedArray | None:
+    """Return values in another type, None where they do not mean the same in it."""
+    # Arrow makes a text of anything.
+    if pa.types.is_string(want) and pa.types.is_primitive(values.type):
+        return None
+    try:
+        return values.cast(want)
+    except pa.ArrowException:
+        return None
+
+
+def _type_of(column: str, shape: Shape, name: TableName) -> pa.DataType | None:
+    """Return the type of a column of entries; None for bounds that are of no type."""
+    if column in BASE_COLUMNS:
+        return BASE_SCHEMA.field(column).type
+    field_id, _, stat = column.partition(":")
+    if not field_id.isdecimal() or stat not in stats.STATS:
+        raise InvalidInput(f"{name}: entries have no column {column!r}: leave it out")
+    if int(field_id) not in shape.types:
+        raise InvalidInput(f"{name} has no column or expression with id {field_id}")
+    bounds = shape.bounds_type(int(field_id))
+    return stats.stat_type(stat, bounds or pa.null()) if bounds or stat in _COUNTED else None
 
 
 def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None:

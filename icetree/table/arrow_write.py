@@ -29,6 +29,7 @@ from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition, folder_of, key_of, sorted_rows
 from icetree.table.arrow_schema import LINEAGE
 from icetree.table.arrow_stats import FileStats, partition_stats, stats_of
+from icetree.table.encryption import require_plain
 
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
 DEFAULT_TARGET_FILE_SIZE: Final = 512 * 1024 * 1024
@@ -62,6 +63,7 @@ def write_files(
     so they are smaller than that once compressed. With `keep_lineage` the data has the columns
     `_row_id` and `_last_updated_sequence_number` of the rows. When anything fails no file stays.
     """
+    require_plain(metadata)
     shape, schema = metadata.shape(), metadata.schema()
     # A column without a type yet has nothing to store.
     fields = tuple(f for f in schema.fields if not isinstance(f.field_type, UnknownType))

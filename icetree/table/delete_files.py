@@ -28,6 +28,7 @@ from icetree.table.arrow_files import field_path
 from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition
 from icetree.table.arrow_write import Layout, Writer, new_location
+from icetree.table.encryption import require_plain
 
 #: Row positions of a data file.
 Positions: TypeAlias = "pa.Array | pa.ChunkedArray | BitMap | BitMap64 | Iterable[int]"
@@ -54,6 +55,7 @@ def write_data_vectors(
     replaces it; so are its position deletes of v2, for which the plan's `deletes` are needed:
     no reader looks at them once there is a DV. Files of which nothing more goes have no new DV.
     """
+    require_plain(metadata)
     named = _named(tasks, pa.array(positions, pa.string()))
     facts = named.select(
         [

@@ -40,6 +40,7 @@ from icetree.table.arrow_fit import ArrowData
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed, commit
 from icetree.table.commit_options import branch_of, isolation_of, key_of, summary_of
+from icetree.table.encryption import require_plain
 from icetree.table.equality_files import require_fields
 from icetree.table.evolve import Evolution
 from icetree.table.filters import parse_filter
@@ -356,6 +357,7 @@ class Transaction(Evolution):
 
     def _add(self, changes: Changes) -> None:
         self._require_open()
+        require_plain(self.metadata)
         self._changes.append(changes)
 
     def _require_open(self) -> None:

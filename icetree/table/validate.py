@@ -17,6 +17,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.refs import ancestors
 from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
+from icetree.table.encryption import require_plain
 from icetree.table.files import TableFiles
 from icetree.table.merge import merge
 from icetree.table.state import State, Work
@@ -61,6 +62,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             f"{head.name} has format version {head.metadata.format_version}; "
             f"upgrade it to {FORMAT_VERSION} before writing"
         )
+    require_plain(head.metadata)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()

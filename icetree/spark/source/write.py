@@ -27,6 +27,7 @@ from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.arrow_write import write_files
 from icetree.table.commit import Committed
+from icetree.table.encryption import require_plain
 from icetree.table.state import require_same
 from icetree.table.table import Table
 
@@ -44,6 +45,7 @@ class FileWriter:
     """Writes rows as files of the table, on an executor."""
 
     def __init__(self, table: Table) -> None:
+        require_plain(table.metadata)
         self.table_uuid = table.metadata.table_uuid
         self._store: Store = table.files.store
         self._metadata = shipped_metadata(table.metadata)

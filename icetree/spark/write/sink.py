@@ -32,6 +32,7 @@ from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.table.arrow_write import write_files
+from icetree.table.encryption import require_plain
 
 #: What becomes of a row: of its old self, of its new one. A column of rows that go both ways.
 ACTION: Final = "__icetree_action"
@@ -62,6 +63,7 @@ def sink(
     A row that goes twice is `InvalidInput`. Nothing of it is in the table yet. `origins` are the
     files that rows come from, as tasks of a plan: rows then have lineage, as stored, and keep it.
     """
+    require_plain(metadata)
     sent = shipped_metadata(metadata)
     files_sent = None if origins is None else shipped(origins.select(FACTS))
     acts = ACTION in rows.columns
