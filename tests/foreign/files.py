@@ -60,7 +60,9 @@ class Shop:
             record_count=len(rows),
             size=len(content),
             stats=self._column_stats(rows) | self._partition_stats(rows, spec_id),
-            key_metadata=None,
+            sort_order_id=rng.choice((None, 0, 1)),
+            # Row groups start where their first column does.
+            split_offsets=rng.choice((None, [4])),
             rows=rows,
             has_lineage=lineage,
         )

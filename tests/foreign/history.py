@@ -29,7 +29,7 @@ def metadata(writer: Writer, rng: Random) -> str:
         "last-sequence-number": writer.sequence_number,
         "last-updated-ms": writer.clock_ms,
         **writer.layout.metadata_json(),
-        "sort-orders": [{"order-id": 0, "fields": []}],
+        "sort-orders": [{"order-id": 0, "fields": []}, {"order-id": 1, "fields": [_by_id(writer)]}],
         "default-sort-order-id": 0,
         "next-row-id": writer.next_row_id,
         "current-snapshot-id": current,
@@ -47,6 +47,15 @@ def metadata(writer: Writer, rng: Random) -> str:
     if rng.random() < 0.5:
         return writer.shop.store("metadata", "-a.gz.metadata.json", gzip.compress(content))
     return writer.shop.store("metadata", "-a.metadata.json", content)
+
+
+def _by_id(writer: Writer) -> Json:
+    return {
+        "transform": "identity",
+        "source-id": writer.layout.column("id").id,
+        "direction": "asc",
+        "null-order": "nulls-first",
+    }
 
 
 def _snapshot(each: Snapshot, writer: Writer) -> Json:

@@ -8,14 +8,21 @@ import pytest
 
 from icetree.errors import CorruptTable
 from icetree.table.findings import Severity
-from tests.foreign.forgery import FORGERIES, Forge, begin
-from tests.foreign.judge import open_table
+from tests.foreign import forged_entries, forged_leaves, forged_trees
+from tests.foreign.forgery import Forge, Forgery, begin
+from tests.foreign.judge import open_table, require_sound
 from tests.foreign.world import World, draw_world
 from tests.laws.strategies import EFFORT
 
 #: Trees are looked through until so many had what is to be broken.
 _EACH = EFFORT
 _SEEDS = range(1000, 1000 + 60 * EFFORT)
+FORGERIES: tuple[Forge, ...] = tuple(
+    forge
+    for module in (forged_entries, forged_leaves, forged_trees)
+    for name, forge in vars(module).items()
+    if getattr(forge, "__module__", "") == module.__name__ and not name.startswith("_")
+)
 _world = cache(partial(draw_world, most=4))
 
 
@@ -31,6 +38,26 @@ def test_what_breaks_a_rule_is_refused_or_named(forge: Forge) -> None:
         if broken == _EACH:
             return
     assert broken, "no tree had what is to be broken"
+
+
+def nothing(_: Forgery) -> bool:
+    return True
+
+
+def leaf_anew(f: Forgery) -> bool:
+    found = f.leaf(3, 4)
+    if found is not None:
+        f.rewrite(*found, f.entries(found[0]))
+    return found is not None
+
+
+@pytest.mark.parametrize("rewrite", [nothing, leaf_anew])
+def test_what_is_written_anew_without_a_lie_stays_legal(rewrite: Forge) -> None:
+    for seed in _SEEDS[:6]:
+        forgery = begin(_world(seed))
+        if rewrite(forgery):
+            world = forgery.finish()
+            require_sound(open_table(world))
 
 
 def _is_noticed(world: World) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
 from typing import Any
 
 from tests.codec import avro_manifests as avro
 from tests.foreign import blobs, parquet
 from tests.foreign.layout import Json, Layout
-from tests.foreign.model import DATA, EQUALITY, VECTOR, File
+from tests.foreign.model import EQUALITY, VECTOR, File
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA_LEAF, DELETE_LEAF, MANIFEST_DV = 3, 4, 5
@@ -79,6 +79,38 @@ class Tree:
 
     def copy(self) -> Tree:
         return Tree(files=list(self.files), leaves=list(self.leaves))
+
+
+@dataclass(slots=True, kw_only=True)
+class Commit:
+    """A root in the making."""
+
+    id: int
+    sequence_number: int
+    #: Entries of the root, with the file or leaf that each is for.
+    rows: list[tuple[Json, File | Leaf | None]] = field(default_factory=list)
+    new_leaves: list[tuple[Leaf, int]] = field(default_factory=list)
+    #: Leaves that this commit must leave as they are.
+    touched: set[Leaf] = field(default_factory=set)
+
+    def is_new(self, leaf: Leaf) -> bool:
+        return any(leaf is each for each, _ in self.new_leaves)
+
+
+def replaced(leaf: Leaf, **changes: Any) -> Leaf:
+    return Leaf(**({each.name: getattr(leaf, each.name) for each in fields(leaf)} | changes))
+
+
+def follow(tree: Tree, old: Leaf, new: Leaf | None, commit: Commit) -> None:
+    """Let delete manifests follow the data manifest that they are affiliated with."""
+    for at, leaf in enumerate(tree.leaves):
+        if leaf.owner is old:
+            after = tree.leaves[at] = replaced(leaf, owner=new)
+            commit.new_leaves = [
+                (after if each is leaf else each, status) for each, status in commit.new_leaves
+            ]
+            if leaf in commit.touched:
+                commit.touched.add(after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +283,7 @@ def encode_leaf(
 
 def encode_avro(leaf: Leaf, version: int, spec_id: int, layout: Layout) -> bytes:
     """Return a leaf as v1 to v3 wrote them: one spec, locations in full."""
-    rows = [_avro_entry(file, status, version, layout) for file, status in leaf.entries]
+    rows = [_avro_entry(file, status, layout) for file, status in leaf.entries]
     partition = [
         avro.field(part.partition_field_id, f"p{part.partition_field_id}", part.avro)
         for part in layout.specs[spec_id]
@@ -260,7 +292,7 @@ def encode_avro(leaf: Leaf, version: int, spec_id: int, layout: Layout) -> bytes
     return avro.manifest(version, *rows, partition=partition, content=content, spec_id=spec_id)
 
 
-def _avro_entry(file: File, status: int, version: int, layout: Layout) -> Json:
+def _avro_entry(file: File, status: int, layout: Layout) -> Json:
     more: Json = {}
     types = {each.id: each.type for each in layout.columns}
     for name, stat in (("value_counts", "value_count"), ("null_value_counts", "null_value_count")):
@@ -274,8 +306,14 @@ def _avro_entry(file: File, status: int, version: int, layout: Layout) -> Json:
         more[name] = avro.pairs(told)
     if file.content == EQUALITY:
         more["equality_ids"] = file.equality_ids
-    if version == 3 and file.content == DATA:
-        more["first_row_id"] = None
+    if file.content == VECTOR:
+        assert file.target is not None
+        more |= {
+            "file_format": "PUFFIN",
+            "referenced_data_file": file.target.location,
+            "content_offset": file.offset,
+            "content_size_in_bytes": file.length,
+        }
     return avro.entry(
         file.location,
         status=status,

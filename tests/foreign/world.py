@@ -62,6 +62,9 @@ def _upgraded(writer: Writer) -> None:
     files = [shop.new_data() for _ in range(rng.randint(1, 5))]
     if version > 1 and rng.random() < 0.6:
         files.append(shop.equality(rng.choice(files)))
+    if version == 3 and rng.random() < 0.7:
+        file = files[0]
+        files += shop.vectors({0: (file, frozenset({rng.randrange(file.record_count)}))})
     writer.upgrade_from(version, files)
     writer.commit("append", added=[shop.new_data()] if rng.random() < 0.7 else [])
 
@@ -95,6 +98,9 @@ def _row_delta(writer: Writer) -> None:
     if rng.random() < 0.4:
         added.append(shop.new_data())
     removed = [had[id] for id in wanted if id in had]
+    if had and rng.random() < 0.15:
+        # Rows may come back: a DV goes and none takes its place.
+        removed += [each for each in had.values() if each not in removed][:1]
     writer.commit("overwrite", added=added, removed=removed)
 
 

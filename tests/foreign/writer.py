@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 from tests.foreign import blobs, parquet
 from tests.foreign.files import Shop
 from tests.foreign.layout import Json, Layout
 from tests.foreign.model import DATA, File
 from tests.foreign.numbering import number
+from tests.foreign.tidy import Tidy
 from tests.foreign.tree import (
     ADDED,
     DATA_LEAF,
     DELETE_LEAF,
     DELETED,
     EXISTING,
+    Commit,
     Leaf,
     Names,
     Tree,
@@ -26,7 +27,9 @@ from tests.foreign.tree import (
     encode_avro,
     encode_leaf,
     file_entry,
+    follow,
     leaf_entry,
+    replaced,
     vector_entry,
 )
 
@@ -45,22 +48,6 @@ class Snapshot:
     added_rows: int
     #: The tree's own files, as they were then.
     live: tuple[File, ...]
-
-
-@dataclass(slots=True, kw_only=True)
-class _Commit:
-    """A root in the making."""
-
-    id: int
-    sequence_number: int
-    #: Entries of the root, with the file or leaf that each is for.
-    rows: list[tuple[Json, File | Leaf | None]] = field(default_factory=list)
-    new_leaves: list[tuple[Leaf, int]] = field(default_factory=list)
-    #: Leaves that this commit must leave as they are.
-    touched: set[Leaf] = field(default_factory=set)
-
-    def is_new(self, leaf: Leaf) -> bool:
-        return any(leaf is each for each, _ in self.new_leaves)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -124,7 +111,7 @@ class Writer:
         rng = self.rng
         added, removed = added or [], removed or []
         self.sequence_number += rng.choice((1, 1, 1, 3))
-        commit = _Commit(id=self._new_id(), sequence_number=self.sequence_number)
+        commit = Commit(id=self._new_id(), sequence_number=self.sequence_number)
         tree, first = self.tree.copy(), self.next_row_id
         for file in added:
             file.snapshot_id, file.file_sequence_number = commit.id, commit.sequence_number
@@ -134,7 +121,7 @@ class Writer:
         tombstones = [file for file in gone if file in tree.files]
         tree.files = [file for file in tree.files if file not in gone]
         self._remove_from_leaves(tree, gone, commit)
-        self._reshape(tree, commit)
+        Tidy(rng=rng, names=self.names, specs=list(self.layout.specs)).run(tree, commit)
         in_root = self._place(tree, added, tombstones, commit)
         # What a leaf is called is known when it is written.
         kept = [(leaf, EXISTING) for leaf in tree.leaves if not commit.is_new(leaf)]
@@ -186,32 +173,37 @@ class Writer:
 
     # --- removing --------------------------------------------------------------------------
 
-    def _remove_from_leaves(self, tree: Tree, gone: list[File], commit: _Commit) -> None:
+    def _remove_from_leaves(self, tree: Tree, gone: list[File], commit: Commit) -> None:
         for at, leaf in enumerate(tree.leaves):
             held = [file for file in leaf.live() if file in gone]
             if held:
                 tree.leaves[at] = self._with_vector(leaf, held, commit)
-                self._follow(tree, leaf, tree.leaves[at], commit)
+                follow(tree, leaf, tree.leaves[at], commit)
             elif leaf.vector is not None:
-                self._carry_vector(leaf, commit)
+                tree.leaves[at] = self._carry_vector(leaf, leaf.vector, commit)
+                follow(tree, leaf, tree.leaves[at], commit)
 
-    def _carry_vector(self, leaf: Leaf, commit: _Commit) -> None:
-        assert leaf.vector is not None
-        row = vector_entry(leaf, leaf.vector, EXISTING, self._spec(), self.names)
+    def _carry_vector(self, leaf: Leaf, vector: Vector, commit: Commit) -> Leaf:
+        """Keep a manifest DV, now and then in another place."""
+        if self.rng.random() < 0.15:
+            vector = self._vector(leaf, vector.positions, commit)
+        after = replaced(leaf, vector=vector)
+        row = vector_entry(after, vector, EXISTING, self._spec(), self.names)
         commit.rows.append((row, None))
+        return after
 
-    def _follow(self, tree: Tree, old: Leaf, new: Leaf | None, commit: _Commit) -> None:
-        """Let delete manifests follow the data manifest that they are affiliated with."""
-        for at, leaf in enumerate(tree.leaves):
-            if leaf.owner is old:
-                after = tree.leaves[at] = _replaced(leaf, owner=new)
-                commit.new_leaves = [
-                    (after if each is leaf else each, status) for each, status in commit.new_leaves
-                ]
-                if leaf in commit.touched:
-                    commit.touched.add(after)
+    def _vector(self, leaf: Leaf, positions: frozenset[int], commit: Commit) -> Vector:
+        """Return a manifest DV, inline or in a Puffin file of its own."""
+        made = Vector(
+            positions=positions, snapshot_id=commit.id, sequence_number=commit.sequence_number
+        )
+        if self.rng.random() < 0.4:
+            content, ((made.offset, made.length),) = blobs.puffin([(leaf.location, set(positions))])
+            made.location = self.shop.store("metadata", ".puffin", content)
+            made.size = len(content)
+        return made
 
-    def _with_vector(self, leaf: Leaf, held: list[File], commit: _Commit) -> Leaf:
+    def _with_vector(self, leaf: Leaf, held: list[File], commit: Commit) -> Leaf:
         """Put entries into the leaf's manifest DV, in one of the ways to tell of the change."""
         rng = self.rng
         new = {leaf.position(file) for file in held}
@@ -222,23 +214,14 @@ class Writer:
                 for at, (_, status) in enumerate(leaf.entries)
                 if status == DELETED and at not in leaf.removed
             }
-        full = leaf.removed | new
-        vector = Vector(
-            positions=frozenset(full),
-            snapshot_id=commit.id,
-            sequence_number=commit.sequence_number,
-        )
-        if rng.random() < 0.4:
-            content, ((vector.offset, vector.length),) = blobs.puffin([(leaf.location, set(full))])
-            vector.location = self.shop.store("metadata", ".puffin", content)
-            vector.size = len(content)
+        vector = self._vector(leaf, leaf.removed | new, commit)
         change, spec = blobs.bitmap(new), self._spec()
         by_difference = rng.random() < 0.5
         if by_difference and leaf.vector is not None:
             before = vector_entry(leaf, leaf.vector, DELETED, spec, self.names)
             before["tracking_info"]["snapshot_id"] = commit.id
             commit.rows.append((before, None))
-        after = _replaced(leaf, vector=vector)
+        after = replaced(leaf, vector=vector)
         told_of = None if by_difference else change
         row = vector_entry(after, vector, ADDED, spec, self.names, told_of)
         if rng.random() < 0.3:
@@ -247,90 +230,10 @@ class Writer:
         commit.touched.add(after)
         return after
 
-    # --- rearranging -----------------------------------------------------------------------
-
-    def _reshape(self, tree: Tree, commit: _Commit) -> None:
-        rng = self.rng
-        if rng.random() < 0.4:
-            self._flush(tree, commit)
-        for leaf in list(tree.leaves):
-            if leaf not in tree.leaves or commit.is_new(leaf) or leaf in commit.touched:
-                continue
-            if not leaf.live():
-                # One that had its last entry removed goes with a later commit.
-                if rng.random() < 0.6:
-                    self._drop(tree, leaf, commit)
-            elif rng.random() < 0.2:
-                self._compact(tree, leaf, commit)
-
-    def _flush(self, tree: Tree, commit: _Commit) -> None:
-        rng = self.rng
-        for is_data in (True, False):
-            files = [file for file in tree.files if (file.content == DATA) == is_data]
-            if not files:
-                continue
-            moved = rng.sample(files, rng.randint(1, len(files)))
-            owner = None
-            homes = [leaf for leaf in tree.leaves if leaf.content == DATA_LEAF]
-            if not is_data and homes and rng.random() < 0.6:
-                owner = rng.choice(homes)
-                moved = [file for file in moved if file.target in owner.live()]
-                if not moved:
-                    continue
-            leaf = Leaf(
-                content=DATA_LEAF if is_data else DELETE_LEAF,
-                location="",
-                format="parquet",
-                entries=[(file, EXISTING) for file in moved],
-                snapshot_id=commit.id,
-                sequence_number=commit.sequence_number,
-                owner=owner,
-            )
-            tree.files = [file for file in tree.files if file not in moved]
-            tree.leaves.append(leaf)
-            commit.new_leaves.append((leaf, EXISTING))
-
-    def _compact(self, tree: Tree, leaf: Leaf, commit: _Commit) -> None:
-        made = Leaf(
-            content=leaf.content,
-            location="",
-            format="parquet",
-            entries=[(file, EXISTING) for file in leaf.live()],
-            snapshot_id=commit.id,
-            sequence_number=commit.sequence_number,
-            owner=leaf.owner,
-        )
-        commit.new_leaves.append((made, EXISTING))
-        self._drop(tree, leaf, commit)
-        tree.leaves.append(made)
-        self._follow(tree, leaf, made, commit)
-
-    def _drop(self, tree: Tree, leaf: Leaf, commit: _Commit) -> None:
-        """Take a leaf away that holds nothing any more: without a word, or marked DELETED."""
-        tree.leaves = [each for each in tree.leaves if each is not leaf]
-        commit.rows = [
-            (row, about)
-            for row, about in commit.rows
-            if row["content_type"] != 5 or not self._is(row["referenced_file"], leaf.location)
-        ]
-        if self.rng.random() < 0.5:
-            spec = self._spec()
-            row = leaf_entry(leaf, DELETED, spec, self.names, snapshot_id=commit.id)
-            commit.rows.append((row, None))
-            if leaf.vector is not None:
-                row = vector_entry(leaf, leaf.vector, DELETED, spec, self.names)
-                row["tracking_info"]["snapshot_id"] = commit.id
-                commit.rows.append((row, None))
-        if not leaf.live():
-            self._follow(tree, leaf, None, commit)
-
-    def _is(self, name: str, location: str) -> bool:
-        return location in (name, f"{self.names.table}/{name}")
-
     # --- adding ----------------------------------------------------------------------------
 
     def _place(
-        self, tree: Tree, added: list[File], tombstones: list[File], commit: _Commit
+        self, tree: Tree, added: list[File], tombstones: list[File], commit: Commit
     ) -> list[File]:
         """Put new files and tombstones into the root or new leaves; return those of the root."""
         rng = self.rng
@@ -344,6 +247,7 @@ class Writer:
             tree.files += new[:here]
             if to_leaf:
                 entries = [(file, ADDED) for file in new[here:]]
+                entries += [(file, EXISTING) for file in self._taken_along(tree, in_root, is_data)]
                 stay = []
                 for file in old:
                     if rng.random() < 0.4:
@@ -370,7 +274,16 @@ class Writer:
             commit.rows.append((file_entry(file, ADDED, self.names), file))
         return in_root
 
-    def _finish_leaves(self, commit: _Commit, silent: set[int]) -> None:
+    def _taken_along(self, tree: Tree, new: list[File], is_data: bool) -> list[File]:
+        """Take files of the root that a new leaf holds from now on, as they are."""
+        if self.rng.random() < 0.8:
+            return []
+        kept = [f for f in tree.files if f not in new and (f.content == DATA) == is_data]
+        moved = kept[: self.rng.randint(0, len(kept))]
+        tree.files = [file for file in tree.files if file not in moved]
+        return moved
+
+    def _finish_leaves(self, commit: Commit, silent: set[int]) -> None:
         """Write the new leaves, then the rows of the root that wait for their names."""
         rng = self.rng
         for leaf, _ in commit.new_leaves:
@@ -392,7 +305,7 @@ class Writer:
             made = leaf_entry(leaf, row["leaf"], self._spec(), self.names, **quiet)
             commit.rows[at] = (made, leaf)
 
-    def _unsay(self, commit: _Commit, in_root: list[File]) -> None:
+    def _unsay(self, commit: Commit, in_root: list[File]) -> None:
         """Leave to the snapshot to say what it can say for new files of the root."""
         for row, about in commit.rows:
             if not isinstance(about, File) or about not in in_root:
@@ -403,7 +316,7 @@ class Writer:
                 if own and self.rng.random() < 0.3:
                     told[name] = None
 
-    def _unsaid(self, leaf: Leaf, commit: _Commit) -> dict[int, Json]:
+    def _unsaid(self, leaf: Leaf, commit: Commit) -> dict[int, Json]:
         """Return what entries of a leaf leave to the leaf's own entry to say."""
         rng = self.rng
         found: dict[int, Json] = {}
@@ -423,7 +336,3 @@ class Writer:
                     quiet["first_row_id"] = None
             found[at] = quiet
         return found
-
-
-def _replaced(leaf: Leaf, **changes: Any) -> Leaf:
-    return Leaf(**({each.name: getattr(leaf, each.name) for each in fields(leaf)} | changes))
