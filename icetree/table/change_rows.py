@@ -132,7 +132,7 @@ class ChangeReader:
     def _within(self, found: RowTasks, tasks: pa.Table) -> dict[str, tuple[Rows, Rows | None]]:
         """Return, by file, the rows in the DV to be within, and those that other deletes leave."""
         location = self._table.location
-        names = ["location", *_DV, *(f"within_{name}" for name in (*_DV, *_OTHER))]
+        names = ["location", "record_count", *_DV, *(f"within_{each}" for each in (*_DV, *_OTHER))]
         made: dict[str, tuple[Rows, Rows | None]] = {}
         by_rows = []
         for at, task in enumerate(tasks.select(names).to_pylist()):
