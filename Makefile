@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain
 
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
 	@$(PY) -m benchmarks.soak $(ARGS)
+
+simulate: $(READY) ## Simulate writers, faults and crashes, as seeds decide; ARGS="--seed 42" for one again
+	@$(PY) -m campaigns.simulate $(ARGS)
 
 fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 100000 --seconds 600 --seed 2" or "--guided 60"
 	@$(PY) -m campaigns.fuzz.run $(ARGS)

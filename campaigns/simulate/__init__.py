@@ -1,0 +1,1 @@
+"""A deterministic simulation: one seed decides operations, interleavings, clocks and faults."""

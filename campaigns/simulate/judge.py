@@ -1,0 +1,360 @@
+"""Looks at every head as it is made: does it hold what its commit meant, and nothing else?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from campaigns.simulate.conflicts import must
+from campaigns.simulate.intent import Commit
+from campaigns.simulate.model import (
+    DataFile,
+    Did,
+    History,
+    Part,
+    Row,
+    State,
+    Version,
+    head_of,
+    place_of,
+    projected,
+)
+from icetree.catalog.base import TableName
+from icetree.spec.entry import Content
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Snapshot
+from icetree.store.memory import MemoryStore
+from icetree.table.cache import Cache
+from icetree.table.files import TableFiles, read_metadata
+from icetree.tree.changes import Intent
+
+#: Columns of lineage, as the format numbers them.
+_ROW_ID, _UPDATED = 2147483540, 2147483539
+
+
+class Finding(BaseException):
+    """A law was broken; no caller is to catch it but the simulation."""
+
+    def __init__(self, law: str, what: str) -> None:
+        super().__init__(f"{law}: {what}")
+        self.law = law
+        self.what = what
+
+
+class Judge:
+    """Knows the history of every table, and adds to it with each swap."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.histories: dict[TableName, History] = {}
+        self.landings = 0
+
+    def begin(self, table: TableName, location: str) -> None:
+        """Learn of a table that was just made."""
+        metadata = read_metadata(self.store, location)
+        self.histories[table] = History(versions=[Version(location=location, metadata=metadata)])
+
+    def landed(self, commit: Commit, table: TableName, location: str) -> State | None:
+        """Look at a head that a commit has just made; return the state of its snapshot, if any."""
+        self.landings += 1
+        commit.landed += 1
+        self._require(commit.landed == 1, "lands once", f"{commit.text} landed twice")
+        history = self.histories[table]
+        before, after = history.head.metadata, read_metadata(self.store, location)
+        history.versions.append(Version(location=location, metadata=after))
+        self._require(
+            after.last_updated_ms >= before.last_updated_ms, "time", "a head is older than the last"
+        )
+        self._require_met(commit, history, before)
+        new = [each for each in after.snapshots if each.snapshot_id not in history.states]
+        self._require(len(new) <= 1, "one snapshot", f"{commit.text} made {len(new)} snapshots")
+        state = None
+        if commit.parts and (new or not commit.refs):
+            self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
+            state = self._snapshot(commit, history, before, after, new[0])
+            history.states[new[0].snapshot_id] = state
+        else:
+            self._require(not new, "one snapshot", f"{commit.text} made a snapshot")
+        self._metadata(commit, before, after, state)
+        if commit.key is not None:
+            history.keys[commit.key] = history.keys.get(commit.key, 0) + 1
+            self._require(history.keys[commit.key] == 1, "a key once", f"{commit.key} came twice")
+        return state
+
+    # --- whether it might land --------------------------------------------------------------
+
+    def _require_met(self, commit: Commit, history: History, before: TableMetadata) -> None:
+        """Require that nothing stood in the way of the commit."""
+        for fact in sorted(commit.relies_on):
+            self._require(
+                fact_of(commit.base, fact) == fact_of(before, fact),
+                "conflicts are seen",
+                f"{commit.text} landed though the {fact} had changed",
+            )
+        minds = [part for part in commit.parts if part.intent is not Intent.APPEND]
+        if not minds or commit.branch is None:
+            return
+        base = head_of(commit.base, commit.branch)
+        since = history.between(base, head_of(before, commit.branch))
+        if since is None:
+            self._found("conflicts are seen", f"{commit.text} landed though its branch was moved")
+        for state in since:
+            for reason in must(
+                commit.parts, state.did, history.states[base], serializable=commit.is_serializable
+            ):
+                self._found(
+                    "conflicts are seen",
+                    f"{commit.text} landed on #{state.sequence} against '{reason}'",
+                )
+
+    # --- what landed ------------------------------------------------------------------------
+
+    def _snapshot(
+        self,
+        commit: Commit,
+        history: History,
+        before: TableMetadata,
+        after: TableMetadata,
+        made: Snapshot,
+    ) -> State:
+        parent = history.states[head_of(before, commit.branch)]
+        self._require(made.parent_snapshot_id == parent.id, "parent", f"of #{made.sequence_number}")
+        self._require(
+            made.sequence_number == before.last_sequence_number + 1 == after.last_sequence_number,
+            "sequence numbers",
+            f"#{made.sequence_number} came after #{before.last_sequence_number}",
+        )
+        files = TableFiles(store=self.store, location=after.location, cache=Cache(0))
+        changed = files.changed(made, after.shape())
+        added, removed = changed.added.to_pylist(), changed.removed.to_pylist()
+        fresh = {file.name: file for file in (self._file(each, after) for each in _data(added))}
+        self._numbers(made, before, after, _data(added))
+        self._rows(commit, made, fresh, after)
+        state = _next(commit, parent, made, fresh, _names(added, Content.EQUALITY_DELETES))
+        self._files(commit, parent, state, added, removed)
+        wrong = commit.row_law(parent, state)
+        if wrong is not None:
+            self._found("serializable", wrong)
+        return state
+
+    def _file(self, entry: dict[str, Any], metadata: TableMetadata) -> DataFile:
+        """Return a data file as it is, read by Arrow alone."""
+        content = self.store.read(f"{metadata.location}/{entry['location']}")
+        table = pq.read_table(pa.BufferReader(content))
+        ids = [int(each.metadata[b"PARQUET:field_id"]) for each in table.schema]
+        columns = dict(zip(ids, (column.to_pylist() for column in table.columns), strict=True))
+        numbers, ages = columns.pop(_ROW_ID, None), columns.pop(_UPDATED, None)
+        rows = []
+        for at in range(table.num_rows):
+            number, age = numbers and numbers[at], ages and ages[at]
+            rows.append(
+                Row(
+                    values={id: values[at] for id, values in columns.items()},
+                    row_id=entry["first_row_id"] + at if number is None else number,
+                    updated=entry["sequence_number"] if age is None else age,
+                )
+            )
+        places = {place_of(row.values, metadata, entry["partition_spec_id"]) for row in rows}
+        self._require(len(places) == 1, "partitions", f"{entry['location']} is in {places}")
+        return DataFile(name=entry["location"], place=places.pop(), rows=tuple(rows))
+
+    def _numbers(
+        self,
+        made: Snapshot,
+        before: TableMetadata,
+        after: TableMetadata,
+        added: list[dict[str, Any]],
+    ) -> None:
+        """Require that new files share out the snapshot's row ids, without gap or overlap."""
+        next_id = before.next_row_id or 0
+        self._require(made.first_row_id == next_id, "row ids", f"start at {made.first_row_id}")
+        for first, count in sorted((each["first_row_id"], each["record_count"]) for each in added):
+            self._require(first == next_id, "row ids", f"a file starts at {first}, not {next_id}")
+            next_id += count
+        self._require(after.next_row_id == next_id, "row ids", f"next is {after.next_row_id}")
+
+    def _rows(
+        self, commit: Commit, made: Snapshot, fresh: Mapping[str, DataFile], after: TableMetadata
+    ) -> None:
+        """Require that new files hold the rows that were meant, each once and with its lineage."""
+        schema = after.schema()
+        found: Counter[Any] = Counter()
+        for file in fresh.values():
+            found.update((projected(row.values, schema), row.row_id) for row in file.rows)
+        meant: Counter[Any] = Counter()
+        kept = set()
+        for part in commit.parts:
+            for row in part.carried:
+                kept.add(row.row_id)
+                meant[projected(row.values, schema), row.row_id] += 1
+                self._lineage(row, made, fresh)
+        plain = Counter(projected(values, schema) for part in commit.parts for values in part.added)
+        new = Counter({key: count for key, count in found.items() if key[1] not in kept})
+        carried = found - new
+        self._require(carried == meant, "rows", f"{commit.text}: moved {_few(meant, carried)}")
+        values = Counter(key[0] for key in new.elements())
+        self._require(values == plain, "rows", f"{commit.text}: added {_few(plain, values)}")
+
+    def _lineage(self, row: Row, made: Snapshot, fresh: Mapping[str, DataFile]) -> None:
+        age = made.sequence_number if row.updated < 0 else row.updated
+        ages = {
+            each.updated
+            for file in fresh.values()
+            for each in file.rows
+            if each.row_id == row.row_id
+        }
+        self._require(ages == {age}, "lineage", f"row {row.row_id} is of {ages}, not of {age}")
+
+    def _files(
+        self,
+        commit: Commit,
+        parent: State,
+        state: State,
+        added: list[dict[str, Any]],
+        removed: list[dict[str, Any]],
+    ) -> None:
+        """Require that those files went, and those rows were marked, that were meant."""
+        went = _names(removed, Content.DATA)
+        meant = {name for part in commit.parts for name in part.removed}
+        self._require(went == meant, "files", f"{commit.text}: removed {sorted(went ^ meant)}")
+        lifted = _names(removed, Content.EQUALITY_DELETES)
+        self._require(
+            lifted == {name for part in commit.parts for name in part.lifted},
+            "files",
+            f"{commit.text}: equality deletes {lifted} went",
+        )
+        vectors = {
+            each["referenced_file"]: each["record_count"]
+            for each in added
+            if each["content_type"] == Content.POSITION_DELETES
+        }
+        expected = {
+            name: len(state.gone[name])
+            for part in commit.parts
+            for name in part.vectors
+            if state.gone[name] != parent.gone.get(name, frozenset())
+        }
+        self._require(vectors == expected, "files", f"{commit.text}: DVs {vectors}, not {expected}")
+
+    def _metadata(
+        self, commit: Commit, before: TableMetadata, after: TableMetadata, state: State | None
+    ) -> None:
+        """Require that refs, schema and properties are as they were, but for what was meant."""
+        refs = {name: ref.snapshot_id for name, ref in before.refs.items()}
+        if state is None:
+            refs |= {name: id for name, id in commit.refs.items() if id is not None}
+            refs = {name: id for name, id in refs.items() if commit.refs.get(name, id) is not None}
+        elif commit.branch is not None and state.id is not None:
+            refs[commit.branch] = state.id
+        now = {name: ref.snapshot_id for name, ref in after.refs.items()}
+        self._require(now == refs, "refs", f"{commit.text}: {now}, not {refs}")
+        if not commit.evolves:
+            for fact in ("current_schema_id", "default_spec_id", "default_sort_order_id"):
+                same = getattr(before, fact) == getattr(after, fact)
+                self._require(same, "metadata", f"{commit.text} changed the {fact}")
+            same = before.properties == after.properties
+            self._require(same, "metadata", f"{commit.text} changed properties")
+        wrong = commit.metadata_law(before, after)
+        if wrong is not None:
+            self._found("metadata", f"{commit.text}: {wrong}")
+
+    # --- within -----------------------------------------------------------------------------
+
+    def _require(self, holds: bool, law: str, what: str) -> None:
+        if not holds:
+            self._found(law, what)
+
+    def _found(self, law: str, what: str) -> NoReturn:
+        raise Finding(law, what)
+
+
+def fact_of(metadata: TableMetadata, fact: str) -> object:
+    """Return a fact of metadata that commits rely on, by its name; `ref NAME` for a ref's snapshot."""
+    if fact.startswith("ref "):
+        ref = metadata.refs.get(fact.removeprefix("ref "))
+        return None if ref is None else ref.snapshot_id
+    return getattr(metadata, fact)
+
+
+def _next(
+    commit: Commit,
+    parent: State,
+    made: Snapshot,
+    fresh: Mapping[str, DataFile],
+    equality: set[str],
+) -> State:
+    """Return the state that follows from what was meant and the files that were written."""
+    removed = {name for part in commit.parts for name in part.removed}
+    lifted = frozenset(name for part in commit.parts for name in part.lifted)
+    files = {name: file for name, file in parent.files.items() if name not in removed}
+    gone = {name: dead for name, dead in parent.gone.items() if name in files}
+    erased = {name: dead for name, dead in parent.erased.items() if name in files}
+    marked: dict[str, tuple[Row, ...]] = {}
+    for part in commit.parts:
+        for name, positions in part.vectors.items():
+            more = positions - gone.get(name, frozenset())
+            if more:
+                marked[name] = tuple(files[name].rows[at] for at in sorted(more))
+                gone[name] = gone.get(name, frozenset()) | positions
+    equal = tuple(each for part in commit.parts for each in part.equal)
+    killed = []
+    for name, file in files.items():
+        hit = frozenset(at for at, row in enumerate(file.rows) if _killed(row, file, equal))
+        killed += [file.rows[at] for at in hit]
+        if hit:
+            erased[name] = erased.get(name, frozenset()) | hit
+    erased |= dict(_still_dead(commit.parts, parent, fresh))
+    return State(
+        id=made.snapshot_id,
+        parent=parent.id,
+        sequence=made.sequence_number,
+        files={**files, **fresh},
+        gone=gone,
+        erased=erased,
+        equality=(parent.equality - lifted) | equality,
+        did=Did(
+            is_rewrite=made.operation == "replace",
+            added=fresh,
+            removed={name: parent.files[name] for name in removed if name in parent.files},
+            lifted=lifted,
+            vectors=marked,
+            equal=equal,
+            erased=tuple(killed),
+        ),
+        parts=commit.parts,
+        source=commit.source,
+    )
+
+
+def _killed(row: Row, file: DataFile, equal: tuple[Any, ...]) -> bool:
+    return any(each.reaches(file) and each.kills(row) for each in equal)
+
+
+def _still_dead(
+    parts: tuple[Part, ...], parent: State, fresh: Mapping[str, DataFile]
+) -> Iterator[tuple[str, frozenset[int]]]:
+    """Yield what equality deletes that came meanwhile have taken of files that were rewritten."""
+    if any(part.intent is not Intent.REWRITE for part in parts):
+        return
+    alive = {row.row_id for _, _, row in parent.live()}
+    for file in fresh.values():
+        dead = frozenset(at for at, row in enumerate(file.rows) if row.row_id not in alive)
+        if dead:
+            yield file.name, dead
+
+
+def _data(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for each in entries if each["content_type"] == Content.DATA]
+
+
+def _names(entries: list[dict[str, Any]], content: Content) -> set[str]:
+    return {each["location"] for each in entries if each["content_type"] == content}
+
+
+def _few(meant: Counter[Any], found: Counter[Any]) -> str:
+    missing, extra = meant - found, found - meant
+    return f"{list(extra.elements())[:3]} too many, {list(missing.elements())[:3]} missing"

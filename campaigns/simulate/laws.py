@@ -1,0 +1,96 @@
+"""Laws of reading, and of the table as a whole, against what the judge knows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from campaigns.simulate.judge import Finding
+from campaigns.simulate.model import State, Where, projected
+
+if TYPE_CHECKING:
+    import random
+
+    from campaigns.simulate.world import World
+    from icetree.table.table import Table
+
+_LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+
+def require_rows(table: Table, state: State, where: Where | None = None) -> None:
+    """Require that a scan of a snapshot gives its rows, each with its lineage."""
+    past = None if state.id is None else table.snapshot(state.id)
+    schema = table.metadata.schema(past.schema_id if past else None)
+    names = [field.name for field in schema.fields]
+    scan = table.scan(
+        where.text if where else None, snapshot_id=state.id, columns=[*names, *_LINEAGE]
+    )
+    found = Counter(tuple(row.values()) for row in scan.to_arrow().to_pylist())
+    meant = Counter(
+        (*projected(row.values, schema), row.row_id, row.updated)
+        for _, _, row in state.live()
+        if where is None or where.matches(row.values)
+    )
+    if found != meant:
+        raise Finding("rows", f"#{state.sequence} has {_few(found, meant)}")
+    ids = Counter(row.row_id for _, _, row in state.live())
+    if any(count > 1 for count in ids.values()):
+        raise Finding("row ids", f"#{state.sequence} has rows of one id: {ids.most_common(3)}")
+    if where is not None:
+        count = table.scan(where.text, snapshot_id=state.id).count()
+        if count != meant.total():
+            raise Finding("rows", f"#{state.sequence} counts {count} rows, not {meant.total()}")
+
+
+def require_changes(table: Table, since: State, upto: State, *, net: bool) -> None:
+    """Require that changes, carried out on the old state, give the new one."""
+    schema = table.schema
+    names = [field.name for field in schema.fields]
+    state = Counter(projected(row.values, schema) for _, _, row in since.live())
+    goal = Counter(projected(row.values, schema) for _, _, row in upto.live())
+    changes = table.changes(since.id, upto.id).to_arrow(net=net)
+    for row in changes.to_pylist():
+        values = tuple(row[name] for name in names)
+        if row["_change_type"] in ("INSERT", "UPDATE_AFTER"):
+            state[values] += 1
+        elif state[values] > 0:
+            state[values] -= 1
+        else:
+            raise Finding(
+                "changes", f"#{since.sequence} to #{upto.sequence} delete {values}, not there"
+            )
+    if +state != goal:
+        raise Finding(
+            "changes", f"#{since.sequence} to #{upto.sequence} lead to {_few(+state, goal)}"
+        )
+
+
+def _few(found: Counter[Any], meant: Counter[Any]) -> str:
+    missing, extra = meant - found, found - meant
+    return f"{list(extra.elements())[:3]} too many, {list(missing.elements())[:3]} missing"
+
+
+def require_all(world: World, chance: random.Random) -> None:
+    """Require the laws of every table: rows of snapshots, changes over ranges, nothing to find.
+
+    What is dear is done for some worlds only, as chance has it: all snapshots, and `verify`.
+    """
+    thorough, deep = chance.random() < 0.3, chance.random() < 0.5
+    for name, history in world.judge.histories.items():
+        table = world.lake.table(str(name))
+        states = {id: state for id, state in history.states.items() if id is not None}
+        known = sorted(each.snapshot_id for each in table.history())
+        if known != sorted(states):
+            raise Finding("history", f"{name} has {len(known)} snapshots, not {len(states)}")
+        heads = {ref.snapshot_id for ref in table.refs.values()}
+        some = heads | set(chance.sample(known, min(2, len(known))))
+        for id in known if thorough else sorted(some):
+            require_rows(table, states[id])
+        for head in sorted(heads):
+            lineage = [*history.ancestors(head), history.states[None]][::-1]
+            first, last = sorted(chance.sample(range(len(lineage)), 2))
+            require_changes(table, lineage[first], lineage[last], net=chance.random() < 0.5)
+        if thorough:
+            report = table.verify(deep=deep)
+            if not report.is_clean:
+                raise Finding("verify is clean", "; ".join(map(str, report.findings[:3])))

@@ -1,0 +1,169 @@
+"""Faults to plant in icetree, each as a patch: a campaign that does not find them is no check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from icetree.catalog.base import Outcome, Swapped, Unknown
+from icetree.errors import CommitUnknown, Unavailable
+from icetree.spec.entry import with_columns
+from icetree.table import commit
+from icetree.tree import changes, conflict, flush, grow, pointers
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def drop_a_dv_in_a_flush(patch: pytest.MonkeyPatch) -> None:
+    by_owner = flush._by_owner
+
+    def forgetful(*args: Any) -> Any:
+        groups = [(owner, owned.slice(1)) for owner, owned in by_owner(*args)]
+        return [each for each in groups if each[1].num_rows]
+
+    patch.setattr(flush, "_by_owner", forgetful)
+
+
+def skip_conflict_checks(*names: str) -> Patch:
+    def skip(patch: pytest.MonkeyPatch) -> None:
+        left = tuple(each for each in conflict.CHECKS if each.name not in names)
+        assert len(left) == len(conflict.CHECKS) - len(names)
+        patch.setattr(conflict, "CHECKS", left)
+
+    return skip
+
+
+def conflict_with_everybody(patch: pytest.MonkeyPatch) -> None:
+    check = conflict.Check(
+        name="alone",
+        find=lambda _, other: pa.array([str(other.snapshot_id)]),
+        says="{snapshot} {files}",
+        always=frozenset(changes.Intent),
+    )
+    patch.setattr(conflict, "CHECKS", (*conflict.CHECKS, check))
+
+
+def take_a_lost_race_for_won(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commit, "_whose", lambda *_: Swapped())
+
+
+def take_a_won_race_for_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commit, "_whose", lambda stale, *_: stale)
+
+
+def _ask_once(patch: pytest.MonkeyPatch, then: Callable[[Unknown], Outcome]) -> None:
+    def swap(work: Any, catalog: Any, head: Any, attempt: Any, _: Any) -> Outcome:
+        ours = attempt.state.metadata_location
+        try:
+            outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
+        except CommitUnknown as lost:
+            outcome = Unknown(reason=str(lost))
+        return then(outcome) if isinstance(outcome, Unknown) else outcome
+
+    patch.setattr(commit, "_swap", swap)
+
+
+def ignore_a_lost_answer(patch: pytest.MonkeyPatch) -> None:
+    _ask_once(patch, lambda _: Swapped())
+
+
+def delete_files_in_doubt(patch: pytest.MonkeyPatch) -> None:
+    def give_up(lost: Unknown) -> Outcome:
+        raise Unavailable(lost.reason)
+
+    _ask_once(patch, give_up)
+
+
+def number_rows_wrongly(patch: pytest.MonkeyPatch) -> None:
+    stamp_added = grow._stamp_added
+
+    def from_one(*args: Any) -> Any:
+        added, rows = stamp_added(*args)
+        return with_columns(added, first_row_id=pc.add(added["first_row_id"], 1)), rows
+
+    patch.setattr(grow, "_stamp_added", from_one)
+
+
+def forget_keys(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(commit, "already_applied", lambda *_: None)
+
+
+def overlook_equality_deletes(patch: pytest.MonkeyPatch) -> None:
+    pairs = pointers.equality_pairs
+    patch.setattr(
+        pointers,
+        "equality_pairs",
+        lambda files, deletes, shape: pairs(files, deletes.slice(0, 0), shape),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planted:
+    """A fault, the laws that it may break, and the verbs that show it soonest."""
+
+    patch: Patch
+    laws: set[str]
+    verbs: tuple[str, ...]
+
+
+PLANTED: Final[Mapping[str, Planted]] = {
+    "a DV is dropped in a flush": Planted(
+        patch=drop_a_dv_in_a_flush,
+        laws={"rows", "changes", "files"},
+        verbs=("append", "delete rows", "scan"),
+    ),
+    "two DVs of a file are no conflict": Planted(
+        patch=skip_conflict_checks("no second DV"),
+        laws={"conflicts are seen"},
+        verbs=("append", "delete rows"),
+    ),
+    "deletes of rows that move are no conflict": Planted(
+        patch=skip_conflict_checks("no new deletes on replaced files"),
+        laws={"conflicts are seen"},
+        verbs=("append", "delete rows", "rewrite"),
+    ),
+    "rows that were read may change": Planted(
+        patch=skip_conflict_checks(
+            "no new data in the filter",
+            "no new deletes in the filter",
+            "no removed data in the filter",
+        ),
+        laws={"conflicts are seen", "serializable"},
+        verbs=("transfer",),
+    ),
+    "every other commit is a conflict": Planted(
+        patch=conflict_with_everybody, laws={"conflicts are true"}, verbs=("append", "delete files")
+    ),
+    "a lost race is taken for won": Planted(
+        patch=take_a_lost_race_for_won, laws={"lands once"}, verbs=("append", "append files")
+    ),
+    "a won race is taken for lost": Planted(
+        patch=take_a_won_race_for_lost,
+        laws={"lands once", "errors"},
+        verbs=("append", "append files"),
+    ),
+    "a lost answer is taken for a good one": Planted(
+        patch=ignore_a_lost_answer, laws={"lands once"}, verbs=("append", "append files")
+    ),
+    "files are deleted while in doubt": Planted(
+        patch=delete_files_in_doubt,
+        laws={"lands once", "errors", "refusals are true"},
+        verbs=("append", "append files"),
+    ),
+    "row ids start one too late": Planted(
+        patch=number_rows_wrongly, laws={"row ids"}, verbs=("append", "delete rows", "move")
+    ),
+    "keys are forgotten": Planted(
+        patch=forget_keys, laws={"a key once"}, verbs=("append", "append once")
+    ),
+    "equality deletes are overlooked": Planted(
+        patch=overlook_equality_deletes,
+        laws={"rows", "changes"},
+        verbs=("append", "delete equal", "upsert", "scan"),
+    ),
+}

@@ -1,0 +1,58 @@
+"""The simulation finds nothing in icetree, and what is planted in it: else nothing would say little."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaigns.simulate.every_verb import WEIGHTS
+from campaigns.simulate.run import Outcome, run, script_of
+from campaigns.simulate.script import draw
+from campaigns.simulate.shrink import shrunk
+from tests.campaigns.planted import PLANTED
+
+#: A fault that is planted has to show within so many seeds.
+SEEDS = 60
+
+
+@pytest.mark.parametrize("first", range(0, 18, 3))
+def test_no_seed_breaks_a_law(first: int) -> None:
+    found = [run(script_of(seed)) for seed in range(first, first + 3)]
+    broken = {each.script.seed: str(each.finding) for each in found if each.finding}
+    assert broken == {}, 'to see it again: make simulate ARGS="--seed NUMBER"'
+
+
+def test_a_seed_does_the_same_each_time() -> None:
+    script = draw(1, WEIGHTS, busy=True)
+    first, second = run(script), run(script)
+    assert first.log == second.log
+    assert first.faults.total() > 0
+
+
+@pytest.mark.parametrize("planted", PLANTED)
+def test_what_is_planted_is_found(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = PLANTED[planted]
+    fault.patch(monkeypatch)
+    found = _first_finding(fault.verbs)
+    assert found.finding is not None
+    assert found.finding.law in fault.laws, str(found.finding)
+    monkeypatch.undo()
+    assert run(found.script).finding is None, "it is there without being planted"
+
+
+def test_a_finding_is_shrunk_to_a_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    fault = PLANTED["row ids start one too late"]
+    fault.patch(monkeypatch)
+    found = _first_finding(fault.verbs)
+    short = shrunk(found)
+    assert found.finding is not None
+    assert short.finding is not None
+    assert short.finding.law == found.finding.law
+    assert len(short.script.steps) <= 1
+    assert run(short.script).log == short.log
+
+
+def _first_finding(verbs: tuple[str, ...]) -> Outcome:
+    """Return the first seed that breaks a law, of scripts that have but these verbs."""
+    weights = {verb: WEIGHTS[verb] for verb in verbs}
+    outcomes = (run(draw(seed, weights, busy=True), to_the_end=False) for seed in range(SEEDS))
+    return next(each for each in outcomes if each.finding is not None)
