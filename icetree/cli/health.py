@@ -27,7 +27,7 @@ def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> N
 
     Exits with 0 when the table is clean, 1 when something was found, 2 when it could not run.
     """
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
 
     try:
         report = _verified(lake, name, deep=deep, current=current, quiet=as_json)
@@ -39,7 +39,7 @@ def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> N
         found = [finding.as_dict() for finding in report.findings]
         print_json({"clean": report.is_clean, "findings": found, "counts": dict(report.counts)})
     else:
-        click.echo(report.text())
+        say(report.text())
     if not report.is_clean:
         raise click.exceptions.Exit(report.exit_status)
 
@@ -82,7 +82,7 @@ def repair(lake: Lake, name: str, yes: bool, as_json: bool) -> None:
 
     That is: lost pages of history, DVs of files that are gone, lost statistics.
     """
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
 
     with lake.table(name) as table:
         done = table.repair(dry_run=not yes)
@@ -95,6 +95,6 @@ def repair(lake: Lake, name: str, yes: bool, as_json: bool) -> None:
             }
         )
         return
-    click.echo(done.text())
+    say(done.text())
     if done.actions and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")

@@ -11,13 +11,20 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
+from icetree.picture.visible import visible, visible_json, visible_lines
+
 #: Columns that read better from the right.
 _NUMBER: Final = (int, float)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    print(json.dumps(value, indent=2, default=_plain, ensure_ascii=False))
+    print(visible_json(json.dumps(value, indent=2, default=_plain, ensure_ascii=False)))
+
+
+def say(text: str) -> None:
+    """Print lines of text, in which names and values may stand."""
+    print(visible_lines(text))
 
 
 def _plain(value: Any) -> Any:
@@ -37,7 +44,7 @@ def print_rows(
     """Print rows under headings: `columns` maps keys to headings; `more` rows are not shown."""
     found = [[row.get(key) for key in columns] for row in rows]
     if not found:
-        print(empty)
+        say(empty)
         return
     numbers = [
         all(
@@ -67,8 +74,8 @@ def cell_text(value: Any) -> str:
         case list() | tuple():
             return ", ".join(map(cell_text, value))
         case dict():
-            return ", ".join(f"{key}={cell_text(each)}" for key, each in value.items())
-    return str(value)
+            return ", ".join(f"{visible(str(k))}={cell_text(each)}" for k, each in value.items())
+    return visible(str(value))
 
 
 def _print_table(rows: list[list[str]], headings: Sequence[str], numbers: list[bool]) -> None:
@@ -98,10 +105,10 @@ def _print_lines(rows: list[list[str]], headings: Sequence[str], numbers: list[b
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print names and values, one a line."""
+    """Print names and values, one a line; a list of values has a line for each."""
     width = max(map(len, facts), default=0)
     for name, value in facts.items():
-        lines = cell_text(value).split("\n")
+        lines = list(map(cell_text, value)) if isinstance(value, list) else [cell_text(value)]
         print(f"{name.ljust(width)}  {lines[0]}".rstrip())
         for line in lines[1:]:
             print(f"{'':{width}}  {line}")

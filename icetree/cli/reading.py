@@ -87,7 +87,7 @@ def tree(
     from dataclasses import asdict
 
     from icetree.cli.console import stdout
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
     from icetree.errors import InvalidInput
     from icetree.picture.mermaid import to_mermaid
     from icetree.picture.svg import to_svg
@@ -118,13 +118,13 @@ def tree(
     else:
         text = to_svg(drawn) if form == "svg" else to_mermaid(drawn)
     if output is None:
-        click.echo(text, nl=False)
+        say(text.removesuffix("\n"))
         return
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
-    click.echo(f"Wrote {output}")
+    say(f"Wrote {output}")
 
 
 def _as_text(drawing: object) -> str:
@@ -213,7 +213,7 @@ def explain(
     lake: Lake, name: str, where: str, snapshot: str | None, row_groups: bool, as_json: bool
 ) -> None:
     """Tell what a filter skips, where and why."""
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
 
     with lake.table(name) as table:
         found = snapshot_of(table, snapshot)
@@ -231,4 +231,4 @@ def explain(
             }
         )
     else:
-        click.echo(told.text())
+        say(told.text())

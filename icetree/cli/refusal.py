@@ -8,6 +8,7 @@ from typing import IO, Any
 import click
 
 from icetree.errors import IcetreeError
+from icetree.picture.visible import visible
 
 
 class Refusal(click.ClickException):
@@ -15,7 +16,7 @@ class Refusal(click.ClickException):
 
     def __init__(self, error: IcetreeError) -> None:
         kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__).lower()
-        super().__init__(f"icetree: {kind}: {' '.join(str(error).split())}")
+        super().__init__(f"icetree: {kind}: {visible(' '.join(str(error).split()))}")
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print the line."""

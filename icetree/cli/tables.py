@@ -65,7 +65,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make an empty table, and its namespace."""
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
     from icetree.errors import InvalidInput
     from icetree.spec.type_text import read_columns
 
@@ -91,7 +91,7 @@ def create(
         if as_json:
             print_json(described(table))
         else:
-            print(f"Made {table.name} at {table.location}")
+            say(f"Made {table.name} at {table.location}")
 
 
 def split_terms(texts: tuple[str, ...]) -> list[str]:
@@ -127,13 +127,13 @@ def describe(lake: Lake, name: str, as_json: bool) -> None:
         "location": found["location"],
         "format version": found["format_version"],
         "uuid": found["uuid"],
-        "partitioned by": found["partition_by"] or "nothing",
-        "ordered by": found["order_by"] or "nothing",
+        "partitioned by": ", ".join(found["partition_by"]) or "nothing",
+        "ordered by": ", ".join(found["order_by"]) or "nothing",
         "snapshots": found["snapshots"],
         "current snapshot": current.get("snapshot_id") or "none: the table is empty",
         "data files": current.get("total-data-files"),
         "rows": current.get("total-records"),
-        "properties": "\n".join(f"{k}={v}" for k, v in found["properties"].items()) or "none",
+        "properties": [f"{k}={v}" for k, v in found["properties"].items()] or "none",
     }
     print_facts({key: value for key, value in facts.items() if value is not None})
     print()

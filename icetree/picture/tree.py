@@ -14,6 +14,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.picture.model import Arrow, Box, Kind, Limits, Picture, Row, RowArrow
 from icetree.picture.rows import CONTENT_WORDS, Names, row_of, stats_columns
+from icetree.picture.visible import visible_in
 from icetree.picture.words import counted, number, size
 from icetree.spec.entry import MANIFESTS, POSITION, Content, Entries, Status
 from icetree.spec.shape import Shape
@@ -90,13 +91,15 @@ def picture(
                 )
             )
     root_box, row_arrows = _root_box(root, top, boxed, vectors, shape, names, limits)
-    return Picture(
-        caption=caption,
-        root=root_box,
-        leaves=(*boxes, *_groups(root, top, boxed)),
-        vectors=tuple(vector_boxes),
-        arrows=tuple(arrows),
-        row_arrows=row_arrows,
+    return visible_in(
+        Picture(
+            caption=caption,
+            root=root_box,
+            leaves=(*boxes, *_groups(root, top, boxed)),
+            vectors=tuple(vector_boxes),
+            arrows=tuple(arrows),
+            row_arrows=row_arrows,
+        )
     )
 
 

@@ -1,0 +1,180 @@
+"""Whatever a table calls its things, a terminal shows it and does not obey it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+import icetree
+from icetree.cli.console import stdout
+from icetree.cli.main import cli
+from icetree.picture.terminal import Drawing
+from icetree.picture.tree import picture
+from icetree.picture.visible import visible, visible_json
+from icetree.spec.entry import Entry
+from icetree.spec.stats import FieldStats
+from icetree.table.connection import Connection
+from icetree.table.table import Table
+
+#: Retitles, clears, rings, returns, deletes, does the same in C1, and turns the writing around.
+HOSTILE = "a\x1b]0;got you\x07\x1b[2J\r\x08\x7f\x9b2J\x85\x9d0;x\x9c\u202eb\u2066c\u2028d\te"
+NAME = HOSTILE.replace(".", "")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("hostile")
+    _make(made)
+    return made
+
+
+def _connect(folder: Path) -> Connection:
+    return icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
+
+
+def _make(folder: Path) -> Table:
+    """Make a table whose every name and value is hostile, and lose one of its files."""
+    lake = _connect(folder)
+    lake.create_namespace(NAME)
+    table = lake.create_table(
+        f"{NAME}.{NAME}",
+        pa.schema([pa.field(NAME, pa.string()), pa.field("n", pa.int64())]),
+        partition_by=["n"],
+        location=str(folder / "lake" / "t"),
+        properties={HOSTILE: HOSTILE, "write.root.max-data-entries": "1"},
+    )
+    for n in range(4):
+        table.append(pa.table({NAME: [HOSTILE, "b"], "n": [n, n]}), summary={HOSTILE: HOSTILE})
+    n = {2: FieldStats(lower=5, upper=5, values=1, nulls=0)}
+    place = f"data/{HOSTILE}.parquet"
+    table.append_files([Entry(location=place, record_count=1, file_size_in_bytes=9, stats=n)])
+    with table.edit_spec() as spec:
+        spec.add(NAME)
+    table.append(pa.table({NAME: [HOSTILE], "n": [9]}))
+    table.delete("n = 1")
+    table.create_branch(NAME)
+    table.create_tag(f"{NAME}2")
+    lost = table.scan().plan().tasks["location"][0].as_py()
+    Path(f"{table.location}/{lost}").unlink()
+    return table
+
+
+def run(folder: Path, *words: str) -> Result:
+    options = ["--catalog", f"sqlite:///{folder}/catalog.db", "--warehouse", str(folder / "lake")]
+    return CliRunner().invoke(cli, [*options, *words])
+
+
+def acting(text: str) -> set[str]:
+    """Return the characters of a text that would act on a terminal; a newline may."""
+    return {
+        each
+        for each in text
+        if each != "\n"
+        and (unicodedata.category(each) in ("Cc", "Zl", "Zp") or each in "\u202e\u2066")
+    }
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    table = f"{NAME}.{NAME}"
+    where = ("--where", f"\"{NAME}\" = '{HOSTILE}'")
+    for words in (
+        ("ls",),
+        ("ls", NAME),
+        ("describe", table),
+        ("snapshots", table),
+        ("refs", table),
+        ("files", table),
+        ("plan", table),
+        ("plan", table, *where),
+        ("explain", table, *where),
+        ("explain", table, *where, "--row-groups"),
+        ("changes", table),
+        ("tree", table),
+        ("verify", table),
+        ("verify", table, "--deep"),
+        ("repair", table),
+        # What is wrong is told of as well.
+        ("describe", f"{NAME}.nothing"),
+        ("describe", f"{table}{NAME}"),
+        ("tree", table, "--snapshot", NAME),
+        ("tree", table, "--snapshot", f"nothing{NAME}"),
+        ("plan", table, "--where", f"{NAME} ="),
+        ("ls", f"nothing{NAME}"),
+        ("changes", table, "--since", f"nothing{NAME}"),
+    ):
+        yield words
+        yield (*words, "--json")
+    yield ("tree", table, "--format", "svg")
+    yield ("tree", table, "--format", "mermaid")
+
+
+def test_no_command_lets_a_name_or_value_act_on_the_terminal(folder: Path) -> None:
+    told = 0
+    for words in commands():
+        result = run(folder, *words)
+        assert result.exception is None or isinstance(result.exception, SystemExit), words
+        assert acting(result.output) == set(), words
+        told += "got you" in result.output
+        if result.exit_code == 0 and words[-1] == "--json":
+            json.loads(result.stdout)
+        if result.exit_code == 0 and words[-1] == "svg":
+            ET.fromstring(result.stdout)
+    assert told > 20
+
+
+def test_json_means_what_the_table_says(folder: Path) -> None:
+    found = json.loads(run(folder, "describe", f"{NAME}.{NAME}", "--json").stdout)
+    assert found["name"] == f"{NAME}.{NAME}"
+    assert found["properties"][HOSTILE] == HOSTILE
+
+
+def test_creating_tells_of_a_table_without_obeying_it(tmp_path: Path) -> None:
+    _connect(tmp_path).create_namespace(NAME)
+    result = run(tmp_path, "create", f"{NAME}.{NAME}", "--schema", "n long")
+    assert "Made a" in result.output
+    assert acting(result.output) == set()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_only_our_own_styling_acts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _connect(folder).table(f"{NAME}.{NAME}")
+    shape = table.metadata.shape()
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    drawn = picture(
+        table.files.root(table.snapshot(), shape),
+        table.files.reader(shape),
+        shape,
+        caption=HOSTILE,
+    )
+    stdout().print(Drawing(drawn))
+    from icetree.cli.output import print_rows
+
+    print_rows([{"a": HOSTILE, "b": [HOSTILE]}], {"a": "A", "b": "B"}, empty="")
+    shown = screen.getvalue()
+    assert "\x1b[" in shown
+    assert acting(re.sub("\x1b\\[[0-9;]*m", "", shown)) == set()
+
+
+def test_escapes_are_seen_and_json_keeps_its_meaning() -> None:
+    assert visible("a\x1b[2Jb\n\x9b\u202e") == "a\\x1b[2Jb\\n\\x9b\\u202e"
+    assert visible("plain ü 名") == "plain ü 名"
+    document = json.dumps(HOSTILE, ensure_ascii=False)
+    assert json.loads(visible_json(document)) == HOSTILE
