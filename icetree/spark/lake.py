@@ -18,6 +18,7 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS, local_session
+from icetree.spark.wap import branch_to_read
 from icetree.spark.write.writer import Write
 from icetree.store.places import local_folder
 from icetree.table.changes import Point
@@ -91,7 +92,10 @@ class Lake:
                 self, *metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
             )
             return found if columns is None else found.select(*columns)
-        scan = self.handle(name).scan(
+        handle = self.handle(name)
+        if snapshot_id is None and as_of is None:
+            ref = ref or branch_to_read(self.spark, handle)
+        scan = handle.scan(
             filter, columns=columns, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
         )
         return dataframe(self.spark, scan)

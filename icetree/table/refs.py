@@ -128,10 +128,20 @@ class References:
         return self.cherry_pick(self._staged(wap_id).snapshot_id, branch=branch)
 
     def _staged(self, wap_id: str) -> Snapshot:
-        for snapshot in history(self.metadata, self.files.page):
-            if (snapshot.summary or {}).get(WAP_ID) == wap_id:
-                return snapshot
-        raise NotFound(f"no snapshot was staged under the id {wap_id!r}")
+        found = [
+            snapshot
+            for snapshot in history(self.metadata, self.files.page)
+            if (snapshot.summary or {}).get(WAP_ID) == wap_id
+        ]
+        if not found:
+            raise NotFound(f"no snapshot was staged under the id {wap_id!r}")
+        if len(found) > 1:
+            ids = ", ".join(str(each.snapshot_id) for each in reversed(found))
+            raise InvalidInput(
+                f"{len(found)} snapshots were staged under the id {wap_id!r}, and one can be "
+                f"published: cherry_pick the one that counts, of {ids}"
+            )
+        return found[0]
 
     def _require_unpicked(self, picked: Snapshot, head: int, branch: str) -> None:
         """Refuse a second time: files would be in the table twice."""

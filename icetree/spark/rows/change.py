@@ -17,12 +17,12 @@ from icetree.spark.progress import telling
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.rows.target import Target, isolation_of, target
+from icetree.spark.wap import begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
-from icetree.spec.snapshot import MAIN
 from icetree.table.commit import Committed
 from icetree.table.removing import removal_of_tasks
 
@@ -45,7 +45,10 @@ def delete(
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     if condition is None:
         table = lake.handle(name)
-        return table.truncate(branch=branch or MAIN, isolation=isolation_of(table, "delete"))
+        level = isolation_of(table, "delete")
+        with begin(lake, table, branch=branch, isolation=level) as transaction:
+            transaction.truncate()
+            return transaction.commit()
     on = target(lake, name, "delete", condition, alias=alias, branch=branch)
     hit = _holds(condition)
 

@@ -19,7 +19,7 @@ from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.sink import sink
 from icetree.spec.entry import concat
-from icetree.spec.snapshot import MAIN
+from icetree.spec.metadata import TableMetadata
 from icetree.table.commit import Committed
 from icetree.table.filters import parse_filter
 from icetree.table.planning import planner
@@ -55,13 +55,14 @@ def overwrite(
     rows: DataFrame,
     where: Filter | Column,
     *,
-    branch: str,
+    ref: str | None,
+    metadata: TableMetadata,
 ) -> Committed:
     """Replace the rows that match by others, all of which must match too.
 
-    A filter means what it means to a scan, and a column what it means to Spark.
+    A filter means what it means to a scan, and a column what it means to Spark. `ref` is the branch
+    to read, none for main, and `metadata` the table's as writers are to see it.
     """
-    ref = None if branch == MAIN else branch
     if isinstance(where, Column):
         with one_line():
             going = _by_condition(lake, table, where, ref)
@@ -74,7 +75,7 @@ def overwrite(
         )
         fits = f.when(going.condition, True).otherwise(f.raise_error(refusal))
         rows = rows.alias(table.name.name).where(fits)
-    metadata, store = transaction.metadata, table.files.store
+    store = table.files.store
     removed, partial = removal_of_tasks(going.whole), going.partial
     with transaction:
         made = sink(arranged(rows, metadata), metadata=metadata, store=store)

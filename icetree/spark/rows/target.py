@@ -17,9 +17,9 @@ from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import spark_type
+from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
-from icetree.spec.snapshot import MAIN
 from icetree.table.planning import planner
 from icetree.table.scan import Scan
 from icetree.table.table import Table
@@ -119,13 +119,13 @@ def target(
     table = lake.handle(name)
     alias = alias or table.name.name
     level = isolation_of(table, verb)
-    transaction = table.transaction(branch=branch or MAIN, isolation=level, key=key)
+    transaction = begin(lake, table, branch=branch, isolation=level, key=key)
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
         where = pruning(table.schema)
     elif condition is not None:
         where = condition_filter(lake.spark, table.schema, condition, alias=alias)
-    ref = None if branch in (None, MAIN) else branch
+    ref = branch_to_read(lake.spark, table, branch)
     columns = [*(field.name for field in table.schema.fields), *STORED]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(ref=ref, columns=columns)

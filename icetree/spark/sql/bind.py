@@ -21,6 +21,7 @@ from icetree.spark.sql.plan import Named, Span, named_tables, parse
 from icetree.spark.sql.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.sql.views import View, temporary_view, view_of
 from icetree.spark.types import spark_type
+from icetree.spark.wap import branch_to_read
 from icetree.table.arrow_schema import METADATA_COLUMNS
 from icetree.table.scan import Scan
 from icetree.table.table import Table
@@ -190,6 +191,9 @@ def _bound_table(lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]
     if ref.metadata is not None:
         return BoundTable(named=named, ref=ref, view=view)
     at = version_of(lake, ref, named)
+    if not at:
+        audited = branch_to_read(lake.spark, lake.handle(ref.name))
+        at = {} if audited is None else {"ref": audited}
     held = lake.cache.get(ref.name) if lake.reads_cache and not at else None
     table = lake.handle(ref.name) if held is None else _held_table(lake, ref.name, held)
     scan, hidden = _scan(table, at, extra)

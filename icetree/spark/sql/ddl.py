@@ -12,6 +12,7 @@ from icetree.spark.sql.columns import new_schema
 from icetree.spark.sql.names import find_table, known_table, new_table, writable
 from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.sql.select import select
+from icetree.spark.sql.show import order_terms, partition_terms
 from icetree.spark.sql.tokens import query_of
 from icetree.spark.types import spark_schema
 
@@ -100,6 +101,36 @@ def _replace_as(lake: Lake, plan: Any, text: str) -> bool:
     else:
         write.create(**layout)
     return True
+
+
+def _create_like(lake: Lake, plan: Any, _: str) -> bool:
+    """CREATE TABLE x LIKE t: the columns, partitions and order of another, without rows."""
+    provider = option(plan.provider())
+    if provider is not None and provider.lower() not in _OURS:
+        return False
+    source = find_table(lake, _parts(plan.sourceTable()))
+    if source is None:
+        return False
+    like = lake.handle(source.name)
+    place = option(plan.fileFormat().locationUri())
+    try:
+        lake.connection.create_table(
+            new_table(lake, _parts(plan.targetTable())),
+            like.schema,
+            partition_by=partition_terms(like),
+            order_by=order_terms(like),
+            properties=pairs(plan.properties()),
+            location=None if place is None else str(place.toString()),
+        )
+    except AlreadyExists:
+        if not plan.ifNotExists():
+            raise
+    return True
+
+
+def _parts(identifier: Any) -> list[str]:
+    outer = (option(identifier.catalog()), option(identifier.database()))
+    return [*(each for each in outer if each is not None), identifier.table()]
 
 
 def _replaces(lake: Lake, name: str, plan: Any) -> bool:
@@ -231,6 +262,7 @@ def _namespace(plan: Any) -> list[str]:
 
 _STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
     "CreateTable": _create,
+    "CreateTableLikeCommand": _create_like,
     "ReplaceTable": _replace,
     "CreateTableAsSelect": _create_as,
     "ReplaceTableAsSelect": _replace_as,

@@ -67,7 +67,7 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
     wanted = _columns(table, given, fixed, ".".join(parts))
     rows = select(lake, _with_defaults(query, wanted, table))
     rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
-    write = lake.write(rows, found.name).branch(found.branch)
+    write = lake.write(rows, found.name).branch(found.branch).options(**_options(plan.table()))
     if not plan.overwrite():
         write.append()
     elif plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
@@ -77,6 +77,12 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
     else:
         write.overwrite(_partition(fixed, table))
     return True
+
+
+def _options(relation: Any) -> dict[str, str]:
+    """Return the options of `INSERT INTO t WITH (…)`, without the notes of Spark's own."""
+    given = relation.options().asCaseSensitiveMap()
+    return {name: given[name] for name in given if not name.startswith("__")}
 
 
 def _is_dynamic(lake: Lake, table: Table) -> bool:
@@ -99,6 +105,8 @@ def _insert_query(text: str, *, has_columns: bool) -> str:
         cursor.expect("INTO")
     cursor.accept("TABLE")
     cursor.name()
+    if cursor.accept("WITH"):
+        cursor.bracket()
     if cursor.accept("PARTITION"):
         cursor.bracket()
     cursor.accept("IF", "NOT", "EXISTS")

@@ -133,7 +133,7 @@ def _ref(kind: str, *, create: bool, replace: bool) -> Callable[[Table, Cursor],
     def change(table: Table, cursor: Cursor) -> None:
         lenient = cursor.accept("IF", "NOT", "EXISTS")
         name = cursor.name()[0]
-        at = cursor.number() if cursor.accept("AS", "OF", "VERSION") else None
+        at = cursor.whole_number() if cursor.accept("AS", "OF", "VERSION") else None
         kept = _retention(cursor, kind)
         cursor.end()
         if replace and (name in table.refs or not create):

@@ -8,11 +8,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from icetree.errors import Unsupported
 from icetree.spark.complaints import plainly
+from icetree.spark.sql.tokens import Cursor
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 #: What may stand between a list of columns and the one table that they are of.
-_TRANSPARENT = frozenset({"Filter", "SubqueryAlias", "Sample"})
+_TRANSPARENT = frozenset({"Filter", "SubqueryAlias", "Sample", "GlobalLimit", "LocalLimit"})
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
 
 
@@ -151,10 +153,10 @@ def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Nam
     parent = None if above is None else kind(above)
     if parent == "SubqueryAlias":
         alias_at = None
-    elif parent == "Sample":
-        sample = span_of(above)
-        alias_at = span.stop if sample is None else sample.stop
+    else:
+        alias_at = _after_sample(text, span.stop)
     parts = tuple(seq(relation.multipartIdentifier()))
+    _require_no_options(relation, ".".join(parts))
     return Named(
         parts=parts,
         span=span,
@@ -164,6 +166,27 @@ def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Nam
         version=version,
         timestamp=timestamp,
     )
+
+
+def _require_no_options(relation: Any, name: str) -> None:
+    # Spark notes of a table that is to be changed what for.
+    given = [each for each in relation.options().asCaseSensitiveMap() if not each.startswith("__")]
+    if given:
+        raise Unsupported(
+            f"{name} WITH ({given[0]}): options are not for reading; VERSION AS OF, TIMESTAMP AS OF "
+            "and branch_… choose a version"
+        )
+
+
+def _after_sample(text: str, stop: int) -> int:
+    """Return where an alias goes: behind TABLESAMPLE, where that follows a table."""
+    cursor = Cursor(text[stop:])
+    if not cursor.accept("TABLESAMPLE"):
+        return stop
+    cursor.bracket()
+    if cursor.accept("REPEATABLE"):
+        cursor.bracket()
+    return stop + cursor.passed
 
 
 def span_of(node: Any) -> Span | None:

@@ -13,8 +13,9 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.names import quoted
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import find_table, known_table
-from icetree.spark.sql.plan import kind, option, seq
+from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
+from icetree.spark.wap import branch_to_read
 from icetree.table.arrow_schema import METADATA_COLUMNS
 from icetree.table.table import Table
 
@@ -51,7 +52,7 @@ def _describe(lake: Lake, plan: Any) -> DataFrame | None:
     if table is None:
         return None
     rows = [(field.name, _type(field), field.doc) for field in table.schema.fields]
-    terms = _partitioning(table)
+    terms = partition_terms(table)
     if terms:
         rows += [("", "", ""), ("# Partitioning", "", "")]
         rows += [(f"Part {at}", term, "") for at, term in enumerate(terms)]
@@ -119,7 +120,7 @@ def _create_statement(lake: Lake, plan: Any) -> DataFrame | None:
 def _ddl(table: Table) -> str:
     columns = ",\n".join(f"  {_definition(field)}" for field in table.schema.fields)
     lines = [f"CREATE TABLE {table.name} (\n{columns})", "USING icetree"]
-    terms = _partitioning(table)
+    terms = partition_terms(table)
     if terms:
         lines.append(f"PARTITIONED BY ({', '.join(terms)})")
     properties = dict(table.properties)
@@ -156,21 +157,56 @@ def _text(value: str) -> str:
     return f"'{escaped}'"
 
 
-def _partitioning(table: Table) -> list[str]:
+def partition_terms(table: Table) -> list[str]:
     """Return the partition fields as statements write them."""
     found = []
     expressions, specs = table.metadata.partitioning
     known = {each.expr_id: each for each in expressions}
     for each in (known[id] for id in specs[table.metadata.default_spec_id]):
         sources = ", ".join(table.schema.find_column_name(id) or "?" for id in each.source_ids)
-        word, _, number = each.transform.partition("[")
-        if word == "identity":
-            found.append(sources)
-        elif number:
-            found.append(f"{word}({number.rstrip(']')}, {sources})")
-        else:
-            found.append(f"{word}s({sources})")
+        found.append(_term(each.transform, sources))
     return found
+
+
+def _term(transform: str, sources: str) -> str:
+    word, _, number = transform.partition("[")
+    if word == "identity":
+        return sources
+    return f"{word}({number.rstrip(']')}, {sources})" if number else f"{word}s({sources})"
+
+
+def order_terms(table: Table) -> list[str]:
+    """Return the keys of the table's order as statements write them."""
+    found = []
+    for key in table.metadata.sort_keys:
+        source = table.schema.find_column_name(key.source_id) or "?"
+        nulls = "FIRST" if key.nulls_first else "LAST"
+        way = "DESC" if key.descending else "ASC"
+        found.append(f"{_term(key.transform, source)} {way} NULLS {nulls}")
+    return found
+
+
+def _partitions(lake: Lake, plan: Any) -> DataFrame | None:
+    table = _table(lake, plan)
+    if table is None:
+        return None
+    shape = table.metadata.shape()
+    if shape.is_unpartitioned(table.metadata.default_spec_id):
+        raise InvalidInput(f"{table.name} has no partitions: ALTER TABLE … ADD PARTITION FIELD")
+    wanted = {} if not plan.pattern().isDefined() else pairs(plan.pattern().get().spec())
+    found = table.inspect.partitions(ref=branch_to_read(lake.spark, table))
+    rows = set()
+    for spec_id, values in zip(
+        found["spec_id"].to_pylist(), found["partition"].to_pylist(), strict=True
+    ):
+        names = [each.name for each in shape.spec(spec_id)]
+        if all(name in names and str(values[name]) == value for name, value in wanted.items()):
+            rows.add("/".join(f"{name}={_shown(values[name])}" for name in names))
+    return _frame(lake, [(each,) for each in sorted(rows)], "partition string")
+
+
+def _shown(value: Any) -> str:
+    return "null" if value is None else str(value)
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -225,6 +261,7 @@ _STATEMENTS: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {
     "DescribeColumn": _describe_column,
     "ShowTableProperties": _properties,
     "ShowColumns": _columns,
+    "ShowPartitions": _partitions,
     "ShowCreateTable": _create_statement,
     "ShowTables": _tables,
     "ShowNamespacesCommand": _namespaces,

@@ -13,7 +13,9 @@ from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
+from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
+from icetree.spark.sql.identifiers import identified
 from icetree.spark.sql.names import find_table
 from icetree.spark.sql.plan import is_query, kind, parse, seq, substituted
 from icetree.spark.sql.select import select, unpruned
@@ -41,6 +43,8 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     if not isinstance(text, str):
         raise InvalidInput(f"{text!r} is no statement: give SQL as text")
     text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
+    text = identified(lake.spark, text)
+    refuse_others(lake, text)
     moment = Moment(lake)
     try:
         if run_extension(moment, text):

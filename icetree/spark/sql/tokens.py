@@ -111,6 +111,11 @@ class Cursor:
         return self._tokens[self._at].start if self._at < len(self._tokens) else len(self.text)
 
     @property
+    def passed(self) -> int:
+        """Where the word before ended, in the text."""
+        return self._tokens[self._at - 1].stop if self._at else 0
+
+    @property
     def next(self) -> Token | None:
         """The next word."""
         return self._tokens[self._at] if self._at < len(self._tokens) else None
@@ -159,6 +164,10 @@ class Cursor:
             raise self.error("a number")
         self._at += 1
         return int(token.text)
+
+    def whole_number(self) -> int:
+        """Pass a whole number that may have a sign."""
+        return -self.number() if self.accept("-") else self.number()
 
     def until(self, *words: str) -> str:
         """Pass everything before any of the words, or the end of the bracket; return it as text."""

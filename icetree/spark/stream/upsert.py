@@ -23,6 +23,7 @@ from icetree.table.commit import Committed
 from icetree.table.delete_files import write_equality_deletes
 from icetree.table.same_rows import ranks, row_codes
 from icetree.table.table import Table
+from icetree.table.transaction import Transaction
 
 
 def identifiers(table: Table) -> list[str]:
@@ -38,7 +39,7 @@ def identifiers(table: Table) -> list[str]:
 
 
 def upsert_by_equality(
-    table: Table, rows: DataFrame, keys: Sequence[str], *, branch: str, key: str | None
+    table: Table, rows: DataFrame, keys: Sequence[str], transaction: Transaction
 ) -> Committed | None:
     """Add rows in the place of older ones with equal keys, as one snapshot; None for no rows.
 
@@ -74,7 +75,7 @@ def upsert_by_equality(
     files = [unshipped(each) for each in found["files"].to_pylist()]
     if not files:
         return None
-    with table.transaction(branch=branch, key=key) as transaction:
+    with transaction:
         transaction.row_delta(transaction.adopt(concat(files)))
         return transaction.commit()
 

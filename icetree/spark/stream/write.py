@@ -23,10 +23,10 @@ from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
 from icetree.spark.stream.upsert import identifiers, upsert_by_equality
+from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
-from icetree.spec.snapshot import MAIN
 from icetree.store.places import scheme_of
 from icetree.table.commit import Committed
 from icetree.table.state import Work
@@ -92,6 +92,8 @@ def write_stream(
     if not rows.isStreaming:
         raise InvalidInput("these rows are no stream: write them with lake.write(rows, name)")
     table = lake.handle(name)
+    if audited(lake.spark, table)[1]:
+        raise InvalidInput(f"{name}: a stream is not staged: unset {ID}, or choose {BRANCH}")
     if mode == APPEND and latest_by is not None:
         raise InvalidInput("latest_by is for mode='upsert': appended rows are all kept")
     keys = identifiers(table) if mode == UPSERT else []
@@ -103,7 +105,7 @@ def write_stream(
         deletes=deletes,
         latest_by=latest_by,
         keys=tuple(keys),
-        branch=branch or MAIN,
+        branch=branch,
         on_batch=on_batch,
     )
     place = _place(checkpoint)
@@ -135,7 +137,7 @@ class _How:
     deletes: str
     latest_by: str | Column | None
     keys: tuple[str, ...]
-    branch: str
+    branch: str | None
     on_batch: Callable[[Batch], None] | None
 
     def take(self, rows: DataFrame, batch_id: int) -> None:
@@ -164,7 +166,8 @@ class _How:
             return self._append(table, rows, key)
         chosen = self._latest(rows)
         if self.deletes == EQUALITY:
-            return upsert_by_equality(table, chosen, self.keys, branch=self.branch, key=key)
+            transaction = begin(self.lake, table, branch=self.branch, key=key)
+            return upsert_by_equality(table, chosen, self.keys, transaction)
         # Looked at more than once, and of equal rows another may be the latest the next time.
         held = chosen.persist()
         try:
@@ -175,7 +178,7 @@ class _How:
             held.unpersist()
 
     def _append(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
-        transaction = table.transaction(branch=self.branch, key=key)
+        transaction = begin(self.lake, table, branch=self.branch, key=key)
         metadata = transaction.metadata
         ready = arranged(fit(rows, table.schema, table=self.name), metadata)
         with transaction:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
+from icetree.spark.wap import begin, require_unaudited
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
+from icetree.spark.write.options import Options
 from icetree.spark.write.sink import sink
 from icetree.spec.new_columns import SchemaLike
 from icetree.spec.replacement import replace_layout
@@ -29,14 +31,12 @@ def replace(
     partition_by: Iterable[str] = (),
     order_by: Iterable[str] = (),
     properties: Mapping[str, str] | None = None,
-    **how: Any,
+    options: Options,
 ) -> Table:
-    """Give a table the rows' schema, another layout, and the rows; its history stays.
-
-    `how` is what a transaction takes.
-    """
+    """Give a table the rows' schema, another layout, and the rows; its history stays."""
     table = lake.handle(name)
-    transaction = table.transaction(**how)
+    require_unaudited(lake.spark, table, verb="is replaced on every branch")
+    transaction = begin(lake, table, **options.how)
     replace_layout(
         transaction,
         table_schema(rows.schema) if schema is None else schema,
@@ -44,7 +44,7 @@ def replace(
         order_by=order_by,
         properties=properties or {},
     )
-    metadata, store = transaction.metadata, table.files.store
+    metadata, store = options.over(transaction.metadata), table.files.store
     fitting = arranged(fit(rows, metadata.schema(), table=name), metadata)
     with telling(lake.spark, f"replacement of {name}"), transaction:
         written = transaction.adopt(sink(fitting, metadata=metadata, store=store).files)

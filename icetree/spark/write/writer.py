@@ -11,8 +11,10 @@ from typing_extensions import Self
 from icetree.errors import CommitUnknown, InvalidInput
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
+from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
+from icetree.spark.write.options import Options
 from icetree.spark.write.sink import sink
 from icetree.spec.entry import Entries
 from icetree.spec.new_columns import SchemaLike
@@ -32,32 +34,37 @@ class Write:
         self._lake = lake
         self._rows = rows
         self._name = name
-        self._how: dict[str, Any] = {}
-        self._merges = False
+        self._options = Options()
 
     def branch(self, name: str | None) -> Self:
-        """Commit to a branch instead of `main`."""
-        self._how["branch"] = name or MAIN
-        return self
+        """Commit to a branch instead of `main`, or of the one that the session says."""
+        return self if name is None else self._noting(branch=name)
 
     def key(self, key: str | None) -> Self:
         """Commit only if nothing was committed under this key before."""
-        self._how["key"] = key
-        return self
+        return self._noting(key=key)
 
     def isolation(self, level: str) -> Self:
         """Choose what counts as a conflict: `serializable` or `snapshot`."""
-        self._how["isolation"] = level
-        return self
+        return self._noting(isolation=level)
 
     def summary(self, more: Mapping[str, str]) -> Self:
         """Note facts in the snapshot's summary."""
-        self._how["summary"] = {**self._how.get("summary", {}), **more}
-        return self
+        return self._noting(summary=more)
 
     def merge_schema(self) -> Self:
         """Add columns that the table lacks and widen those that are too narrow, by the rows."""
-        self._merges = True
+        return self.option("merge-schema", "true")
+
+    def option(self, name: str, value: object) -> Self:
+        """Say how to write, by Iceberg's names; see `write.options` for what there is."""
+        self._options = self._options.option(name, value)
+        return self
+
+    def options(self, **given: object) -> Self:
+        """Say several options at once."""
+        for name, value in given.items():
+            self.option(name, value)
         return self
 
     # --- into a table that is there ----------------------------------------------------------
@@ -74,9 +81,12 @@ class Write:
         from icetree.spark.rows.overwrite import overwrite
 
         table, transaction, rows = self._ready(self._lake.handle(self._name))
-        branch = self._how.get("branch", MAIN)
+        ref = branch_to_read(self._lake.spark, table, self._options.how.get("branch"))
+        metadata = self._options.over(transaction.metadata)
         with telling(self._lake.spark, f"overwrite of {self._name} where {where!s}"):
-            return overwrite(self._lake, table, transaction, rows, where, branch=branch)
+            return overwrite(
+                self._lake, table, transaction, rows, where, ref=ref, metadata=metadata
+            )
 
     def overwrite_partitions(self) -> Committed:
         """Replace every partition that the rows are in."""
@@ -122,9 +132,9 @@ class Write:
         """Give a table the rows' schema and the rows in place of its own; its history stays."""
         from icetree.spark.write.replace import replace
 
-        if self._merges:
+        if self._options.merges:
             raise InvalidInput(f"{self._name} gets the schema of the rows: leave out merge_schema")
-        if self._how.get("branch", MAIN) != MAIN:
+        if self._options.how.get("branch", MAIN) != MAIN:
             raise InvalidInput(f"{self._name} is replaced on every branch: leave out branch")
         return replace(
             self._lake,
@@ -134,7 +144,7 @@ class Write:
             partition_by=partition_by,
             order_by=order_by,
             properties=properties,
-            **self._how,
+            options=self._options,
         )
 
     def create_or_replace(
@@ -151,9 +161,13 @@ class Write:
 
     # --- within ------------------------------------------------------------------------------
 
+    def _noting(self, **how: Any) -> Self:
+        self._options = self._options.noting(**how)
+        return self
+
     def _ready(self, table: Table) -> tuple[Table, Transaction, DataFrame]:
-        transaction = table.transaction(**self._how)
-        if self._merges:
+        transaction = begin(self._lake, table, **self._options.how)
+        if self._options.merges:
             with transaction.edit_schema() as edit:
                 edit.union_by_name(table_schema(self._rows.schema))
         rows = fit(self._rows, transaction.metadata.schema(), table=self._name)
@@ -162,7 +176,7 @@ class Write:
     def _commit(self, table: Table, add: Callable[[Transaction, Entries], None]) -> Committed:
         """Write the rows as files, hand them to a transaction, commit; on failure nothing stays."""
         table, transaction, rows = self._ready(table)
-        metadata, store = transaction.metadata, table.files.store
+        metadata, store = self._options.over(transaction.metadata), table.files.store
         with telling(self._lake.spark, f"write to {self._name}"), transaction:
             made = sink(arranged(rows, metadata), metadata=metadata, store=store)
             add(transaction, transaction.adopt(made.files))

@@ -1,0 +1,106 @@
+"""Write, audit, publish: a session may say that rows go to a branch, or are staged, to be looked at.
+
+As Iceberg has it: `spark.wap.branch` names a branch, which the first write makes, and which reads
+are of once it is there. `spark.wap.id` has each write leave a snapshot that no branch knows of until
+somebody publishes it. Both count for tables with `write.wap.enabled` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import SparkSession
+from typing_extensions import override
+
+from icetree.errors import InvalidInput
+from icetree.spec.snapshot import MAIN
+from icetree.table.commit import Committed
+from icetree.table.refs import WAP_ID
+from icetree.table.table import Table
+from icetree.table.transaction import Transaction
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import Lake
+
+ENABLED: Final = "write.wap.enabled"
+BRANCH: Final = "spark.wap.branch"
+ID: Final = "spark.wap.id"
+
+
+def branch_to_read(spark: SparkSession, table: Table, branch: str | None = None) -> str | None:
+    """Return the branch to read where nobody asks for a version, or `branch` is; None for main."""
+    if branch is not None:
+        return None if branch == MAIN else branch
+    chosen = _setting(spark, table, BRANCH)
+    return chosen if chosen in table.refs else None
+
+
+def begin(
+    lake: Lake,
+    table: Table,
+    *,
+    branch: str | None = None,
+    summary: Mapping[str, str] | None = None,
+    **how: Any,
+) -> Transaction:
+    """Start a transaction on a branch, or else where the session says that writes go.
+
+    What the lake keeps of the table is read anew after it.
+    """
+    chosen, id = audited(lake.spark, table)
+    if (chosen or id) and branch is not None:
+        word = f"{BRANCH}={chosen}" if chosen else f"{ID}={id}"
+        raise InvalidInput(
+            f"{table.name}: the write is for branch {branch!r}, but the session has {word}: "
+            "leave out one of them"
+        )
+    if chosen:
+        how |= {"branch": chosen, "create_branch": True}
+    elif id:
+        how["branch"], summary = None, {**(summary or {}), WAP_ID: id}
+    else:
+        how["branch"] = branch or MAIN
+    return _Lakes(lake, table, summary=summary, **how)
+
+
+def audited(spark: SparkSession, table: Table) -> tuple[str | None, str | None]:
+    """Return the branch or the id under which a session's writes to the table are to be audited."""
+    chosen, id = (_setting(spark, table, name) for name in (BRANCH, ID))
+    if chosen and id:
+        raise InvalidInput(
+            f"{table.name}: the session has {BRANCH}={chosen} and {ID}={id}: unset one of them, "
+            "rows go to a branch or are staged"
+        )
+    return chosen, id
+
+
+def require_unaudited(spark: SparkSession, table: Table, *, verb: str) -> None:
+    """Refuse what is for everybody to see at once."""
+    chosen, id = audited(spark, table)
+    if chosen or id:
+        name = BRANCH if chosen else ID
+        raise InvalidInput(f"{table.name} {verb}: unset {name}, or {ENABLED} of the table")
+
+
+def _setting(spark: SparkSession, table: Table, name: str) -> str | None:
+    value = table.properties.get(ENABLED, "false").lower()
+    if value not in ("true", "false"):
+        raise InvalidInput(f"{ENABLED}={value!r}: allowed are true and false")
+    return (spark.conf.get(name, None) or None) if value == "true" else None
+
+
+class _Lakes(Transaction):
+    """A transaction of a lake, which may keep rows of the table."""
+
+    def __init__(self, lake: Lake, table: Table, **how: Any) -> None:
+        super().__init__(table, **how)
+        self._cache, self._of = lake.cache, str(table.name)
+
+    @override
+    def commit(self) -> Committed:
+        """Carry everything out; what is kept of the table is out of date, whatever became of it."""
+        try:
+            return super().commit()
+        finally:
+            self._cache.outdate(self._of)

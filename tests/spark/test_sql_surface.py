@@ -1,0 +1,120 @@
+"""Statements that users of Iceberg on Spark, and of other engines, bring along."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icetree.errors import AlreadyExists, IcetreeError, InvalidInput, NotFound, Unsupported
+from icetree.spark.sql.statement import run_sql
+from tests.spark.sql_lake import SqlLake
+
+
+@pytest.fixture(scope="module")
+def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
+    """A table of twenty rows in four partitions."""
+    made = SqlLake(spark, tmp_path_factory.mktemp("lake"))
+    made("CREATE TABLE t (id BIGINT NOT NULL COMMENT 'key', p INT DEFAULT 3) PARTITIONED BY (p)")
+    made("ALTER TABLE t WRITE ORDERED BY id DESC NULLS LAST")
+    made("INSERT INTO t SELECT id, id % 4 FROM range(20)")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("SELECT count(*) FROM t TABLESAMPLE (5 ROWS)", [(5,)]),
+        ("SELECT count(t.id) FROM db.t TABLESAMPLE (5 ROWS) WHERE db.t.id >= 0", [(5,)]),
+        ("SELECT count(s.id) FROM t VERSION AS OF 'main' TABLESAMPLE (5 ROWS) AS s", [(5,)]),
+        ("SELECT t.id FROM t TABLESAMPLE (100 PERCENT) REPEATABLE (3) WHERE t.id = 1", [(1,)]),
+        ("SELECT count(*) FROM t TABLESAMPLE (BUCKET 1 OUT OF 1)", [(20,)]),
+        ("SELECT count(*) FROM (SELECT *, _pos FROM t TABLESAMPLE (1 ROWS))", [(1,)]),
+        ("SELECT count(*) FROM IDENTIFIER('db.t')", [(20,)]),
+        ("SELECT IDENTIFIER('id') FROM IDENTIFIER('d' || 'b.t') AS x WHERE x.id = 1", [(1,)]),
+        ("SELECT IDENTIFIER('abs')(-1)", [(1,)]),
+        ("SHOW PARTITIONS t", [("p=0",), ("p=1",), ("p=2",), ("p=3",)]),
+        ("SHOW PARTITIONS db.t PARTITION (p = 1)", [("p=1",)]),
+    ],
+)
+def test_statements_find_their_rows(
+    sql: SqlLake, text: str, rows: list[tuple[object, ...]]
+) -> None:
+    assert sql(text) == rows
+
+
+def test_a_sample_leaves_metadata_columns_out_of_a_star(sql: SqlLake) -> None:
+    frame = run_sql(sql.lake, "SELECT *, _pos FROM t TABLESAMPLE (1 ROWS)")
+    assert frame.columns == ["id", "p", "_pos"]
+
+
+def test_names_may_be_told_in_statements_that_change_something(sql: SqlLake) -> None:
+    sql("CREATE TABLE IDENTIFIER('db.told') (id INT)")
+    sql("INSERT INTO IDENTIFIER('told') VALUES (1)")
+    assert sql("SELECT * FROM told") == [(1,)]
+    sql("DROP TABLE IDENTIFIER('db.told')")
+    with pytest.raises(InvalidInput, match="must be text"):
+        sql("SELECT * FROM IDENTIFIER(1)")
+
+
+def test_a_table_like_another_has_its_layout_and_no_rows(sql: SqlLake) -> None:
+    sql("CREATE TABLE alike LIKE t TBLPROPERTIES ('k' = 'v')")
+    mine, other = sql.lake.handle("db.alike"), sql.lake.handle("db.t")
+    assert mine.schema.as_struct() == other.schema.as_struct()
+    assert mine.metadata.sort_keys == other.metadata.sort_keys
+    assert mine.properties == {"k": "v"}
+    assert sql("SELECT * FROM alike") == []
+    sql("INSERT INTO alike (id) VALUES (7)")
+    assert sql("SHOW PARTITIONS alike") == [("p=3",)]
+    sql("CREATE TABLE IF NOT EXISTS alike LIKE t")
+    with pytest.raises(AlreadyExists):
+        sql("CREATE TABLE alike LIKE t")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("DESCRIBE HISTORY t", "t.snapshots"),
+        ("desc history db.t", "t.snapshots"),
+        ("OPTIMIZE t ZORDER BY (id)", "INSERT OVERWRITE"),
+        ("VACUUM t RETAIN 168 HOURS", "nothing is expired"),
+        ("RESTORE TABLE t TO VERSION AS OF 3", "rollback"),
+        ("COPY INTO t FROM '/files'", "INSERT INTO"),
+        ("SHOW BRANCHES IN t", "t.refs"),
+        ("MSCK REPAIR TABLE t", "knows its files"),
+    ],
+)
+def test_statements_of_other_engines_are_told_what_to_do_instead(
+    sql: SqlLake, text: str, told: str
+) -> None:
+    with pytest.raises(Unsupported, match=told):
+        sql(text)
+
+
+def test_a_table_called_history_can_be_described(sql: SqlLake) -> None:
+    sql("CREATE TABLE history (t INT)")
+    assert ("data_type", "int") in sql("DESCRIBE history t")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ALTER TABLE t CREATE TAG x AS OF VERSION -1", IcetreeError),
+        ("ALTER TABLE t CREATE BRANCH x AS OF VERSION 17", NotFound),
+        ("CREATE TABLE old (a INT) TBLPROPERTIES ('format-version' = '3')", InvalidInput),
+        ("SHOW PARTITIONS history", InvalidInput),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    sql: SqlLake, text: str, kind: type[Exception]
+) -> None:
+    before = sql.lake.handle("db.t").metadata
+    with pytest.raises(kind) as refused:
+        sql(text)
+    assert "\n" not in str(refused.value)
+    assert sql.lake.handle("db.t").metadata == before
+    assert not sql.lake.connection.table_exists("db.old")
+
+
+def test_a_table_may_ask_for_the_version_that_it_has(sql: SqlLake) -> None:
+    sql("CREATE TABLE newest (a INT) TBLPROPERTIES ('format-version' = '4')")
+    assert sql.lake.handle("db.newest").metadata.format_version == 4
