@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak simulate fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-spark soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -65,8 +65,11 @@ bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain
 	@ICEBERG_JAR="$(ICEBERG_JAR)" DELTA_JARS="$$(echo $(DELTA_JARS) | tr ' ' ',')" \
 		$(PY) -m benchmarks.spark $(ARGS)
 
-soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 1500" for less
-	@$(PY) -m benchmarks.soak $(ARGS)
+soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 2000 --on postgres --on s3" on servers in trouble
+	@$(PY) -m campaigns.soak $(ARGS)
+
+writers: $(READY) ## Let 16 writers commit 1,000 times each to one table, on SQLite and PostgreSQL; ARGS="--commits 50 --on sqlite" for less
+	@$(PY) -m campaigns.writers $(ARGS)
 
 simulate: $(READY) ## Simulate writers, faults and crashes, as seeds decide; ARGS="--seed 42" for one again
 	@$(PY) -m campaigns.simulate $(ARGS)

@@ -46,11 +46,11 @@ class Backoff:
 def between_tries(properties: Mapping[str, str]) -> Backoff:
     """Return the waits of a commit that others were faster than.
 
-    Iceberg's property names. Its default of four retries is too few for many writers a second;
-    a retry here costs one root, so the default is a hundred.
+    Iceberg's property names. Its default of four retries is too few for many writers a second. A
+    retry here costs one root, so there may be a thousand: it is time that ends them.
     """
     return Backoff(
-        retries=whole_number(properties, NUM_RETRIES, default=100),
+        retries=whole_number(properties, NUM_RETRIES, default=1_000),
         min_ms=whole_number(properties, MIN_WAIT, default=10),
         max_ms=whole_number(properties, MAX_WAIT, default=2_000),
         total_ms=whole_number(properties, TOTAL_TIMEOUT, default=1_800_000),

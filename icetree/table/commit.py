@@ -158,6 +158,9 @@ def _commit(
                 trail.in_doubt = False
                 with report.phase("wait"):
                     pause()
+                    # Others went on meanwhile: on the head that won, this try would lose again.
+                    with suppress(Unavailable):
+                        newer = catalog.load(name)
                 head = _state_at(newer, head, files)
             case Swapped():
                 kept = {file.location for file in attempt.files}

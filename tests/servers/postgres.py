@@ -25,13 +25,23 @@ UNPRIVILEGED = "nobody"
 class PostgresServer:
     """A server on the loopback interface; `start` again after `stop` or `crash` keeps its data."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, standby_of: PostgresServer | None = None, port: int = 0) -> None:
+        """Make a server of its own, or one that follows another, which must run."""
         self._folder = Path(tempfile.mkdtemp(prefix="icetree-postgres-"))
         self._as_user = {"user": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
         self._bin = self._runnable(_installed())
-        self._password = secrets.token_hex(16)
-        self.port = _free_port()
+        self._password = standby_of._password if standby_of else secrets.token_hex(16)
+        self.port = port or _free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        if standby_of is not None:
+            if self._as_user:
+                shutil.chown(self._folder, UNPRIVILEGED)
+            self._run(
+                "pg_basebackup", "--pgdata", self._folder / "data", "--dbname", standby_of.uri(),
+                "--write-recovery-conf", "--wal-method", "stream", "--checkpoint", "fast",
+                "--no-sync",
+            )  # fmt: skip
+            return
         secret = self._folder / "password"
         secret.write_text(self._password)
         if self._as_user:
@@ -50,6 +60,7 @@ class PostgresServer:
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "shared_buffers": "32MB",
+            "wal_retrieve_retry_interval": "500ms",
         }
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         with (self._folder / "log").open("ab") as log:
@@ -70,6 +81,16 @@ class PostgresServer:
     def crash(self) -> None:
         """Stop the server as a power cut would."""
         self._end(signal.SIGQUIT)
+
+    def promote(self) -> None:
+        """Make a standby the one that takes writes."""
+        self._run("pg_ctl", "promote", "--pgdata", self._folder / "data", "--wait")
+
+    def wait_for_standby(self) -> None:
+        """From now on, let a commit be done only when the standby has it, too."""
+        with psycopg.connect(self.uri(), autocommit=True) as admin:
+            admin.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            admin.execute("SELECT pg_reload_conf()")
 
     def freeze(self) -> None:
         """Let every process of the server stand still; its machine still takes connections."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import icetree
+from campaigns.writers.run import run
 from icetree.spec.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check import check
@@ -97,3 +98,10 @@ def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
             assert all(count in (0, 1) for count in model.values())
         assert len(by_snapshot) == len(list(table.history())) > 60
         assert sorted(+model) == sorted(state(table))
+
+
+def test_sixteen_writers_of_every_kind_lose_nothing_and_give_up_nothing(
+    address: str, tmp_path: Path
+) -> None:
+    _, wrong = run(address, tmp_path, writers=16, commits=5, give_up_s=300, in_threads=True)
+    assert wrong == []
