@@ -100,12 +100,7 @@ def _columns(files: Any, shape: Shape, name: TableName) -> Entries:
                 f"{name}: {each!r} does not tell enough of a file: give an Entry with its "
                 "location, format, size, rows and stats, or add rows with append"
             )
-    try:
-        return to_table(given, shape)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput(
-            f"{name}: what the entries tell of files is of wrong types: {error}"
-        ) from None
+    return to_table(given, shape)
 
 
 def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> None:

@@ -6,6 +6,7 @@ A column that a data file lacks reads as null. Were that so here, rows with null
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +20,11 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
 from icetree.table.arrow_files import DataFile, name_mapping, open_file
+from icetree.table.files import TableFiles
+from icetree.table.parallel import in_order
+
+#: How many files that were looked at are remembered.
+_KEPT: Final = 100_000
 
 
 def lacking(file: DataFile, fields: Iterable[int], shape: Shape) -> str | None:
@@ -27,6 +33,33 @@ def lacking(file: DataFile, fields: Iterable[int], shape: Shape) -> str | None:
         if not file.has_below(field_id):
             return f"it deletes by {shape.names.get(field_id, f'field {field_id}')}, but lacks it"
     return None
+
+
+def require_fields_of(deletes: pa.Table, files: TableFiles, metadata: TableMetadata) -> None:
+    """Raise `CorruptTable` for a plan's equality delete file that lacks a field it deletes by.
+
+    Files never change, so each is looked at once.
+    """
+    mapping, shape = name_mapping(metadata.properties), metadata.shape()
+
+    def look(one: dict[str, Any]) -> None:
+        place = absolute(one["location"], metadata.location)
+
+        def rule() -> tuple[str | None]:
+            try:
+                file = open_file(files.store, place, one["file_format"], mapping=mapping)
+            except Unsupported:
+                return (None,)
+            return (lacking(file, one["equality_ids"], shape),)
+
+        key = ("equality fields", place, tuple(one["equality_ids"]))
+        [broken] = files.cache.derive(key, rule, most=_KEPT)
+        if broken is not None:
+            raise CorruptTable(one["location"], broken)
+
+    equality = deletes.filter(pc.is_valid(deletes["equality_ids"]))
+    for _ in in_order(look, equality.to_pylist()):
+        pass
 
 
 def require_fields(

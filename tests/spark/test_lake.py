@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.spark import Lake
 from icetree.spark.read.metadata_tables import KINDS
-from icetree.table.delete_files import write_equality_deletes
 from icetree.table.table import Table
+from tests.table.arrow_lake import foreign_delete
 
 
 @pytest.fixture(scope="module")
@@ -186,11 +186,20 @@ def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: Lake) 
     nan = float("nan")
     table.append(pa.table({"k": [1.0, None, nan, 2.0], "n": [1, 2, 3, 4]}))
     gone = pa.table({"k": pa.array([1.0, None, nan], pa.float64())})
-    deletes = write_equality_deletes(gone, ["k"], metadata=table.metadata, store=table.files.store)
-    table.row_delta(deletes)
+    with table.transaction() as tx:
+        tx.apply(foreign_delete(table, gone))  # new ones by such numbers are refused
     table.append(pa.table({"k": [1.0, None], "n": [5, 6]}))
     lake.delete("db.eq", "n = 4")
     assert rows_in(lake, "db.eq") == [{"k": 1.0, "n": 5}, {"k": None, "n": 6}]
+
+
+def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: Lake) -> None:
+    table = lake.connection.create_table("db.lacking", [("k", "long"), ("n", "long")])
+    table.append(pa.table({"k": [1, 2], "n": [1, None]}))
+    with table.transaction() as tx:
+        tx.apply(foreign_delete(table, pa.table({"k": [2]}), ids=[1, 2]))
+    with pytest.raises(CorruptTable, match="it deletes by n, but lacks it"):
+        rows_in(lake, "db.lacking")
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from icetree.catalog.memory import MemoryCatalog
+from icetree.spec.entry import Content, Entry, to_table
 from icetree.store.memory import MemoryStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from icetree.tree.changes import Changes, Intent
 
 
 def new_lake() -> Connection:
@@ -35,3 +39,27 @@ def files(table: Table) -> list[str]:
 
 def write_file(table: Table, name: str, content: bytes) -> None:
     table.files.store.write_new(f"{table.location}/data/{name}", content)
+
+
+def foreign_delete(table: Table, keys: pa.Table, ids: list[int] | None = None) -> Changes:
+    """An equality delete by columns, or by `ids`, as a writer adds it that checks nothing."""
+    fields = [table.schema.find_field(name) for name in keys.column_names]
+    schema = pa.schema(
+        [
+            column.with_metadata({"PARQUET:field_id": str(field.field_id)})
+            for column, field in zip(keys.schema, fields, strict=True)
+        ]
+    )
+    out = pa.BufferOutputStream()
+    pq.write_table(keys.cast(schema), out)
+    content = out.getvalue().to_pybytes()
+    name = f"{uuid.uuid4()}.parquet"
+    write_file(table, name, content)
+    entry = Entry(
+        content_type=Content.EQUALITY_DELETES,
+        location=f"data/{name}",
+        record_count=keys.num_rows,
+        file_size_in_bytes=len(content),
+        equality_ids=[field.field_id for field in fields] if ids is None else ids,
+    )
+    return Changes(intent=Intent.ROW_DELTA, added=to_table([entry], table.metadata.shape()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import uuid
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,15 +12,14 @@ from hypothesis import strategies as st
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec.entry import Content, Entry, to_table
+from icetree.spec.entry import Content, Entry
 from icetree.spec.stats import column
 from icetree.table.arrow_deletes import Deletes
 from icetree.table.delete_files import write_data_vectors, write_equality_deletes
 from icetree.table.table import Table
-from icetree.tree.changes import Changes, Intent
 from icetree.tree.check import check
 from icetree.tree.plan import plan
-from tests.table.arrow_lake import new_table, write_file
+from tests.table.arrow_lake import foreign_delete, new_table
 
 NUMBERS = pa.schema([("n", pa.int64()), ("p", pa.string())])
 
@@ -187,30 +185,6 @@ def test_an_equality_delete_by_a_column_that_was_dropped_or_widened_still_applie
     with table.edit_schema() as edit:
         edit.drop("a").widen("b", "long")
     assert table.scan(columns=["c"]).to_arrow()["c"].to_pylist() == ["y"]
-
-
-def foreign_delete(table: Table, keys: pa.Table, ids: list[int] | None = None) -> Changes:
-    """An equality delete by columns, or by `ids`, as a writer adds it that checks nothing."""
-    fields = [table.schema.find_field(name) for name in keys.column_names]
-    schema = pa.schema(
-        [
-            column.with_metadata({"PARQUET:field_id": str(field.field_id)})
-            for column, field in zip(keys.schema, fields, strict=True)
-        ]
-    )
-    out = pa.BufferOutputStream()
-    pq.write_table(keys.cast(schema), out)
-    content = out.getvalue().to_pybytes()
-    name = f"{uuid.uuid4()}.parquet"
-    write_file(table, name, content)
-    entry = Entry(
-        content_type=Content.EQUALITY_DELETES,
-        location=f"data/{name}",
-        record_count=keys.num_rows,
-        file_size_in_bytes=len(content),
-        equality_ids=[field.field_id for field in fields] if ids is None else ids,
-    )
-    return Changes(intent=Intent.ROW_DELTA, added=to_table([entry], table.metadata.shape()))
 
 
 KEYS = st.tuples(

@@ -35,7 +35,7 @@ SCHEMA = Schema(
 EXPRESSION = 8
 #: What makes an equality delete by `id` in the partition of `a` a bad one, and what is said of it.
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no ids": ({"equality_ids": []}, "names no field to delete by"),
+    "no ids": ({"equality_ids": []}, "equality_ids must name a field to delete by"),
     "an unknown id": ({"equality_ids": [1, 99]}, "deletes by field 99, which no schema has"),
     "an expression": ({"equality_ids": [EXPRESSION]}, f"field {EXPRESSION}, which no schema has"),
     "a float": ({"equality_ids": [3]}, "deletes by x, a floating point number"),
@@ -172,7 +172,7 @@ def test_a_file_without_a_column_it_deletes_by_is_refused_or_corrupt() -> None:
 @pytest.mark.parametrize("ids", [["a"], "ab", 3, [True], [1 << 40]])
 def test_ids_that_are_no_numbers_are_refused(ids: Any) -> None:
     table = table_of_rows()
-    with pytest.raises(InvalidInput, match="wrong types"):
+    with pytest.raises(InvalidInput, match="equality_ids cannot be stored as"):
         table.row_delta([delete_of_one(table, equality_ids=ids)])
 
 

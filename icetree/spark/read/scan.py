@@ -38,6 +38,7 @@ from icetree.table.arrow_deletes import key_column
 from icetree.table.arrow_files import NAME_MAPPING
 from icetree.table.arrow_filter import row_filter
 from icetree.table.arrow_schema import LINEAGE, METADATA_COLUMNS
+from icetree.table.equality_files import require_fields_of
 from icetree.table.scan import Scan
 from icetree.tree.tasks import Plan
 
@@ -145,6 +146,8 @@ def _with_data_dvs(tasks: pa.Table, reading: Reading) -> DataFrame:
 
 def _with_equality_deletes(tasks: pa.Table, reading: Reading) -> DataFrame:
     scan = reading.scan
+    # Spark reads a column that a file lacks as null, and would take rows with nulls away.
+    require_fields_of(reading.plan.deletes, scan.files, scan.metadata)
     ids = sorted(
         {id for each in reading.plan.deletes["equality_ids"].to_pylist() for id in each or ()}
     )
