@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.lake import Lake
+from icetree.spark.source.options import options
 from icetree.spark.write.options import Options
 
 
@@ -84,3 +85,16 @@ def test_names_of_options_are_read_in_any_case() -> None:
     read = Options().option("MERGE-SCHEMA", True).option("Branch", "B")
     assert read.merges
     assert read.how == {"branch": "B"}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("snapshotid", "did you mean 'snapshot-id'"),
+        ("target-file-size-bytes", "lake.write takes it"),
+        ("zzz", "there are catalog"),
+    ],
+)
+def test_the_portable_format_says_what_it_does_not_know(name: str, told: str) -> None:
+    with pytest.raises(InvalidInput, match=told):
+        options({name: "1"})

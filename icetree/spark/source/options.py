@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 from icetree.catalog.base import parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
+from icetree.spark.write.options import NAMES
+from icetree.spec.schema_tree import did_you_mean
 from icetree.store.base import Store
 from icetree.table.connection import Connection, open_connection
 from icetree.table.files import TableFiles, read_metadata
@@ -115,8 +117,10 @@ def options(given: Mapping[str, str]) -> Options:
     values = {name.lower(): value for name, value in given.items()}
     for name in values:
         if name not in OPTIONS and "." not in name:
-            known = ", ".join(OPTIONS)
-            raise InvalidInput(f"option {name!r} is not known; there are {known}, and s3.*")
+            hint = did_you_mean(name, OPTIONS) or f"; there are {', '.join(OPTIONS)}, and s3.*"
+            if name in NAMES:
+                hint = ": lake.write takes it, and so does INSERT INTO t WITH (…)"
+            raise InvalidInput(f"option {name!r} is not known to this format{hint}")
     return Options(values=values)
 
 
