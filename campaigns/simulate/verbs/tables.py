@@ -27,7 +27,7 @@ SCHEMA: Final = Schema(
     NestedField(V, "v", StringType(), required=False),
     NestedField(N, "n", IntegerType(), required=False),
 )
-ACCOUNTS: Final = 4
+ACCOUNTS: Final = 6
 BALANCE: Final = 100
 _GROUPS: Final = (0, 1, 2, 3, None)
 
