@@ -109,6 +109,8 @@ class Planted:
     patch: Patch
     laws: set[str]
     verbs: tuple[str, ...]
+    #: A seed that shows it, or one shortly before.
+    first: int = 0
 
 
 PLANTED: Final[Mapping[str, Planted]] = {
@@ -121,11 +123,13 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=skip_conflict_checks("no second DV"),
         laws={"conflicts are seen"},
         verbs=("append", "delete rows"),
+        first=7,
     ),
     "deletes of rows that move are no conflict": Planted(
         patch=skip_conflict_checks("no new deletes on replaced files"),
         laws={"conflicts are seen"},
         verbs=("append", "delete rows", "rewrite"),
+        first=12,
     ),
     "rows that were read may change": Planted(
         patch=skip_conflict_checks(
@@ -135,12 +139,16 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         laws={"conflicts are seen", "serializable"},
         verbs=("transfer",),
+        first=21,
     ),
     "every other commit is a conflict": Planted(
         patch=conflict_with_everybody, laws={"conflicts are true"}, verbs=("append", "delete files")
     ),
     "a lost race is taken for won": Planted(
-        patch=take_a_lost_race_for_won, laws={"lands once"}, verbs=("append", "append files")
+        patch=take_a_lost_race_for_won,
+        laws={"lands once"},
+        verbs=("append", "append files"),
+        first=6,
     ),
     "a won race is taken for lost": Planted(
         patch=take_a_won_race_for_lost,
@@ -148,7 +156,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         verbs=("append", "append files"),
     ),
     "a lost answer is taken for a good one": Planted(
-        patch=ignore_a_lost_answer, laws={"lands once"}, verbs=("append", "append files")
+        patch=ignore_a_lost_answer, laws={"lands once"}, verbs=("append", "append files"), first=6
     ),
     "files are deleted while in doubt": Planted(
         patch=delete_files_in_doubt,
