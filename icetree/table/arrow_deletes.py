@@ -187,7 +187,7 @@ class Deletes:
             location = absolute(entry["location"], self.metadata.location)
             file = open_file(self.store, location, entry["file_format"], mapping=None)
             rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
-            return _by_file(rows, self.metadata.location, delete_file=location)
+            return by_file(rows, self.metadata.location, delete_file=location)
 
         return self.cache.derive(("positions", number), make, most=_KEPT)
 
@@ -224,7 +224,8 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
     return found
 
 
-def _by_file(table: pa.Table, table_location: str, *, delete_file: str) -> dict[str, Rows]:
+def by_file(table: pa.Table, table_location: str, *, delete_file: str) -> dict[str, Rows]:
+    """Return the rows that position deletes name, by the stored location of their file."""
     paths = table["file_path"].combine_chunks().dictionary_encode()
     named = stored_form(paths.dictionary, table_location, file=delete_file).dictionary_encode()
     codes = named.indices.to_numpy()[paths.indices.to_numpy()]

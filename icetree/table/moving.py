@@ -9,7 +9,14 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import MANIFESTS, Entries, is_content
-from icetree.spec.location import absolute, canonical, is_relative, prefix_of
+from icetree.spec.location import (
+    absolute,
+    canonical,
+    is_relative,
+    leads_up,
+    no_name,
+    prefix_of,
+)
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
@@ -30,6 +37,8 @@ def settle(state: State, store: Store) -> State:
     metadata = state.metadata
     if not slash or _is_same(folder, metadata.location):
         return state
+    if leads_up(folder):
+        raise InvalidInput(no_name(state.metadata_location))
     if metadata.format_version < 4:
         raise InvalidInput(
             f"{state.metadata_location} is of a v{metadata.format_version} table at "

@@ -15,7 +15,7 @@ from icetree.errors import InvalidInput
 from icetree.spec import apply as updating
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import given_form
-from icetree.spec.locations import stored_form_array
+from icetree.spec.locations import given_form_array, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN
@@ -399,11 +399,13 @@ def _is_idle(update: Update, metadata: TableMetadata) -> bool:
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
     if isinstance(files, pa.Table):
         try:
-            return files.select(REMOVED.names).cast(REMOVED)
+            named = files.select(REMOVED.names).cast(REMOVED)
         except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise InvalidInput(
                 f"files to remove: a table of {files.column_names} does not name them; give their "
                 "locations, or a table as icetree.tree.changes.removal makes it"
             ) from None
+        keys = given_form_array(named["key"], metadata.location)
+        return named.set_column(named.schema.get_field_index("key"), REMOVED.field("key"), keys)
     names = texts(files, what="files to remove")
     return removal([given_form(name, metadata.location) for name in names])

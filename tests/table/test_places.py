@@ -224,5 +224,7 @@ def test_a_copied_table_that_names_its_own_files_in_full_is_not_registered(
     lake = open_lake(tmp_path)
     with pytest.raises(InvalidInput, match="is named in full"):
         lake.register_table("db.copy", at.replace(table.location, str(tmp_path / "copy")))
+    with pytest.raises(InvalidInput, match=r"part '\.\.'"):
+        lake.register_table("db.copy", at.replace("/metadata/", "/../t/metadata/"))
     lake.register_table("db.same", f"file:{at}")
     assert lake.table("db.same").location == table.location

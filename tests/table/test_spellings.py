@@ -10,10 +10,13 @@ import pytest
 
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput
 from icetree.spec.entry import Content, with_columns
+from icetree.table.arrow_deletes import by_file
 from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
+from icetree.tree.changes import removal
 from icetree.tree.live import live_files
 from tests.table.damage import Site, make_table, open_lake, planned, rows
+from tests.table.lake import data_file, live, new_table, place
 from tests.table.spelling import SPELLINGS, respell
 
 
@@ -99,3 +102,23 @@ def test_names_that_lead_up_are_refused_from_a_caller(plain: Table) -> None:
     for name in ("../other/data/x", "data/../../x", f"{plain.location}/../x"):
         with pytest.raises(InvalidInput, match=r"part '\.\.'"):
             plain.delete_files([name])
+
+
+def test_a_table_of_files_to_remove_may_spell_them_in_full() -> None:
+    table = new_table()
+    table.append_files([data_file("a"), data_file("b")])
+    table.delete_files(removal([place("a")]))
+    assert live(table) == ["b"]
+
+
+def test_position_deletes_find_their_file_however_it_is_spelt() -> None:
+    paths = ["file:/wh/t/data/a", "/wh/t/data/b", "/wh/t/data/a", "file:///wh/t//data/a"]
+    deletes = pa.table({"file_path": paths, "pos": [3, 7, 1, 3]})
+    for where in ("/wh/t", "file:/wh/t"):
+        found = by_file(deletes, where, delete_file="d")
+        assert {name: rows.tolist() for name, rows in found.items()} == {
+            "data/a": [1, 3],
+            "data/b": [7],
+        }
+    with pytest.raises(CorruptTable, match=r"part '\.\.'"):
+        by_file(pa.table({"file_path": ["/wh/t/../a"], "pos": [1]}), "/wh/t", delete_file="d")
