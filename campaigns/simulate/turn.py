@@ -123,7 +123,7 @@ class Turn:
     def _retries(self, commit: Commit) -> int:
         """Return how often a commit is tried again, as the first head says that it was tried on."""
         heads = [commit.base, *(each.metadata for each in self._versions_since(commit))]
-        return min(int(each.properties.get("commit.retry.num-retries", 100)) for each in heads)
+        return min(int(each.properties.get("commit.retry.num-retries", 1_000)) for each in heads)
 
     def _explained(self, commit: Commit) -> bool:
         """Tell whether anything that was committed meanwhile may be in this commit's way."""

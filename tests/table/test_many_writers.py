@@ -103,5 +103,5 @@ def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
 def test_sixteen_writers_of_every_kind_lose_nothing_and_give_up_nothing(
     address: str, tmp_path: Path
 ) -> None:
-    _, wrong = run(address, tmp_path, writers=16, commits=5, give_up_s=300, in_threads=True)
+    _, wrong = run(address, tmp_path, writers=16, commits=3, give_up_s=300, in_threads=True)
     assert wrong == []
