@@ -74,7 +74,7 @@ def decode(
 def _groups_to_read(manifest: Opened, keep: Keep | None) -> list[int] | None:
     """Return the row groups to read, None for all of them."""
     count = manifest.parquet.num_row_groups
-    if keep is None or count < 2:
+    if keep is None or count < 2 or manifest.row_groups is None:
         return None
     kept = keep(row_group_stats(manifest))
     if len(kept) != count:
@@ -143,7 +143,7 @@ def _read_kept(leaf: _Leaf, groups: list[int] | None, columns: set[str], keep: K
     judged = _read_leaf(leaf, groups, {*first, "record_count"})
     hits = np.flatnonzero(keep(judged).to_numpy(zero_copy_only=False))
     chosen = list(range(parquet.num_row_groups)) if groups is None else groups
-    sizes = [manifest.row_groups[at].rows for at in chosen]
+    sizes = [manifest.group_rows[at] for at in chosen]
     ends = np.cumsum(sizes)
     hit_groups, group_of_hit = np.unique(
         np.searchsorted(ends, hits, side="right"), return_inverse=True
@@ -187,8 +187,7 @@ def _inherit(leaf: _Leaf, groups: list[int] | None, entries: Entries) -> Entries
 def _positions(manifest: Opened, groups: list[int] | None) -> pa.Int64Array:
     if groups is None:
         return pa.array(np.arange(_rows(manifest, None), dtype=np.int64))
-    sizes = [group.rows for group in manifest.row_groups]
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = np.concatenate([[0], np.cumsum(manifest.group_rows)])
     ranges = [np.arange(starts[i], starts[i + 1], dtype=np.int64) for i in groups]
     return pa.array(np.concatenate(ranges) if ranges else np.empty(0, dtype=np.int64))
 
@@ -279,4 +278,4 @@ def _follow(structs: dict[tuple[str, ...], dict[str, pa.Array]], path: tuple[str
 def _rows(manifest: Opened, groups: list[int] | None) -> int:
     if groups is None:
         return int(manifest.parquet.metadata.num_rows)
-    return sum(manifest.row_groups[at].rows for at in groups)
+    return sum(manifest.group_rows[at] for at in groups)

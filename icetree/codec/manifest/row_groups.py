@@ -33,9 +33,7 @@ def row_group_stats(manifest: Opened) -> pa.Table:
         if not pa.types.is_nested(where.type)
         and (side := _SIDES.get(name.partition(":")[2])) is not None
     }
-    found: dict[str, pa.Array] = {
-        "record_count": pa.array([group.rows for group in manifest.row_groups], pa.int64())
-    }
+    found: dict[str, pa.Array] = {"record_count": pa.array(manifest.group_rows, pa.int64())}
     for name, (column, side, type) in bounds_at.items():
         type = type.storage_type if isinstance(type, pa.BaseExtensionType) else type
         # As the number it is stored as: Python has no dates after 9999 and no nanoseconds.
@@ -64,13 +62,13 @@ def same_throughout(manifest: Opened) -> dict[str, pa.Scalar]:
 
 def _statistics(manifest: Opened, column: int) -> list[pq.Statistics | None]:
     """Return what each row group says of a column, None where it says nothing of use."""
-    every = range(len(manifest.row_groups))
-    require_chunks(manifest.parquet, every, [column])
+    looked = manifest.row_groups or ()
+    require_chunks(manifest.parquet, range(len(looked)), [column])
     return [
         manifest.parquet.metadata.row_group(at).column(column).statistics
-        if manifest.row_groups[at].chunks[column].has_sound_stats
+        if group.chunks[column].has_sound_stats
         else None
-        for at in every
+        for at, group in enumerate(looked)
     ]
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icetree.codec.parquet import require_chunks
 from icetree.codec.parquet_footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
 from icetree.errors import CorruptTable
 from icetree.spec import stats
@@ -29,9 +32,41 @@ from icetree.spec.shape import Shape
 
 _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
 
-#: Footers that were checked, those of the leaves read last.
-_LOOKED_AT: dict[tuple[bytes, int], tuple[RowGroup, ...]] = {}
-_MOST_LOOKED_AT = 64
+
+#: So often a leaf is met before all of its footer is checked.
+WORTH_IT = 3
+
+
+class _Looks:
+    """Footers of leaves met last, and what those say that were met before.
+
+    To check a large footer takes longer than to read what a plan needs of the leaf: it pays only
+    for a leaf that is planned again and again.
+    """
+
+    _MOST = 64
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[bytes, int] = OrderedDict()
+        self._found: dict[bytes, tuple[RowGroup, ...]] = {}
+        self._lock = Lock()
+
+    def at(self, footer: Footer) -> tuple[RowGroup, ...] | None:
+        size = footer.file_bytes.to_bytes(8, "little")
+        key = blake2b(footer.content, digest_size=32, salt=size).digest()
+        with self._lock:
+            times = self._times[key] = self._times.get(key, 0) + 1
+            self._times.move_to_end(key)
+            if len(self._times) > self._MOST:
+                gone, _ = self._times.popitem(last=False)
+                self._found.pop(gone, None)
+            found = self._found.get(key)
+        if found is None and times >= WORTH_IT:
+            found = self._found[key] = footer.row_groups()
+        return found
+
+
+_LOOKS = _Looks()
 
 
 class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
@@ -81,18 +116,20 @@ class Opened:
     table_location: str = ""
 
     @cached_property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """What the footer says of row groups, all of it checked."""
-        # A large footer takes longer to check than the columns that a plan needs of the leaf.
-        digest = blake2b(self.footer.content, digest_size=32).digest()
-        key = digest, self.footer.file_bytes
-        found = _LOOKED_AT.get(key)
-        if found is None:
-            found = self.footer.row_groups()
-            _LOOKED_AT[key] = found
-            for stale in list(_LOOKED_AT)[:-_MOST_LOOKED_AT]:
-                _LOOKED_AT.pop(stale, None)
+    def group_rows(self) -> list[int]:
+        """How many rows each row group has."""
+        every = range(self.parquet.num_row_groups)
+        require_chunks(self.parquet, every, [0])
+        metadata = self.parquet.metadata
+        found = [metadata.row_group(at).num_rows for at in every]
+        if min(found, default=0) < 0 or sum(found) != metadata.num_rows:
+            raise CorruptTable(self.file, f"its row groups do not have {metadata.num_rows} rows")
         return found
+
+    @cached_property
+    def row_groups(self) -> tuple[RowGroup, ...] | None:
+        """What the footer says of row groups, all of it checked; None where nobody looked yet."""
+        return _LOOKS.at(self.footer)
 
 
 def open_manifest(
