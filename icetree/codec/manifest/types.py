@@ -23,7 +23,7 @@ def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
         return column
     if pa.types.is_struct(column.type) and pa.types.is_struct(expected):
         column = _corner(column, name, file)
-    if not _widens(column.type, expected):
+    if not _widens(column.type, expected) and not _are_days(column.type, name, shape):
         raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
     return column.cast(expected)
 
@@ -56,6 +56,13 @@ def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
     return stats.stat_type(stat, pa.null())
 
 
+def _are_days(have: pa.DataType, name: str, shape: Shape) -> bool:
+    """Tell whether numbers stand for days: the spec has those of a transform so, writers as dates."""
+    field_id, _ = stats.parse_column(name) or (None, "")
+    expression = shape.expressions.get(field_id) if field_id is not None else None
+    return pa.types.is_int32(have) and expression is not None and expression.transform == "day"
+
+
 def _widens(have: pa.DataType, want: pa.DataType) -> bool:
     """Tell whether the format lets a reader take `have` for `want`."""
     t = pa.types
@@ -68,8 +75,6 @@ def _widens(have: pa.DataType, want: pa.DataType) -> bool:
     return (
         t.is_null(have)
         or (t.is_int32(have) and t.is_int64(want))
-        # The spec has days as numbers, writers have them as dates.
-        or (t.is_int32(have) and t.is_date32(want))
         or (t.is_float32(have) and t.is_float64(want))
         or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
     )
