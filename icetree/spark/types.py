@@ -90,6 +90,20 @@ def spark_type(type: IcebergType, *, column: str = "") -> sql.DataType:
     return found
 
 
+def nullable(type: sql.DataType) -> sql.DataType:
+    """Return a type in which everything may be null, without ids."""
+    match type:
+        case sql.StructType():
+            return sql.StructType(
+                [sql.StructField(each.name, nullable(each.dataType)) for each in type]
+            )
+        case sql.ArrayType():
+            return sql.ArrayType(nullable(type.elementType))
+        case sql.MapType():
+            return sql.MapType(nullable(type.keyType), nullable(type.valueType))
+    return type
+
+
 def spark_field(
     field: NestedField, *, name: str | None = None, column: str | None = None
 ) -> sql.StructField:

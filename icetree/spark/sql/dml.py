@@ -13,7 +13,7 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.names import column
-from icetree.spark.sql.assign import assign, assignment
+from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.bind import within
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
@@ -264,7 +264,7 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     pairs_given = [assignment(each) for each in cursor.listed("WHERE", ";")]
     condition = cursor.until(";") if cursor.accept("WHERE") else None
     table = lake.handle(found.name)
-    values: dict[str, str | Column] = {}
+    to = Assignments(table.schema)
     with ExitStack() as views:
 
         def bound(text: str) -> str:
@@ -273,9 +273,9 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
 
         for path, value in pairs_given:
             own = own_path(table.schema, _unqualified(path, parts, alias, table))
-            assign(values, own, bound(value), table.schema)
+            to.add(own, bound(value))
         where = None if condition is None else bound(condition)
-        lake.update(found.name, values, where, alias=alias or parts[-1], branch=found.branch)
+        lake.update(found.name, to.values, where, alias=alias or parts[-1], branch=found.branch)
     return True
 
 

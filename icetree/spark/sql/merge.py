@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.sql.assign import assign, assignment
+from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.plan import kind, seq
@@ -110,9 +110,12 @@ class _Names:
             )
         return found
 
-    def assign(self, values: dict[str, str | Column], path: Sequence[str], value: str) -> None:
-        """Note what a column of the target is set to."""
-        assign(values, path, self.expression(value), self.table.schema, of=self.target)
+    def assigned(self, pairs: Iterable[tuple[Sequence[str], str]]) -> dict[str, str | Column]:
+        """Return what columns of the target are set to."""
+        made = Assignments(self.table.schema, of=self.target)
+        for path, value in pairs:
+            made.add(path, self.expression(value))
+        return made.values
 
 
 def _clause(clauses: Merge, cursor: Cursor, names: _Names) -> None:
@@ -142,10 +145,8 @@ def _updates(
     if cursor.accept("*"):
         clauses.when_matched_update_all(condition)
         return
-    values: dict[str, str | Column] = {}
-    for text in cursor.listed("WHEN", ";"):
-        path, value = assignment(text)
-        names.assign(values, names.path(path), value)
+    pairs = [assignment(text) for text in cursor.listed("WHEN", ";")]
+    values = names.assigned((names.path(path), value) for path, value in pairs)
     if by_source:
         clauses.when_not_matched_by_source_update(values, condition)
     else:
@@ -163,7 +164,5 @@ def _inserts(clauses: Merge, cursor: Cursor, names: _Names, condition: str | Non
     given = cursor.bracket()
     if len(given) != len(columns):
         raise InvalidInput(f"INSERT names {len(columns)} columns, but has {len(given)} values")
-    values: dict[str, str | Column] = {}
-    for name, value in zip(columns, given, strict=True):
-        names.assign(values, (name,), value)
+    values = names.assigned(zip([(name,) for name in columns], given, strict=True))
     clauses.when_not_matched_insert(values, condition)

@@ -16,7 +16,7 @@ from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.names import column
-from icetree.spark.types import default_literal, spark_type
+from icetree.spark.types import default_literal, nullable, spark_type
 from icetree.table.arrow_fit import fitted
 
 _ANSI: Final = "spark.sql.ansi.enabled"
@@ -91,11 +91,15 @@ def default(field: NestedField) -> Column:
 
 def _assigned(have: sql.DataType, to: NestedField | None) -> sql.DataType | None:
     """Return the table's type, where SQL assigns a value of the other by casting it."""
+    if to is None:
+        return None
     try:
-        want = None if to is None else spark_type(to.field_type)
+        # Whether a required field has a null is told when the row is written: no cast knows.
+        want = nullable(spark_type(to.field_type))
     except Unsupported:
         return None
-    return want if want is not None and have != want and _assigns(have, want) else None
+    have = nullable(have)
+    return want if have != want and _assigns(have, want) else None
 
 
 def _assigns(have: sql.DataType, want: sql.DataType) -> bool:
