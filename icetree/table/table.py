@@ -252,9 +252,14 @@ class Table(Evolution, References):
         """Replace data files by others, or by Arrow data, as one snapshot."""
         return self._once(how, lambda tx: tx.overwrite_files(add, remove, where=where))
 
-    def overwrite(self, where: Filter, add: New, **how: object) -> Committed:
-        """Replace the rows that match by new files or Arrow data, as one snapshot."""
-        return self._once(how, lambda tx: tx.overwrite(where, add))
+    def overwrite(
+        self, where: Filter, add: New, *, strict: bool = True, **how: object
+    ) -> Committed:
+        """Replace the rows that match by new files or Arrow data, as one snapshot.
+
+        All that is new must match too, unless `strict` is false.
+        """
+        return self._once(how, lambda tx: tx.overwrite(where, add, strict=strict))
 
     def replace_partitions(self, add: New, **how: object) -> Committed:
         """Replace every partition that the new files or Arrow data are in, as one snapshot."""

@@ -153,8 +153,12 @@ class Transaction(Evolution):
             )
         )
 
-    def overwrite(self, where: Filter, add: New) -> None:
-        """Replace the rows that match by new files or rows, all of which must match too."""
+    def overwrite(self, where: Filter, add: New, *, strict: bool = True) -> None:
+        """Replace the rows that match by new files or rows.
+
+        All of those must match too, so that the same can be overwritten again, unless `strict`
+        is false.
+        """
         predicate = parse_filter(where)
         removed = self._matching(predicate, verb="overwrite")
         self._add(
@@ -163,6 +167,7 @@ class Transaction(Evolution):
                 added=self._new(self._as_files(add)),
                 removed=removed,
                 filter=predicate,
+                strict=strict,
             )
         )
 

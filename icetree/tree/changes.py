@@ -74,6 +74,8 @@ class Changes:
     fresh: pa.Array = field(default_factory=_no_names)
     #: The rows this change looked at: new rows matching it would have mattered.
     filter: BooleanExpression | None = None
+    #: Whether what an overwrite by filter adds must match its filter.
+    strict: bool = True
 
     @property
     def operation(self) -> Operation:

@@ -263,8 +263,8 @@ def deletes_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
 
 
 def outside_filter(case: Case) -> pa.Array:
-    """Every row of the files that an overwrite by filter adds must match the filter."""
-    return _labels(case.outside_filter(case.added_data))
+    """Every row of the files that a strict overwrite by filter adds must match the filter."""
+    return _labels(case.outside_filter(case.added_data)) if case.changes.strict else _none()
 
 
 def data_dvs_on_removed(case: Case) -> pa.Array:

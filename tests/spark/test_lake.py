@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.spark import Lake
@@ -241,9 +242,26 @@ def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lak
     assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
     with pytest.raises(InvalidInput, match="a new row does not match id < 7"):
         lake.write(lake.spark.range(9, 10).selectExpr("id", "0L AS p"), "db.parts").overwrite(
-            "id < 7"
+            "id < 7", strict=True
         )
     assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
+
+
+@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("text", ["p = 0", "id < 7"])
+def test_rows_that_replace_others_need_not_be_like_them(
+    lake: Lake, text: str, by_spark: bool
+) -> None:
+    where = f.expr(text) if by_spark else text
+    rows = lake.spark.range(10).selectExpr("id", "id % 2 AS p")
+    lake.write(rows, "db.elsewhere").create_or_replace(partition_by=["p"])
+    new = lake.spark.range(20, 21).selectExpr("id", "3L AS p")
+    lake.write(new, "db.elsewhere").overwrite(where)
+    left = {1, 3, 5, 7, 9} if text == "p = 0" else {7, 8, 9}
+    assert {row["id"] for row in rows_in(lake, "db.elsewhere")} == {*left, 20}
+    with pytest.raises(InvalidInput, match="a new row does not match"):
+        lake.write(new, "db.elsewhere").overwrite(where, strict=True)
+    assert {row["id"] for row in rows_in(lake, "db.elsewhere")} == {*left, 20}
 
 
 def test_replacing_a_table_keeps_its_history(lake: Lake) -> None:

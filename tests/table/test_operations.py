@@ -90,6 +90,11 @@ def test_an_overwrite_by_filter_refuses_files_outside_the_filter(table: Table) -
     assert live(table.refresh()) == ["a", "b"]
 
 
+def test_an_overwrite_that_is_not_strict_takes_files_outside_the_filter(table: Table) -> None:
+    table.overwrite("n < 10", [data_file("c", 5, 15)], strict=False)
+    assert live(table.refresh()) == ["b", "c"]
+
+
 def test_replaced_partitions_lose_their_old_files(countries: Table) -> None:
     done = countries.replace_partitions([data_file("de2", country="DE")])
     assert live(countries) == ["de2", "fr", "us"]

@@ -57,8 +57,9 @@ def overwrite(
     *,
     ref: str | None,
     metadata: TableMetadata,
+    strict: bool,
 ) -> Committed:
-    """Replace the rows that match by others, all of which must match too.
+    """Replace the rows that match by others, all of which must match too where it is `strict`.
 
     A filter means what it means to a scan, and a column what it means to Spark. `ref` is the branch
     to read, none for main, and `metadata` the table's as writers are to see it.
@@ -68,7 +69,7 @@ def overwrite(
             going = _by_condition(lake, table, where, ref)
     else:
         going = _by_filter(table, where, ref)
-    if going.condition is not None:
+    if strict and going.condition is not None:
         refusal = (
             f"icetree.errors.InvalidInput: {table.name}: a new row does not match {_text(where)}, "
             "so it would stay when the same is overwritten again: filter the rows first"
@@ -91,7 +92,7 @@ def overwrite(
         elif isinstance(where, Column):
             transaction.overwrite_files(written, removed, where=going.filter)
         else:
-            transaction.overwrite(going.filter, written)
+            transaction.overwrite(going.filter, written, strict=strict)
         return transaction.commit()
 
 

@@ -73,10 +73,11 @@ class Write:
         """Add the rows, as one snapshot."""
         return self._commit(self._lake.handle(self._name), Transaction.append_files)
 
-    def overwrite(self, where: Filter | Column) -> Committed:
-        """Replace the rows that match by these, all of which must match too.
+    def overwrite(self, where: Filter | Column, *, strict: bool = False) -> Committed:
+        """Replace the rows that match by these, which need not match, as `writeTo` has it.
 
-        A filter, such as text, means what it means to a scan; a column what it means to Spark.
+        With `strict` they must: then the same can be overwritten again. A filter, such as text,
+        means what it means to a scan; a column what it means to Spark.
         """
         from icetree.spark.rows.overwrite import overwrite
 
@@ -85,7 +86,14 @@ class Write:
         metadata = self._options.over(transaction.metadata)
         with telling(self._lake.spark, f"overwrite of {self._name} where {where!s}"):
             return overwrite(
-                self._lake, table, transaction, rows, where, ref=ref, metadata=metadata
+                self._lake,
+                table,
+                transaction,
+                rows,
+                where,
+                ref=ref,
+                metadata=metadata,
+                strict=strict,
             )
 
     def overwrite_partitions(self) -> Committed:
