@@ -24,6 +24,7 @@ from pyiceberg.types import (
 from icetree.errors import InvalidInput
 from icetree.spec.arrow_types import from_arrow, struct_from_arrow
 from icetree.spec.default_values import default_json
+from icetree.spec.metadata_columns import NAMES, is_reserved
 from icetree.spec.type_text import read_columns, read_type
 from icetree.spec.types import VariantType
 
@@ -183,10 +184,15 @@ def type_json(type: IcebergType, ids: Ids, *, where: str) -> Any:
 
 
 def check_name(name: str, taken: Iterable[str], *, where: str = "") -> None:
-    """Refuse a name that is empty, or that others in the same struct make ambiguous."""
+    """Refuse a name that is empty or reserved, or that others in the same struct make ambiguous."""
     inside = f" in {where!r}" if where else ""
     if not name.strip():
         raise InvalidInput(f"a column{inside} has an empty name")
+    if not where and is_reserved(name):
+        raise InvalidInput(
+            f"column {name!r} would have the name of a metadata column, which every table has "
+            f"({', '.join(NAMES)}); choose another name"
+        )
     for other in taken:
         if other == name:
             raise InvalidInput(f"there is a column {name!r}{inside} already")

@@ -72,13 +72,14 @@ class Shape:
     def names(self) -> Mapping[int, str]:
         """The full name of every column, expression and lineage field, by field id.
 
-        No two are alike, for files name stats by them: where a former column or an expression
-        has the name of a column, its id is appended.
+        No two are alike, for files name stats by them: where a former column, an expression or a
+        lineage field has the name of a column, its id is appended.
         """
         now = {id: self.schema.find_column_name(id) or str(id) for id in index_by_id(self.schema)}
         then = {id: column.name for id, column in self.former.items()}
         then |= {id: expression.name for id, expression in self.expressions.items()}
-        found = now | {id: name for id, (name, _) in _LINEAGE.items()}
+        then |= {id: name for id, (name, _) in _LINEAGE.items()}
+        found = dict(now)
         taken = set(found.values())
         # Stats of an identity are those of its column, so its own name is never written.
         found |= {id: each.name for id, each in self.expressions.items() if each.is_identity}

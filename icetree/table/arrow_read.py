@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,15 @@ from icetree.errors import CorruptTable
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import (
+    DELETED_FIELD,
+    FILE_FIELD,
+    IDS,
+    LINEAGE_IDS,
+    PARTITION_FIELD,
+    POS_FIELD,
+    SPEC_ID_FIELD,
+)
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.store.base import Store
@@ -37,20 +46,14 @@ from icetree.table.arrow_filter import RowFilter, row_filter
 from icetree.table.arrow_groups import groups_that_may_match
 from icetree.table.arrow_project import leaf_of
 from icetree.table.arrow_schema import (
-    FILE_FIELD,
-    LINEAGE,
-    METADATA_COLUMNS,
-    POS_FIELD,
-    SPEC_ID_FIELD,
     arrow_schema,
     arrow_type,
 )
 from icetree.table.parallel import results
+from icetree.table.partition_values import partition_column
 from icetree.tree.tasks import TASK, Plan
 
 T = TypeVar("T")
-
-_MADE: Final = frozenset(field.field_id for field in METADATA_COLUMNS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +63,7 @@ class _Reading:
     store: Store
     metadata: TableMetadata
     shape: Shape
-    #: What comes out, in order: columns of the table, and `METADATA_COLUMNS` by their ids.
+    #: What comes out, in order: columns of the table, and metadata columns by their ids.
     columns: tuple[NestedField, ...]
     out: pa.Schema
     deletes: Deletes
@@ -85,6 +88,8 @@ class _OpenTask:
     paths: dict[int, tuple[str, tuple[str, ...]]]
     removed: Rows
     matchers: tuple[Matcher, ...]
+    #: The partition of the file, where that is asked for.
+    partition: pa.Scalar | None
 
 
 def read_tasks(
@@ -99,8 +104,8 @@ def read_tasks(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of the plan's files that its residuals let through, in plan order.
 
-    `columns` is what comes out; reserved ids stand for `METADATA_COLUMNS`. `schema` is the one
-    the plan was made with. At most a few row groups are in memory, whatever the plan's size.
+    `columns` is what comes out; reserved ids stand for metadata columns, and rows that are gone
+    come out as well where `_deleted` is among them. `schema` is the one the plan was made with. At most a few row groups are in memory, whatever the plan's size.
     """
     schema = schema or metadata.schema()
     workers = threads or min(8, (os.cpu_count() or 1) + 2)
@@ -183,7 +188,16 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         paths=paths,
         removed=deletes.removed_rows(task, location),
         matchers=matchers,
+        partition=_partition(tasks, reading),
     )
+
+
+def _partition(tasks: pa.Table, reading: _Reading) -> pa.Scalar | None:
+    for field in reading.columns:
+        if field.field_id == PARTITION_FIELD:
+            [found] = partition_column(tasks, reading.shape).cast(arrow_type(field.field_type))
+            return found
+    return None
 
 
 class _Wanted:
@@ -193,7 +207,7 @@ class _Wanted:
         self._schema = reading.shape.schema
         self.fields: dict[str, NestedField] = {}
         for field in reading.columns:
-            if field.field_id not in _MADE or field in LINEAGE:
+            if field.field_id not in IDS or field.field_id in LINEAGE_IDS:
                 self.fields[_name(field)] = field
 
     def filtered(self, field_id: int) -> tuple[str, tuple[str, ...]]:
@@ -263,10 +277,12 @@ def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatc
 def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -> pa.RecordBatch:
     size = batch.num_rows
     columns = dict(zip(one.wanted, batch.columns, strict=True))
-    kept = _kept(one, columns, at, size)
+    gone = _gone(one, columns, at, size)
+    marks = any(field.field_id == DELETED_FIELD for field in reading.columns)
+    kept = _kept(one, columns, None if marks else gone, size)
     arrays = []
     for field in reading.columns:
-        array = _made(field.field_id, one, columns, at, size)
+        array = _made(field.field_id, one, columns, gone, at)
         arrays.append(columns[_name(field)] if array is None else array)
     if not arrays:
         rows = size if kept is None else int(kept.sum())
@@ -275,13 +291,21 @@ def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -
     return found if kept is None else found.filter(pa.array(kept))
 
 
-def _kept(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags | None:
-    """Tell which rows stay; None for all of them."""
-    kept = np.ones(size, np.bool_)
+def _gone(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags:
+    """Tell which rows are deleted."""
+    gone = np.zeros(size, np.bool_)
     first, last = np.searchsorted(one.removed, [at, at + size])
-    kept[one.removed[first:last] - at] = False
+    gone[one.removed[first:last] - at] = True
     for each in one.matchers:
-        kept &= ~each.gone(lambda key: leaf_of(columns[_key_name(key)], key.path))
+        gone |= each.gone(lambda key: leaf_of(columns[_key_name(key)], key.path))
+    return gone
+
+
+def _kept(
+    one: _OpenTask, columns: dict[str, pa.Array], gone: Flags | None, size: int
+) -> Flags | None:
+    """Tell which rows come out; None for all of them."""
+    kept = np.ones(size, np.bool_) if gone is None else ~gone
     if one.filter is not None:
 
         def values(field_id: int) -> pa.Array:
@@ -293,11 +317,16 @@ def _kept(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> F
 
 
 def _made(
-    field_id: int, one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int
+    field_id: int, one: _OpenTask, columns: dict[str, pa.Array], gone: Flags, at: int
 ) -> pa.Array | None:
     """Return a metadata column; None for a column of the table."""
-    if field_id not in _MADE:
+    if field_id not in IDS:
         return None
+    size = len(gone)
+    if field_id == DELETED_FIELD:
+        return pa.array(gone)
+    if field_id == PARTITION_FIELD:
+        return pa.repeat(one.partition, size)
     if field_id == FILE_FIELD:
         return pa.repeat(pa.scalar(one.location, pa.string()), size)
     if field_id == SPEC_ID_FIELD:

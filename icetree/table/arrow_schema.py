@@ -39,36 +39,7 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.default_values import default_json
-from icetree.spec.fields import (
-    FIELD_ID_KEY,
-    LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
-    ROW_ID_FIELD,
-)
-
-FILE_FIELD: Final = 2147483646
-POS_FIELD: Final = 2147483645
-SPEC_ID_FIELD: Final = 2147483643
-
-#: Columns that every row has beside its own: where it stands, and its lineage.
-METADATA_COLUMNS: Final[Mapping[str, NestedField]] = {
-    field.name: field
-    for field in (
-        NestedField(FILE_FIELD, "_file", StringType(), required=True),
-        NestedField(POS_FIELD, "_pos", LongType(), required=True),
-        NestedField(SPEC_ID_FIELD, "_spec_id", IntegerType(), required=True),
-        NestedField(ROW_ID_FIELD, "_row_id", LongType(), required=False),
-        NestedField(
-            LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
-            "_last_updated_sequence_number",
-            LongType(),
-            required=False,
-        ),
-    )
-}
-#: Those that files may hold themselves, and that follow from where a row stands otherwise.
-LINEAGE: Final = tuple(
-    METADATA_COLUMNS[name] for name in ("_row_id", "_last_updated_sequence_number")
-)
+from icetree.spec.fields import FIELD_ID_KEY
 
 _PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),

@@ -19,6 +19,7 @@ from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
 from icetree.spec.location import absolute, prefix_of, stored_form
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import stored_lineage
 from icetree.spec.metrics import Mode
 from icetree.spec.properties import whole_number
 from icetree.spec.shape import Shape
@@ -27,7 +28,6 @@ from icetree.store.base import Store
 from icetree.surroundings import new_pool, new_uuid
 from icetree.table.arrow_fit import ArrowData, fitted
 from icetree.table.arrow_partition import Partition, by_partition, folder_of, key_of, sorted_rows
-from icetree.table.arrow_schema import LINEAGE
 from icetree.table.arrow_stats import FileStats, partition_stats, stats_of
 from icetree.table.encryption import require_plain
 
@@ -60,8 +60,8 @@ def write_files(
     """Write rows as Parquet files under the table's default spec; return their entries.
 
     Columns are matched by name. Files hold about `target_file_size` bytes of Arrow data at most,
-    so they are smaller than that once compressed. With `keep_lineage` the data has the columns
-    `_row_id` and `_last_updated_sequence_number` of the rows. When anything fails no file stays.
+    so they are smaller than that once compressed. With `keep_lineage` the data has the lineage of
+    the rows, in columns that are named as `stored_lineage` does. When anything fails no file stays.
     """
     require_plain(metadata)
     shape, schema = metadata.shape(), metadata.schema()
@@ -71,9 +71,10 @@ def write_files(
         raise InvalidInput(
             f"{metadata.location} has no column that can be stored, so no row could be: add one"
         )
+    stored = (*fields, *(stored_lineage(schema) if keep_lineage else ()))
     rows = fitted(
         _without(data, schema.fields),
-        (*fields, *(LINEAGE if keep_lineage else ())),
+        stored,
         table=metadata.location.rstrip("/").rpartition("/")[2],
     )
     target = target_file_size or whole_number(
@@ -81,7 +82,7 @@ def write_files(
     )
     layout = Layout(
         content=Content.DATA,
-        fields=(*fields, *(LINEAGE if keep_lineage else ())),
+        fields=stored,
         modes=metadata.metrics(),
         spec_id=metadata.default_spec_id,
         spec=shape.spec(metadata.default_spec_id),

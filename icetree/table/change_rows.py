@@ -11,14 +11,21 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
-from icetree.errors import CorruptTable
+from icetree.errors import CorruptTable, InvalidInput
 from icetree.spec.location import absolute
+from icetree.spec.metadata_columns import (
+    DELETED_FIELD,
+    IDS,
+    METADATA_COLUMNS,
+    PARTITION_FIELD,
+    under_other_name,
+)
 from icetree.spec.snapshot import Snapshot
 from icetree.table.arrow_deletes import Rows, read_vector
 from icetree.table.arrow_files import field_path
 from icetree.table.arrow_project import leaf_of
 from icetree.table.arrow_read import read_tasks
-from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
+from icetree.table.arrow_schema import arrow_schema
 from icetree.table.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeRange
 from icetree.table.same_rows import Codes, pair_up, row_codes
 from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT, RowTasks
@@ -39,10 +46,22 @@ CHANGE_COLUMNS: Final = pa.schema(
     ]
 )
 
-_WHERE: Final = tuple(METADATA_COLUMNS[name] for name in ("_file", "_pos"))
-_ROW_ID: Final = METADATA_COLUMNS["_row_id"]
+_WHERE: Final = tuple(under_other_name(METADATA_COLUMNS[name]) for name in ("_file", "_pos"))
+_ROW_ID: Final = under_other_name(METADATA_COLUMNS["_row_id"])
 _DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
 _OTHER: Final = ("equality_deletes", "position_deletes")
+
+
+def require_told(columns: Schema) -> None:
+    """Refuse columns that a change cannot tell, or that would stand beside one of the same name."""
+    for field in columns.fields:
+        if field.field_id in (DELETED_FIELD, PARTITION_FIELD):
+            raise InvalidInput(f"{field.name} is not told of a change: leave it out of the columns")
+        if field.field_id not in IDS and field.name.lower() in CHANGE_COLUMNS.names:
+            raise InvalidInput(
+                f"the table's own column {field.name!r} has the name of one that tells of changes: "
+                "rename it, or leave it out with columns="
+            )
 
 
 #: Which column, and the way down from it.
@@ -62,6 +81,7 @@ class ChangeReader:
         self._changes = changes
         self._schema = table.schema
         self._out = columns if isinstance(columns, Schema) else table.scan(columns=columns).columns
+        require_told(self._out)
         out = {field.field_id for field in self._out.fields}
         self._keys = [
             field
@@ -206,8 +226,7 @@ class ChangeReader:
         """Drop rows that went and came with the same values, one for one, the oldest first."""
         if not gone.num_rows or not new.num_rows:
             return gone, new
-        made = {field.field_id for field in METADATA_COLUMNS.values()}
-        values = [at for at, each in enumerate(self._out.fields) if each.field_id not in made]
+        values = [at for at, each in enumerate(self._out.fields) if each.field_id not in IDS]
         return _without(gone, new, *pair_up(*_codes(gone, new, [(at, ()) for at in values])))
 
     def _images(self, gone: pa.Table, new: pa.Table) -> list[tuple[str | pa.Array, pa.Table]]:

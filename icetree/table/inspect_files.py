@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +13,12 @@ from icetree.spec import stats
 from icetree.spec.entry import Content, Entries
 from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
+from icetree.table.partition_values import (
+    partition_column,
+    partition_values,
+    stat_values,
+    struct_of,
+)
 from icetree.table.same_rows import row_codes
 from icetree.tree.live import LEAF
 
@@ -107,35 +112,11 @@ def readable_metrics(entries: Entries, shape: Shape) -> pa.StructArray:
         members = [pa.nulls(size, pa.int64())]
         names = ["column_size"]
         for stat, name in _METRICS.items():
-            members.append(_stat(entries, field_id, stat, stats.stat_type(stat, bounds)))
+            members.append(stat_values(entries, field_id, stat, stats.stat_type(stat, bounds)))
             names.append(name)
         arrays.append(pa.StructArray.from_arrays(members, names))
         fields.append(pa.field(shape.names[field_id], arrays[-1].type))
     return struct_of(arrays, fields, size)
-
-
-def partition_column(entries: Entries, shape: Shape) -> pa.StructArray:
-    """Return the partition of each file, with the fields of every spec; others' are null."""
-    arrays, fields = [], []
-    for name, array in _partition_values(entries, shape):
-        arrays.append(array)
-        fields.append(pa.field(name, array.type))
-    return struct_of(arrays, fields, entries.num_rows)
-
-
-def _partition_values(entries: Entries, shape: Shape) -> list[tuple[str, pa.Array]]:
-    specs = entries["partition_spec_id"]
-    found: dict[int, tuple[str, pa.Array]] = {}
-    for id in dict.fromkeys(id for spec in sorted(shape.specs) for id in shape.specs[spec]):
-        expression = shape.expressions[id]
-        type = shape.bounds_type(expression.stats_field)
-        if type is None or expression.transform == "void":
-            continue
-        owners = [spec for spec, ids in shape.specs.items() if id in ids]
-        owned = pc.is_in(specs, value_set=pa.array(owners, pa.int32())).combine_chunks()
-        value = _stat(entries, expression.stats_field, "lower", type)
-        found[id] = (expression.name, pc.if_else(owned, value, pa.scalar(None, type)))
-    return list(found.values())
 
 
 def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.Table:
@@ -143,7 +124,7 @@ def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.
 
     `committed` has `snapshot_id` and `committed_at`. Files that no spec partitions are one row.
     """
-    values = [array for _, array in _partition_values(entries, shape)]
+    values = [array for _, array in partition_values(entries, shape)]
     codes = row_codes([entries["partition_spec_id"], *values], entries.num_rows)
     at = pc.index_in(entries["snapshot_id"], value_set=committed["snapshot_id"].combine_chunks())
     when = committed["committed_at"].take(at)
@@ -187,28 +168,13 @@ def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.
     )
 
 
-def struct_of(arrays: Sequence[pa.Array], fields: Sequence[pa.Field], size: int) -> pa.StructArray:
-    """Return a struct column of so many rows, also where it has no member."""
-    if not arrays:
-        return pa.StructArray.from_buffers(pa.struct([]), size, [None])
-    return pa.StructArray.from_arrays(list(arrays), fields=list(fields))
-
-
-def _stat(entries: Entries, field_id: int, stat: str, type: pa.DataType) -> pa.Array:
-    name = stats.column(field_id, stat)
-    if name not in entries.column_names:
-        return pa.nulls(entries.num_rows, type)
-    found = entries[name].combine_chunks()
-    return found if found.type == type else found.cast(type)
-
-
 def _counts(entries: Entries, stat: str) -> pa.MapArray:
     """Return a map of field id to count for each file, of the fields whose count is known."""
     size = entries.num_rows
     ids = [id for id in stats.fields_in(entries) if stats.column(id, stat) in entries.column_names]
     if not ids or not size:
         return pa.nulls(size, _COUNT_MAP)
-    arrays = [_stat(entries, id, stat, pa.int64()) for id in ids]
+    arrays = [stat_values(entries, id, stat, pa.int64()) for id in ids]
     known = np.stack([each.is_valid().to_numpy(zero_copy_only=False) for each in arrays], axis=1)
     values = np.stack([pc.fill_null(each, 0).to_numpy() for each in arrays], axis=1)
     keys = np.broadcast_to(np.array(ids, np.int32), known.shape)

@@ -14,9 +14,16 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spec.metadata_columns import (
+    METADATA_COLUMNS,
+    NAMES,
+    PARTITION_FIELD,
+    metadata_columns,
+)
+from icetree.spec.shape import Shape
 from icetree.table.arguments import Time, whole
 from icetree.table.arrow_read import read_tasks
-from icetree.table.arrow_schema import METADATA_COLUMNS, arrow_schema
+from icetree.table.arrow_schema import arrow_schema
 from icetree.table.filters import parse_filter
 from icetree.table.planning import planner
 from icetree.tree.plan import Planner, Run
@@ -58,7 +65,9 @@ class Scan:
             self.snapshot.schema_id if goes_back and self.snapshot else None
         )
         #: What comes out.
-        self.columns = _selected(self.schema, columns, case_sensitive)
+        self.columns = _selected(
+            self.metadata.shape(self.schema.schema_id), columns, case_sensitive
+        )
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -73,7 +82,9 @@ class Scan:
         """Return what plans the scan; `run` says where leaves are read, here if not given."""
         # Files from Hive lack their partition columns, which the stats then tell.
         expressions = self.metadata.partitioning[0]
-        told_by_stats = any(expression.is_identity for expression in expressions)
+        told_by_stats = any(expression.is_identity for expression in expressions) or any(
+            field.field_id == PARTITION_FIELD for field in self.columns.fields
+        )
         return planner(
             self.files,
             self.metadata,
@@ -189,27 +200,29 @@ class Scan:
         return sure
 
 
-def _selected(schema: Schema, columns: Iterable[str] | None, case_sensitive: bool) -> Schema:
+def _selected(shape: Shape, columns: Iterable[str] | None, case_sensitive: bool) -> Schema:
     """Return the columns asked for, in the order asked for; `_file` and the like among them."""
+    schema = shape.schema
     if columns is None:
         return schema
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidInput(f"columns={columns!r}: give a list of names")
     names = list(columns)
-    own = [name for name in names if name not in METADATA_COLUMNS or _has(schema, name)]
+    own = [name for name in names if name not in NAMES or _has(schema, name)]
     try:
         picked = schema.select(*own, case_sensitive=case_sensitive) if own else Schema()
     except ValueError:
-        known = ", ".join((*schema.column_names, *METADATA_COLUMNS))
+        known = ", ".join((*schema.column_names, *NAMES))
         missing = [name for name in own if not _known(schema, name, case_sensitive)]
         raise NotFound(
             f"no column {missing[0] if missing else own!r}; there are: {known}"
         ) from None
     fields: dict[int, NestedField] = {}
     by_id = {field.field_id: field for field in picked.fields}
+    made = metadata_columns(shape) if len(own) < len(names) else {}
     for name in names:
-        if name in METADATA_COLUMNS and name not in own:
-            field = METADATA_COLUMNS[name]
+        if name in made and name not in own:
+            field = made[name]
         else:
             wanted = schema.find_field(name, case_sensitive=case_sensitive)
             field = next(each for each in by_id.values() if _within(each, wanted.field_id))

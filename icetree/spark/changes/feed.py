@@ -36,10 +36,11 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.arrow import for_spark
 from icetree.spark.types import spark_type
+from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
 from icetree.table.arrow_deletes import Rows, read_vector
 from icetree.table.arrow_files import field_path
 from icetree.table.arrow_read import read_tasks
-from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.table.change_rows import require_told
 from icetree.table.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan, Point
 from icetree.table.scan import Scan
 from icetree.tree.row_changes import CHANGE_TYPE
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from icetree.spark.lake import Lake
     from icetree.table.table import Table
 
-_ROW_ID: Final = METADATA_COLUMNS["_row_id"]
-_POS: Final = METADATA_COLUMNS["_pos"]
+_ROW_ID: Final = under_other_name(METADATA_COLUMNS["_row_id"])
+_POS: Final = under_other_name(METADATA_COLUMNS["_pos"])
 _STAMP: Final = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 _OTHER: Final = ("equality_deletes", "position_deletes")
 #: Columns go by number while rows are compared: no name of the table can be in the way.
@@ -107,6 +108,7 @@ def _feed(
     spark: SparkSession, table: Table, plan: ChangePlan, columns: Iterable[str] | None
 ) -> _Feed:
     scan = table.scan(columns=columns)
+    require_told(scan.columns)
     out = tuple(scan.columns.fields)
     seen = {field.field_id for field in out}
     keys = [field for field in table.schema.fields if _key_paths(field, table.schema)]
@@ -160,11 +162,10 @@ def _both_ways(tasks: pa.Table) -> pa.Array:
 
 def _values(feed: _Feed) -> list[Any]:
     """Return what must be the same in rows that have not changed."""
-    made = {field.field_id for field in METADATA_COLUMNS.values()}
     return [
         comparable(f.col(f"{_COLUMN}{number}"), spark_type(field.field_type))
         for number, field in enumerate(feed.out)
-        if field.field_id not in made
+        if field.field_id not in IDS
     ]
 
 

@@ -23,6 +23,8 @@ from icetree.table.scan import Scan
 
 #: What a column that deletes compare is called among the rows, followed by its field id.
 KEY_PREFIX: Final = "__icetree_key_"
+#: Whether a row is deleted, among rows that are there although they are.
+GONE: Final = "__icetree_gone"
 
 _PIECE: Final = "__icetree_piece"
 _WORDS: Final = "__icetree_words"
@@ -39,6 +41,11 @@ _AT_ONCE: Final = 8
 
 def without_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
     """Return the rows that no data DV of their file marks; rows have `ORDINAL`, `POSITION`."""
+    return marked_by_data_dvs(rows, tasks, scan).where(f"NOT {GONE}").drop(GONE)
+
+
+def marked_by_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
+    """Return the rows with `GONE`: whether a data DV of their file marks them."""
     marked = tasks.filter(pc.is_valid(tasks["dv_location"]))
     pieces = rows.sparkSession.createDataFrame(_pieces(marked, scan))
     high = f"shiftleft(CAST({ORDINAL} AS BIGINT), {_ORDINAL_BITS})"
@@ -47,8 +54,8 @@ def without_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
     # A piece without marks is not there.
     at = f"CAST(shiftright({POSITION}, 6) & {_PIECE_WORDS - 1} AS INT)"
     word = f"coalesce(get({_WORDS}, {at}), 0L)"
-    is_marked = f"(shiftright({word}, CAST({POSITION} & 63 AS INT)) & 1)"
-    return found.where(f"{is_marked} = 0").drop(_PIECE, _WORDS)
+    bit = f"(shiftright({word}, CAST({POSITION} & 63 AS INT)) & 1)"
+    return found.withColumn(GONE, f.expr(f"{bit} = 1")).drop(_PIECE, _WORDS)
 
 
 def _pieces(tasks: pa.Table, scan: Scan) -> pa.Table:

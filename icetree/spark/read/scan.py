@@ -7,10 +7,10 @@ ORC, position deletes of v2) goes through our own reader, on the executors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +19,15 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
-from icetree.spark.read.deleted import KEY_PREFIX, without_data_dvs, without_equality_deletes
+from icetree.spark.read.deleted import (
+    GONE,
+    KEY_PREFIX,
+    marked_by_data_dvs,
+    without_data_dvs,
+    without_equality_deletes,
+)
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.listing import (
     ORDINAL,
@@ -33,17 +40,29 @@ from icetree.spark.read.listing import (
 from icetree.spark.read.plan import plan as plan_scan
 from icetree.spark.read.python import read_in_python
 from icetree.spark.types import is_native, reader_schema, safe_names, spark_schema
+from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.locations import absolute_array
+from icetree.spec.metadata_columns import (
+    DELETED_FIELD,
+    FILE_FIELD,
+    IDS,
+    LINEAGE,
+    LINEAGE_IDS,
+    PARTITION_FIELD,
+    POS_FIELD,
+    SPEC_ID_FIELD,
+)
 from icetree.table.arrow_deletes import key_column
 from icetree.table.arrow_files import NAME_MAPPING
 from icetree.table.arrow_filter import row_filter
-from icetree.table.arrow_schema import LINEAGE, METADATA_COLUMNS
 from icetree.table.equality_files import require_fields_of
+from icetree.table.partition_values import partition_column
 from icetree.table.scan import Scan
 from icetree.tree.tasks import Plan
 
 #: Facts of its file that a row's metadata columns come from, as the columns of a small table.
 _FACTS: Final = ("location", "partition_spec_id", "first_row_id", "sequence_number")
+_PARTITION: Final = "__icetree_partition"
 _FACT_PREFIX: Final = "__icetree_fact_"
 _STORED_PREFIX: Final = "__icetree_stored_"
 
@@ -64,6 +83,11 @@ class Reading:
     def asked(self) -> tuple[NestedField, ...]:
         """The columns that come out, metadata columns among them."""
         return tuple(self.scan.columns.fields)
+
+    @property
+    def keeps_gone(self) -> bool:
+        """Whether rows that are deleted come out, too, told by `_deleted`."""
+        return any(field.field_id == DELETED_FIELD for field in self.asked)
 
     @property
     def needed(self) -> tuple[NestedField, ...]:
@@ -127,12 +151,22 @@ def _rows(reading: Reading) -> DataFrame:
 
 def _is_native(reading: Reading) -> pa.ChunkedArray:
     """Tell which files Spark's own reader reads as the format says."""
-    tasks = reading.plan.tasks
-    properties = reading.scan.metadata.properties
-    able = is_native(reading.needed) and NAME_MAPPING not in properties
+    tasks, metadata = reading.plan.tasks, reading.scan.metadata
+    able = is_native(reading.needed) and NAME_MAPPING not in metadata.properties
+    # Files may have two columns of one name then, which ids alone tell apart.
+    able = able and not _names_in(metadata.schemas) & {field.name for field in LINEAGE}
     parquet = pc.equal(tasks["file_format"], "parquet")
     no_positions = pc.equal(pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0), 0)
-    return pc.and_(pc.and_(parquet, no_positions), pa.scalar(able))
+    native = pc.and_(pc.and_(parquet, no_positions), pa.scalar(able))
+    if reading.keeps_gone:
+        # Only our own reader tells of each row whether a key of it is deleted.
+        no_keys = pc.equal(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)
+        native = pc.and_(native, no_keys)
+    return native
+
+
+def _names_in(schemas: Iterable[Mapping[str, Any]]) -> set[str]:
+    return {column["name"].lower() for schema in schemas for column in schema["fields"]}
 
 
 def _plain(tasks: pa.Table, reading: Reading) -> DataFrame:
@@ -140,7 +174,8 @@ def _plain(tasks: pa.Table, reading: Reading) -> DataFrame:
 
 
 def _with_data_dvs(tasks: pa.Table, reading: Reading) -> DataFrame:
-    found = without_data_dvs(_scanned(tasks, reading, located=True), tasks, reading.scan)
+    take = marked_by_data_dvs if reading.keeps_gone else without_data_dvs
+    found = take(_scanned(tasks, reading, located=True), tasks, reading.scan)
     return _finished(found, tasks, reading)
 
 
@@ -171,7 +206,7 @@ def _scanned(
     Columns have the table's names; those of `more`, and lineage, have a prefix and their id.
     """
     spark, scan = reading.spark, reading.scan
-    lineage = [field for field in LINEAGE if field in reading.asked]
+    lineage = [field for field in reading.asked if field.field_id in LINEAGE_IDS]
     hidden = [*((_STORED_PREFIX, each) for each in lineage), *((KEY_PREFIX, each) for each in more)]
     fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
     names = safe_names(fields.values(), scan.metadata)
@@ -201,9 +236,8 @@ def _listed(tasks: pa.Table, table_location: str) -> pa.Table:
 
 def _made_up(reading: Reading) -> list[NestedField]:
     """Return the columns asked for that no file has in full."""
-    stored = LINEAGE if reading.as_stored else ()
-    known = [field for field in METADATA_COLUMNS.values() if field not in stored]
-    return [field for field in reading.asked if field in known]
+    stored = LINEAGE_IDS if reading.as_stored else frozenset()
+    return [field for field in reading.asked if field.field_id in IDS - stored]
 
 
 def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
@@ -211,6 +245,8 @@ def _finished(found: DataFrame, tasks: pa.Table, reading: Reading) -> DataFrame:
     made_up = _made_up(reading)
     if made_up:
         found = found.join(f.broadcast(_facts(tasks, reading)), on=ORDINAL)
+    if reading.keeps_gone and GONE not in found.columns:
+        found = found.withColumn(GONE, f.lit(False))
     columns = [
         f"{_made(field) if field in made_up else _stored(field)} AS {quoted(field.name)}"
         for field in reading.asked
@@ -226,25 +262,31 @@ def _facts(tasks: pa.Table, reading: Reading) -> DataFrame:
     full = absolute_array(facts["location"], location)
     facts = facts.set_column(1, "location", full)
     facts = facts.rename_columns([ORDINAL, *(_FACT_PREFIX + name for name in _FACTS)])
-    return reading.spark.createDataFrame(facts)
+    for field in reading.asked:
+        if field.field_id == PARTITION_FIELD:
+            shape = reading.scan.metadata.shape(reading.scan.schema.schema_id)
+            facts = facts.append_column(_PARTITION, partition_column(tasks, shape))
+    return arrow_frame(reading.spark, facts)
 
 
 def _stored(field: NestedField) -> str:
-    hidden = field in LINEAGE
+    hidden = field.field_id in LINEAGE_IDS
     return f"{_STORED_PREFIX}{field.field_id}" if hidden else quoted(field.name)
 
 
 def _made(field: NestedField) -> str:
     fact = {name: _FACT_PREFIX + name for name in _FACTS}
-    match field.name:
-        case "_file":
-            return fact["location"]
-        case "_pos":
-            return POSITION
-        case "_spec_id":
-            return fact["partition_spec_id"]
+    plain = {
+        FILE_FIELD: fact["location"],
+        POS_FIELD: POSITION,
+        DELETED_FIELD: GONE,
+        SPEC_ID_FIELD: fact["partition_spec_id"],
+        PARTITION_FIELD: _PARTITION,
+    }
+    if field.field_id in plain:
+        return plain[field.field_id]
     stored = _stored(field)
-    if field.name == "_row_id":
+    if field.field_id == ROW_ID_FIELD:
         return f"coalesce({stored}, {fact['first_row_id']} + {POSITION})"
     return f"coalesce({stored}, {fact['sequence_number']})"
 

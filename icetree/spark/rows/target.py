@@ -80,14 +80,13 @@ class Target:
 
     def rows(self, plan: Plan | None = None) -> DataFrame:
         """Return the rows of the planned files, where they stand and their stored lineage."""
-        found = dataframe(
+        return dataframe(
             self.lake.spark,
             self.scan,
             plan=self.plan if plan is None else plan,
             located=True,
             lineage_as_stored=True,
-        )
-        return found.withColumnsRenamed(STORED).alias(self.alias)
+        ).alias(self.alias)
 
     def only(self, ordinals: list[int]) -> Plan:
         """Return the plan of some of the files, which keep their numbers."""
@@ -126,9 +125,9 @@ def target(
     elif condition is not None:
         where = condition_filter(lake.spark, table.schema, condition, alias=alias)
     ref = branch_to_read(lake.spark, table, branch)
-    columns = [*(field.name for field in table.schema.fields), *STORED]
     # Files are chosen by the filter, rows by the condition itself, which may say more.
-    scan = table.scan(ref=ref, columns=columns)
+    scan = table.scan(ref=ref)
+    scan.columns = Schema(*table.schema.fields, *STORED, schema_id=table.schema.schema_id)
     plan = planner(
         table.files, table.metadata, scan.snapshot, where, stats_columns=True, every_row=True
     ).whole()

@@ -22,7 +22,7 @@ from icetree.spark.sql.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.sql.views import View, temporary_view, view_of
 from icetree.spark.types import spark_type
 from icetree.spark.wap import branch_to_read
-from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.spec.metadata_columns import NAMES
 from icetree.table.scan import Scan
 from icetree.table.table import Table
 
@@ -214,7 +214,7 @@ def _held_table(lake: Lake, name: str, held: Held) -> Table:
 def _metadata_columns(text: str) -> tuple[str, ...]:
     """Return the metadata columns that a query names; others would only be in the way of `*`."""
     names = {token.name.lower() for token in tokens(text) if token.kind in ("word", "quoted")}
-    return tuple(name for name in METADATA_COLUMNS if name in names)
+    return tuple(name for name in NAMES if name in names)
 
 
 def _scan(
@@ -222,7 +222,8 @@ def _scan(
 ) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
     whole = table.scan(**at)
     own = [field.name for field in whole.schema.fields if _is_known(field)]
-    hidden = tuple(name for name in extra if name not in own)
+    taken = {name.lower() for name in own}
+    hidden = tuple(name for name in extra if name not in taken)
     columns = [*own, *hidden]
     # A column that Spark has no type for is not there, but the others are.
     simple = not hidden and len(own) == len(whole.schema.fields)

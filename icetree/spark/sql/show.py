@@ -16,7 +16,7 @@ from icetree.spark.sql.names import find_table, known_table
 from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spark.wap import branch_to_read
-from icetree.table.arrow_schema import METADATA_COLUMNS
+from icetree.spec.metadata_columns import metadata_columns
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def _describe(lake: Lake, plan: Any) -> DataFrame | None:
         rows += [(f"Part {at}", term, "") for at, term in enumerate(terms)]
     if plan.isExtended():
         rows += [("", "", ""), ("# Metadata Columns", "", "")]
-        rows += [(name, _type(field), field.doc) for name, field in METADATA_COLUMNS.items()]
+        made = metadata_columns(table.metadata.shape())
+        rows += [(name, _type(field), field.doc) for name, field in made.items()]
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
         rows += [(name, value, "") for name, value in _details(table)]
     return _frame(lake, rows, _COLUMNS)

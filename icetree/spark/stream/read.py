@@ -26,7 +26,7 @@ from icetree.spark.source.arrow import ReadingPart, batch_for_spark
 from icetree.spark.source.options import FixedTable, Options, fixed, options_of
 from icetree.spark.source.read import Part, parts_of, read_schema
 from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.table.change_rows import CHANGE_COLUMNS, ChangeReader
+from icetree.table.change_rows import CHANGE_COLUMNS, ChangeReader, require_told
 from icetree.table.changes import (
     CHANGE_ORDINAL,
     COMMIT_SNAPSHOT_ID,
@@ -125,6 +125,7 @@ class SnapshotReader(DataSourceStreamReader):
         table = self._connection.table(options.table)
         # Fixed for the query's life: a column that is renamed meanwhile stays the same column.
         self._columns: Schema = table.scan(columns=names).columns
+        require_told(self._columns)
         self._uuid = table.metadata.table_uuid
         #: How far the query has come, as far as this process knows.
         self._reached: Offset | None = None

@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spark.read.listing import ORDINAL, POSITION
-from icetree.table.arrow_schema import LINEAGE
+from icetree.spec.metadata_columns import LINEAGE, renamed
 
-#: As the table has it, and as rows on their way have it.
+#: What rows on their way call it.
 ROW_ID, AGE = "__icetree_row_id", "__icetree_age"
-STORED: Final = dict(zip((field.name for field in LINEAGE), (ROW_ID, AGE), strict=True))
+#: The columns to read it by.
+STORED: Final = tuple(
+    renamed(field, name) for field, name in zip(LINEAGE, (ROW_ID, AGE), strict=True)
+)
 
 #: What is known of the files that rows come from, by ordinal.
 FACTS: Final = ("first_row_id", "sequence_number")
@@ -30,6 +33,6 @@ def with_lineage(rows: pa.RecordBatch, files: pa.Table, *, unchanged: pa.Array) 
     first, age = (files[name].combine_chunks().take(rows[ORDINAL]) for name in FACTS)
     row_id = pc.coalesce(rows[ROW_ID], pc.add(first, rows[POSITION]))
     age = pc.if_else(unchanged, pc.coalesce(rows[AGE], age), pa.scalar(None, pa.int64()))
-    for name, column in zip(STORED, (row_id, age), strict=True):
-        rows = rows.append_column(name, column)
-    return rows.drop_columns([ROW_ID, AGE])
+    for name, column in ((ROW_ID, row_id), (AGE, age)):
+        rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+    return rows

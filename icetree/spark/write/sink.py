@@ -26,10 +26,11 @@ from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, STORED, with_lineage
+from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import stored_lineage
 from icetree.store.base import Store
 from icetree.table.arrow_write import write_files
 from icetree.table.encryption import require_plain
@@ -55,31 +56,41 @@ class Sunk:
 
 
 def sink(
-    rows: DataFrame, *, metadata: TableMetadata, store: Store, origins: pa.Table | None = None
+    rows: DataFrame,
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    origins: pa.Table | None = None,
+    often: bool = False,
 ) -> Sunk:
     """Write rows as data files of the table and gather the positions of those that go.
 
     Rows with an `ACTION` column also have `ORDINAL` and `POSITION`; without one all are written.
-    A row that goes twice is `InvalidInput`. Nothing of it is in the table yet. `origins` are the
-    files that rows come from, as tasks of a plan: rows then have lineage, as stored, and keep it.
+    A row that goes twice is `InvalidInput`, unless it may go `often`. Nothing of it is in the table
+    yet. `origins` are the files that rows come from, as tasks of a plan: rows then have lineage, as
+    stored, and keep it.
     """
     require_plain(metadata)
     sent = shipped_metadata(metadata)
     files_sent = None if origins is None else shipped(origins.select(FACTS))
     acts = ACTION in rows.columns
     names = [name for name in rows.columns if name not in (ACTION, ORDINAL, POSITION, ROW_ID, AGE)]
-    names += [] if origins is None else STORED
+    lineage = () if origins is None else (ROW_ID, AGE)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = metadata_codec.decode(sent, file="table metadata")
         gone: dict[int, BitMap64] = {}
         old = None if files_sent is None else unshipped(files_sent)
-        incoming = _staying(batches, gone, old) if acts else iter(batches)
+        incoming = _staying(batches, gone, old, often) if acts else iter(batches)
         first = next(incoming, None)
         if first is not None:
             types = {field.name: field.field_type for field in table.schema().fields}
-            made = (fitting(batch.select(names), types) for batch in chain([first], incoming))
             keep = old is not None
+            stored = [field.name for field in stored_lineage(table.schema())] if keep else []
+            made = (
+                fitting(batch.select([*names, *lineage]).rename_columns([*names, *stored]), types)
+                for batch in chain([first], incoming)
+            )
             written = write_files(made, metadata=table, store=store, keep_lineage=keep)
             yield _row(_FILES, shipped(written))
         for ordinal, positions in gone.items():
@@ -93,7 +104,7 @@ def sink(
             if ordinal == _FILES:
                 files.append(unshipped(content))
             else:
-                _add(gone, ordinal, BitMap64.deserialize(content))
+                _add(gone, ordinal, BitMap64.deserialize(content), often)
         return Sunk(files=concat(files) if files else to_table([], metadata.shape()), gone=gone)
     except BaseException:
         for part in files:
@@ -109,7 +120,10 @@ def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
 
 
 def _staying(
-    batches: Iterable[pa.RecordBatch], gone: dict[int, BitMap64], origins: pa.Table | None
+    batches: Iterable[pa.RecordBatch],
+    gone: dict[int, BitMap64],
+    origins: pa.Table | None,
+    often: bool,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that are written; gather the positions of those that go."""
     for batch in batches:
@@ -121,7 +135,7 @@ def _staying(
                 for name in (ORDINAL, POSITION)
             )
             for ordinal in np.unique(ordinals).tolist():
-                _add(gone, ordinal, _once(positions[ordinals == ordinal]))
+                _add(gone, ordinal, _bitmap(positions[ordinals == ordinal], often), often)
         stays = np.isin(action, (KEEP, INSERT, REPLACE))
         if stays.any():
             staying = batch.filter(pa.array(stays))
@@ -131,16 +145,16 @@ def _staying(
             yield staying
 
 
-def _once(positions: Any) -> BitMap64:
+def _bitmap(positions: Any, often: bool) -> BitMap64:
     found = BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
-    if len(found) < len(positions):
+    if not often and len(found) < len(positions):
         raise InvalidInput(_TWICE)
     return found
 
 
-def _add(gone: dict[int, BitMap64], ordinal: int, positions: BitMap64) -> None:
+def _add(gone: dict[int, BitMap64], ordinal: int, positions: BitMap64, often: bool) -> None:
     have = gone.setdefault(ordinal, BitMap64())
-    if have & positions:
+    if not often and have & positions:
         raise InvalidInput(_TWICE)
     have |= positions
 

@@ -1,0 +1,92 @@
+"""Columns beside the table's own, in statements, and columns of the table that have their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from icetree.errors import InvalidInput
+from tests.spark.sql_lake import SqlLake
+from tests.table.foreign_names import rename_as_others_may
+
+
+@pytest.fixture
+def sql(spark: SparkSession, tmp_path: Path) -> SqlLake:
+    """Make a table with the rows 0 to 3 in one file, of which 1 is gone, and 4 in another spec."""
+    made = SqlLake(spark, tmp_path)
+    made("CREATE TABLE t (id BIGINT, s STRING) PARTITIONED BY (truncate(1, s))")
+    made("INSERT INTO t SELECT id, 'a' || id FROM range(0, 4, 1, 1)")
+    made("DELETE FROM t WHERE id = 1")
+    made("ALTER TABLE t ADD PARTITION FIELD bucket(4, id) AS shard")
+    made("INSERT INTO t VALUES (4, 'b')")
+    return made
+
+
+def test_statements_see_partitions_and_rows_that_are_gone(sql: SqlLake) -> None:
+    assert sql("SELECT id, _partition FROM t ORDER BY id") == [
+        (0, ("a", None)),
+        (2, ("a", None)),
+        (3, ("a", None)),
+        (4, ("b", 2)),
+    ]
+    assert sql("SELECT id FROM t WHERE _partition.shard = 2") == [(4,)]
+    assert sql("SELECT *, _deleted FROM t WHERE id < 3 ORDER BY id") == [
+        (0, "a0", False),
+        (1, "a1", True),
+        (2, "a2", False),
+    ]
+    assert sql("SELECT _deleted, count(*) FROM t GROUP BY 1") == [(False, 4), (True, 1)]
+    assert sql("SELECT count(*) FROM t") == [(4,)]
+    sql("CREATE TABLE plain (id INT)")
+    sql("INSERT INTO plain VALUES (1)")
+    assert sql("SELECT id, _partition, _deleted FROM plain") == [(1, (), False)]
+
+
+def test_a_new_table_cannot_take_their_names(sql: SqlLake) -> None:
+    with pytest.raises(InvalidInput, match="name of a metadata column"):
+        sql("CREATE TABLE copy AS SELECT id, _FILE FROM t")
+    with pytest.raises(InvalidInput, match="name of a metadata column"):
+        sql("ALTER TABLE t ADD COLUMN _Pos INT")
+    sql("CREATE TABLE copy AS SELECT id, _file AS origin FROM t")
+
+
+@pytest.mark.parametrize("name", ["_row_id", "_ROW_ID", "_last_updated_sequence_number", "_pos"])
+def test_rows_stay_right_where_another_writer_took_a_name(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    sql = SqlLake(spark, tmp_path)
+    sql("CREATE TABLE t (id BIGINT, kind STRING)")
+    for verb in ("update", "delete", "merge"):
+        sql(f"ALTER TABLE t SET TBLPROPERTIES ('write.{verb}.mode' = 'copy-on-write')")
+    sql("INSERT INTO t SELECT id, 'k' || id FROM range(0, 6, 1, 1)")
+    table = sql.lake.handle("db.t")
+    ids = dict(sql("SELECT id, _row_id FROM t"))
+    rename_as_others_may(table, {"kind": name})
+    sql(f"UPDATE t SET {name} = 'new' WHERE id = 1")
+    sql(f"DELETE FROM t WHERE {name} = 'k2'")
+    sql(
+        f"MERGE INTO t USING (SELECT 3 AS k, 'm' AS v UNION SELECT 9, 'n') ON id = k "
+        f"WHEN MATCHED THEN UPDATE SET {name} = v WHEN NOT MATCHED THEN INSERT (id, {name}) VALUES (k, v)"
+    )
+    assert sql(f"SELECT id, {name} FROM t ORDER BY id") == [
+        (0, "k0"),
+        (1, "new"),
+        (3, "m"),
+        (4, "k4"),
+        (5, "k5"),
+        (9, "n"),
+    ]
+    assert sql(f"SELECT id FROM t WHERE {name} > 'm'") == [(1,), (9,)]
+    kinds = sql.lake.changes("db.t").groupBy("_change_type").count().collect()
+    assert {row[0]: row[1] for row in kinds} == {
+        "INSERT": 7,
+        "UPDATE_BEFORE": 2,
+        "UPDATE_AFTER": 2,
+        "DELETE": 1,
+    }
+    rename_as_others_may(sql.lake.handle("db.t"), {name: "kind"})
+    now = dict(sql("SELECT id, _row_id FROM t"))
+    assert {id: now[id] for id in (0, 1, 3, 4, 5)} == {id: ids[id] for id in (0, 1, 3, 4, 5)}
+    assert not sql.lake.handle("db.t").verify(deep=True).findings
