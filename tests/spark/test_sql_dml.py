@@ -176,3 +176,39 @@ def test_a_refusal_takes_a_line_and_changes_nothing(
         still(text)
     assert "\n" not in str(refused.value)
     assert still.lake.handle("db.t").metadata == before
+
+
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_row_that_is_only_to_be_deleted_may_match_often(sql: SqlLake, mode: str) -> None:
+    sql(f"ALTER TABLE t SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
+    twice = "MERGE INTO t USING (SELECT explode(array(1, 1, 1, 2, 9)) AS k) ON id = k"
+    for refused in (
+        f"{twice} WHEN MATCHED AND p = 1 THEN DELETE",
+        f"{twice} WHEN MATCHED AND k > 5 THEN UPDATE SET s = 'x' WHEN MATCHED THEN DELETE",
+        f"{twice} WHEN MATCHED THEN UPDATE SET s = 'x'",
+    ):
+        with pytest.raises(InvalidInput, match="more than one row of the source"):
+            sql(refused)
+    sql(f"{twice} WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, s) VALUES (k, 'new')")
+    assert sql("SELECT id, s FROM t ORDER BY id") == [
+        (0, "s0"),
+        (3, "s3"),
+        (4, "s4"),
+        (5, "s5"),
+        (9, "new"),
+    ]
+    sql(
+        "MERGE INTO t USING (SELECT explode(array(3, 3)) AS k) ON id = k WHEN MATCHED THEN DELETE "
+        "WHEN NOT MATCHED BY SOURCE AND id > 4 THEN UPDATE SET s = 'old'"
+    )
+    assert sql("SELECT id, s FROM t ORDER BY id") == [
+        (0, "s0"),
+        (4, "s4"),
+        (5, "old"),
+        (9, "old"),
+    ]
+
+
+def test_rows_that_replace_others_may_be_elsewhere(sql: SqlLake) -> None:
+    sql("INSERT INTO t REPLACE WHERE p = 1 AND id < 4 SELECT 20, 'o', 7, NULL")
+    assert sql("SELECT id, p FROM t ORDER BY id") == [(0, 0), (2, 0), (4, 0), (5, 1), (20, 7)]

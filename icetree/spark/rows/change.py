@@ -128,24 +128,28 @@ def touched_by(acts: DataFrame) -> list[int]:
     return sorted(row[0] for row in changing.select(ORDINAL).distinct().collect())
 
 
-def rewrite(on: Target, touched: list[int], acts: DataFrame) -> Committed:
+def rewrite(on: Target, touched: list[int], acts: DataFrame, *, often: bool = False) -> Committed:
     """Commit new files in place of those that hold a row which changes.
 
-    `acts` are all rows of the touched files, and new ones.
+    `acts` are all rows of the touched files, and new ones; `often` is as for `sunk`.
     """
     gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
     with on.transaction as transaction:
-        files = transaction.adopt(sunk(on, acts).files)
+        files = transaction.adopt(sunk(on, acts, often=often).files)
         transaction.overwrite_files(files, gone, where=on.filter)
         return transaction.commit()
 
 
-def sunk(on: Target, acts: DataFrame) -> Sunk:
-    """Write rows that change or are kept, and gather where those stand that go."""
+def sunk(on: Target, acts: DataFrame, *, often: bool = False) -> Sunk:
+    """Write rows that change or are kept, and gather where those stand that go.
+
+    `often` says that a row may go more than once.
+    """
     metadata = on.table.metadata
     extra = (ACTION, *PLACE, ROW_ID, AGE)
     acts = arranged(fit(acts, on.table.schema, table=str(on.table.name), extra=extra), metadata)
-    return sink(acts, metadata=metadata, store=on.table.files.store, origins=on.plan.tasks)
+    store, origins = on.table.files.store, on.plan.tasks
+    return sink(acts, metadata=metadata, store=store, origins=origins, often=often)
 
 
 def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:

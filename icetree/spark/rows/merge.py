@@ -134,13 +134,13 @@ class Merge:
         with one_line(), doing, ExitStack() as held:
             acts = self._acts(into, held)
             if into.merges_on_read:
-                return mark(into, sunk(into, acts))
+                return mark(into, sunk(into, acts, often=self._only_deletes))
             acts = _hold(acts, held)
             touched = touched_by(acts)
             # A row may have several partners and still not change: it is kept once.
             kept = into.rows(into.only(touched)).join(acts, list(PLACE), "left_anti")
             everything = acts.unionByName(kept.withColumn(ACTION, f.lit(KEEP)))
-            return rewrite(into, touched, everything)
+            return rewrite(into, touched, everything, often=self._only_deletes)
 
     # --- within ------------------------------------------------------------------------------
 
@@ -153,6 +153,12 @@ class Merge:
             )
         self._clauses.append(clause)
         return self
+
+    @property
+    def _only_deletes(self) -> bool:
+        """Whether a match means the end of a row, so that a second one changes nothing."""
+        matched = [each for each in self._clauses if each.when == _MATCHED]
+        return [(each.action, each.condition) for each in matched] == [(DELETE, None)]
 
     @property
     def _condition(self) -> Column:
