@@ -233,9 +233,11 @@ def _transformed(op: Op, term: BoundTransform, given: _Literals, shape: Shape) -
         for expression in shape.expressions_on(source.field_id)
         if _same(transform_of(expression), term.transform)
     ]
+    # What wrapped around when the column was an int does not do so now.
+    wrapped = _wrapped(term.transform, type_, (32,)) if isinstance(type_, LongType) else set()
     return Atom(
-        may=tuple(test for may, _ in tests for test in may),
-        must=tuple(test for _, must in tests for test in must),
+        may=_unless_in(wrapped, tuple(test for may, _ in tests for test in may), type_),
+        must=_unless_in(wrapped, tuple(test for _, must in tests for test in must), type_),
     )
 
 
@@ -274,14 +276,14 @@ def _projected(op: Op, source: NestedField, fits: _Fits, shape: Shape) -> _Tests
         if type_ is not None and transform.can_transform(source.field_type):
             wide, _ = _project(transform.project, bound, expression.expr_id, type_)
             _, strict = _project(transform.strict_project, bound, expression.expr_id, type_)
-            wrapped = _wrapped(transform, type_)
+            wrapped = _wrapped(transform, type_, _BITS.get(type(type_), ()))
             may += _unless_in(wrapped, wide, type_)
             must += _unless_in(wrapped, strict, type_)
     return may, must
 
 
-def _wrapped(transform: Transform[Any, Any], type_: IcebergType) -> set[int]:
-    """Return the values that stand out of order: truncations that wrapped around.
+def _wrapped(transform: Transform[Any, Any], type_: IcebergType, sizes: Iterable[int]) -> set[int]:
+    """Return the values that stand out of order: truncations that wrapped around at some size.
 
     Below the least multiple of the width the format's arithmetic overflows, so that the least
     numbers of a type share a partition at its upper end. PyIceberg's projections know nothing
@@ -289,7 +291,7 @@ def _wrapped(transform: Transform[Any, Any], type_: IcebergType) -> set[int]:
     """
     if not isinstance(transform, TruncateTransform) or type(type_) not in _BITS:
         return set()
-    limits = [2 ** (bits - 1) for bits in _BITS[type(type_)]]
+    limits = [2 ** (bits - 1) for bits in sizes]
     floors = [-limit - -limit % transform.width for limit in limits]
     return {
         (floor + limit) % (2 * limit) - limit

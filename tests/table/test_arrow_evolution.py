@@ -290,3 +290,13 @@ def test_nested_required_fields_survive_null_structs() -> None:
     values = [{"x": "a", "t": {"y": 1}}, None]
     table.append(pa.table({"s": pa.array(values, type)}))
     assert table.scan().to_arrow()["s"].to_pylist() == values
+
+
+def test_a_filter_by_a_truncation_finds_what_wrapped_around_as_an_int() -> None:
+    table = new_table({"n": "int"}, partition_by=["truncate(10, n)"])
+    least = -(2**31)
+    table.append(pa.table({"n": pa.array([least, 5], pa.int32())}))
+    with table.edit_schema() as schema:
+        schema.widen("n", "long")
+    table.append(pa.table({"n": [least - 3]}))
+    assert table.scan(f"truncate(10, n) = {least - 2}").to_arrow()["n"].to_pylist() == [least]
