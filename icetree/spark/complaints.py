@@ -49,6 +49,12 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
             told = told.replace(name, meant)
         kind = NotFound if error.getCondition() in _MISSING else InvalidInput
         raise kind(told) from None
+    except Py4JJavaError as error:
+        # A function of ours that Spark asked for an expression may have refused.
+        raised = _raised_elsewhere(str(error))
+        if raised is None:
+            raise
+        raise raised from None
     finally:
         logger.disabled = was
 
@@ -60,7 +66,7 @@ def one_line() -> Iterator[None]:
         with plainly():
             yield
     except (PySparkException, Py4JJavaError) as error:
-        raised = _raised_on_executor(str(error))
+        raised = _raised_elsewhere(str(error))
         if raised is not None:
             raise raised from None
         said = (
@@ -102,7 +108,7 @@ def _plain(told: str) -> str:
     return re.sub(r"\s+", " ", _CODE.sub("", told)).strip().rstrip(";").strip()
 
 
-def _raised_on_executor(text: str) -> IcetreeError | None:
+def _raised_elsewhere(text: str) -> IcetreeError | None:
     found = _OURS.findall(text)
     if not found:
         return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyiceberg.schema import Schema
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
+
+from icetree.spark.functions.calls import with_functions
 
 
 def quoted(name: str) -> str:
@@ -38,4 +40,6 @@ def names_of(path: str, schema: Schema) -> Iterator[str]:
 
 def as_column(value: str | Column) -> Column:
     """Return an expression, given as SQL or as a column."""
-    return f.expr(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    return f.expr(with_functions(value, SparkSession.active()))

@@ -7,6 +7,7 @@ from pyiceberg.schema import Schema
 from pyspark.sql import Column, SparkSession
 
 from icetree.spark.complaints import plainly
+from icetree.spark.names import as_column
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.types import spark_schema
@@ -25,5 +26,7 @@ def condition_filter(
     empty = nothing(spark, spark_schema(schema.fields))
     here = {marker(optimized(empty)): Pruned(view="", schema=schema)}
     with plainly():
-        plan = optimized((empty if alias is None else empty.alias(alias)).where(condition))
+        plan = optimized(
+            (empty if alias is None else empty.alias(alias)).where(as_column(condition))
+        )
     return pruned_by(plan, here)[""]

@@ -16,6 +16,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 
 from icetree.spark.pushdown import truth
+from icetree.spark.pushdown.transforms import Step, transform_in
 from icetree.spark.pushdown.truth import Truth
 from icetree.spark.pushdown.values import Constant, Field, Unsaid, day_of
 
@@ -30,7 +31,7 @@ _COMPARISONS: Final = {
 _HOLDS_PLANS: Final = ("Subquery", "Exists", "ListQuery", "DynamicPruning")
 
 #: What a node says; None where that cannot be said here.
-_Said: TypeAlias = Truth | Field | Constant | None
+_Said: TypeAlias = Truth | Field | Constant | Step | None
 
 
 def filter_of(expression: Any, schema: Schema) -> BooleanExpression:
@@ -71,7 +72,7 @@ class _Reading:
         match kind, children:
             case "AttributeReference", []:
                 return Field(path=(node["name"],), type=node["dataType"])
-            case "GetStructField", [Field() as parent]:
+            case "GetStructField", [Field(transform=None) as parent]:
                 member = parent.type["fields"][node["ordinal"]]
                 return Field(path=(*parent.path, member["name"]), type=member["type"])
             case "Literal", []:
@@ -83,7 +84,8 @@ class _Reading:
                 return truth.either(self.truth(left), self.truth(right))
             case "Not", [child]:
                 return self.truth(child).negated()
-        return self._predicate(kind, index, children)
+        said = self._predicate(kind, index, children)
+        return transform_in(kind, node, children) if said is None else said
 
     def _predicate(self, kind: str, index: int, children: list[_Said]) -> Truth | None:
         schema = self._schema
@@ -116,7 +118,7 @@ class _Reading:
                 return said
             case Constant(type="boolean"):
                 return truth.constant_truth(said)
-            case Field(type="boolean"):
+            case Field(type="boolean", transform=None):
                 try:
                     return truth.flag(said, self._schema)
                 except Unsaid:

@@ -19,11 +19,12 @@ from icetree.spark.pushdown.values import (
     Constant,
     Field,
     Unsaid,
-    column_of,
     literal_of,
-    name_of,
+    term_of,
+    type_of,
 )
 from icetree.spec.types import has_nans
+from icetree.tree.predicates import Transformed
 
 #: What a comparison is with its sides swapped, and what it is where it does not hold.
 SWAPPED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -100,19 +101,19 @@ def constant_truth(constant: Constant) -> Truth:
 
 def flag(field: Field, schema: Schema) -> Truth:
     """Return the truth of a boolean column by itself."""
-    name = name_of(field, schema)
+    name = term_of(field, schema)
     return Truth(true=_made("=", name, True), false=_made("=", name, False))
 
 
 def is_null(field: Field, schema: Schema) -> Truth:
     """Return the truth of `IS NULL`."""
-    name = name_of(field, schema)
+    name = term_of(field, schema)
     return Truth(true=_made("null", name), false=_made("not null", name))
 
 
 def is_not_a_number(field: Field, schema: Schema) -> Truth:
     """Return the truth of `isnan`, which is false for a null."""
-    name = name_of(field, schema)
+    name = term_of(field, schema)
     return Truth(true=_made("nan", name), false=_made("not nan", name))
 
 
@@ -139,8 +140,8 @@ def starts(field: Field, constant: Constant, schema: Schema) -> Truth:
     """Return the truth of `LIKE 'x%'`."""
     if constant.text is None:
         return NEVER
-    name = name_of(field, schema)
-    if not isinstance(column_of(field, schema).field_type, StringType):
+    name = term_of(field, schema)
+    if field.transform is not None or not isinstance(type_of(field, schema), StringType):
         raise Unsaid
     prefix = literal_of(constant, field, schema)
     if prefix is None or not prefix.value:
@@ -150,7 +151,7 @@ def starts(field: Field, constant: Constant, schema: Schema) -> Truth:
 
 def among(field: Field, members: Iterable[Constant], schema: Schema) -> Truth:
     """Return the truth of `IN`."""
-    name = name_of(field, schema)
+    name = term_of(field, schema)
     members = list(members)
     found = [literal_of(each, field, schema) for each in members if each.text is not None]
     listed = {literal for literal in found if literal is not None}
@@ -160,7 +161,7 @@ def among(field: Field, members: Iterable[Constant], schema: Schema) -> Truth:
     if len(found) < len(members):
         # What is not in the list may still be the null.
         return Truth(true=inside, false=_FALSE)
-    floating = has_nans(column_of(field, schema).field_type)
+    floating = has_nans(type_of(field, schema))
     # Whether the two zeros are one depends on how long Spark finds the list.
     outside = _made("not in", name, listed) if listed and not floating else _made("not null", name)
     return Truth(true=inside, false=outside)
@@ -177,8 +178,8 @@ def built(part: Part) -> ice.BooleanExpression:
 
 def _comparison(field: Field, op: str, constant: Constant, schema: Schema) -> Part:
     """Return where a comparison holds; nowhere that the column is null."""
-    name, literal = name_of(field, schema), literal_of(constant, field, schema)
-    type = column_of(field, schema).field_type
+    name, literal = term_of(field, schema), literal_of(constant, field, schema)
+    type = type_of(field, schema)
     if isinstance(type, UUIDType) and op not in ("=", "!="):
         raise Unsaid
     if literal is None:
@@ -188,7 +189,7 @@ def _comparison(field: Field, op: str, constant: Constant, schema: Schema) -> Pa
     return _joined(ice.Or, found, _made("nan", name)) if nan_too else found
 
 
-def _beside_nan(op: str, name: str) -> Part:
+def _beside_nan(op: str, name: str | Transformed) -> Part:
     if op in ("=", ">="):
         return _made("nan", name)
     if op == ">":

@@ -15,11 +15,13 @@ from pyiceberg import types as iceberg
 from pyiceberg.expressions import literals as ice
 from pyiceberg.expressions.literals import Literal
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import parse_transform
 
 from icetree.errors import InvalidInput
 from icetree.spec.types import has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
+from icetree.tree.predicates import Transformed
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -34,8 +36,10 @@ class Field:
     """A column, or a field within one."""
 
     path: tuple[str, ...]
-    #: Spark's type, as in its JSON.
+    #: Spark's type of the values, as in its JSON.
     type: Any
+    #: The partition transform of it that is meant, such as `bucket[16]`; none for its own values.
+    transform: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,28 +64,45 @@ def column_of(field: Field, schema: Schema) -> iceberg.NestedField:
     return found
 
 
-def name_of(field: Field, schema: Schema) -> str:
-    """Return the full name of a field whose values compare in Spark as they do here."""
-    name = schema.find_column_name(column_of(field, schema).field_id)
+def term_of(field: Field, schema: Schema) -> str | Transformed:
+    """Return a field, or a transform of it, whose values compare in Spark as they do here."""
+    column = column_of(field, schema)
+    name = schema.find_column_name(column.field_id)
     # Not so structs and lists, nor text with a collation.
     if name is None or not isinstance(field.type, str) or "collate" in field.type:
         raise Unsaid
-    return name
+    if field.transform is None:
+        return name
+    transform = parse_transform(field.transform)
+    # A UUID is text to Spark, of which the format knows nothing.
+    if isinstance(column.field_type, iceberg.UUIDType) or not transform.can_transform(
+        column.field_type
+    ):
+        raise Unsaid
+    return Transformed(transform, name)
+
+
+def type_of(field: Field, schema: Schema) -> iceberg.IcebergType:
+    """Return the type of a field's values, or of what a transform makes of them."""
+    type = column_of(field, schema).field_type
+    if field.transform is None:
+        return type
+    return parse_transform(field.transform).result_type(type)
 
 
 def literal_of(constant: Constant, field: Field, schema: Schema) -> Literal[Any] | None:
     """Return a value as a literal that is exactly one of the column's; None for NaN."""
     if constant.type != field.type:
         raise Unsaid
-    column = column_of(field, schema)
-    make = _LITERALS.get(column.field_type.__class__)
+    type = type_of(field, schema)
+    make = _LITERALS.get(type.__class__)
     if make is None or constant.text is None:
         raise Unsaid
-    if constant.text == "NaN" and has_nans(column.field_type):
+    if constant.text == "NaN" and has_nans(type):
         return None
     literal = make(constant.text, constant)
     try:
-        _, fit = literals.fit(literal, column.field_type, column.name)
+        _, fit = literals.fit(literal, type, field.path[-1])
     except InvalidInput:
         raise Unsaid from None
     if fit is not Fit.EXACT:

@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.functions.calls import with_functions
 from icetree.spark.moment import Moment
 from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
@@ -45,6 +46,7 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
     text = identified(lake.spark, text)
     refuse_others(lake, text)
+    text = with_functions(text, lake.spark)
     moment = Moment(lake)
     try:
         if run_extension(moment, text):

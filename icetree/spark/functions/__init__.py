@@ -1,0 +1,1 @@
+"""Iceberg's functions in SQL: `system.bucket(16, id)` and its like."""
