@@ -30,6 +30,7 @@ from icetree.table.inspect_history import (
     snapshots_table,
 )
 from icetree.table.inspect_tree import TREE, manifests_table, tree_table
+from icetree.table.position_deletes import position_deletes_table
 from icetree.table.same_rows import ranks, row_codes
 from icetree.tree.live import LEAF, live_files
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -84,6 +85,12 @@ class Inspect:
     def delete_files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the live data DVs, position delete files and equality delete files."""
         return self._files(DELETE_FILES, snapshot_id, ref)
+
+    def position_deletes(
+        self, *, snapshot_id: int | None = None, ref: str | None = None
+    ) -> pa.Table:
+        """Return every position that data DVs and position delete files mark, a row each."""
+        return position_deletes_table(self._table, self._at(snapshot_id, ref))
 
     def entries(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
         """Return the entries of files of every status, in the root and in live leaves."""

@@ -203,7 +203,7 @@ def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: Lake
         rows_in(lake, "db.lacking")
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(KINDS - {"changes"}))
 def test_what_a_table_is_made_of_reads_as_a_dataframe(lake: Lake, kind: str) -> None:
     if not lake.connection.table_exists("db.made"):
         lake.write(lake.spark.range(3), "db.made").create()

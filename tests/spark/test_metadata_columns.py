@@ -44,6 +44,27 @@ def test_statements_see_partitions_and_rows_that_are_gone(sql: SqlLake) -> None:
     assert sql("SELECT id, _partition, _deleted FROM plain") == [(1, (), False)]
 
 
+def test_statements_see_changes_and_marked_positions(sql: SqlLake) -> None:
+    assert sql("SELECT id, s, _change_type, _change_ordinal FROM t.changes ORDER BY 4, 3, 1") == [
+        (0, "a0", "INSERT", 0),
+        (1, "a1", "INSERT", 0),
+        (2, "a2", "INSERT", 0),
+        (3, "a3", "INSERT", 0),
+        (1, "a1", "DELETE", 1),
+        (4, "b", "INSERT", 2),
+    ]
+    [first, *_] = sql("SELECT snapshot_id FROM t.snapshots ORDER BY committed_at")
+    assert sql(f"SELECT count(*) FROM db.t.changes VERSION AS OF {first[0]}") == [(4,)]
+    assert sql(f"SELECT count(*) FROM t.changes WHERE _commit_snapshot_id = {first[0]}") == [(4,)]
+    assert sql(
+        "SELECT p.pos, p.row, p.partition, p.spec_id, p.content_offset > 0 "
+        "FROM t.position_deletes AS p JOIN (SELECT DISTINCT _file FROM t) ON file_path = _file"
+    ) == [(1, None, ("a", None), 0, True)]
+    assert sql(f"SELECT * FROM t.position_deletes VERSION AS OF {first[0]}") == []
+    sql("CREATE TABLE none (id INT)")
+    assert sql("SELECT * FROM none.changes") == sql("SELECT * FROM none.position_deletes") == []
+
+
 def test_a_new_table_cannot_take_their_names(sql: SqlLake) -> None:
     with pytest.raises(InvalidInput, match="name of a metadata column"):
         sql("CREATE TABLE copy AS SELECT id, _FILE FROM t")

@@ -91,6 +91,35 @@ def test_rows_that_are_gone_come_out_where_one_asks_which_they_are() -> None:
     assert table.scan(columns=["id"]).to_arrow()["id"].to_pylist() == [0, 2, 7]
 
 
+def test_every_position_that_is_marked_is_told() -> None:
+    table = arrow_lake.new_table(ROWS, partition_by=["bucket(4, id)"])
+    assert table.inspect.position_deletes().num_rows == 0
+    table.append(rows(1))
+    with table.edit_spec() as spec:
+        spec.remove("id_bucket_4")
+        spec.add("kind")
+    table.append(rows(0, 2, 4, 6))
+    [evens] = [name for name in arrow_lake.files(table) if "even" in name]
+    where = "kind = 'even'"
+    plan = table.scan(where).plan()
+    vector = {plan.tasks["location"][0].as_py(): BitMap64([0, 3])}
+    how: dict[str, Any] = {"tasks": plan.tasks, "metadata": table.metadata}
+    made = write_data_vectors(vector, **how, store=table.files.store, deletes=plan.deletes)
+    before = table.metadata.current_snapshot_id
+    table.row_delta(made)
+    found = table.inspect.position_deletes().to_pylist()
+    assert [(row["file_path"], row["pos"], row["row"]) for row in found] == [
+        (evens, 0, None),
+        (evens, 3, None),
+    ]
+    assert found[0]["partition"] == {"id_bucket_4": None, "kind": "even"}
+    assert found[0]["spec_id"] == table.metadata.default_spec_id
+    assert found[0]["delete_file_path"].endswith(".puffin")
+    assert found[0]["content_size_in_bytes"] > 0
+    was = table.inspect.position_deletes(snapshot_id=before)
+    assert was.num_rows == 0
+
+
 def test_a_feed_refuses_columns_that_it_cannot_tell() -> None:
     table = arrow_lake.new_table(ROWS)
     for name in ("_deleted", "_partition"):

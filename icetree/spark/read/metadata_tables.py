@@ -9,13 +9,16 @@ from pyspark.sql import DataFrame
 
 from icetree.errors import InvalidInput
 from icetree.spark.frames import arrow_frame
+from icetree.spark.read.position_deletes import position_deletes
 from icetree.table.inspect import Inspect
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
 
+_CHANGES: Final = "changes"
+_POSITION_DELETES: Final = "position_deletes"
 #: The last part of a name that asks for metadata instead of rows.
-KINDS: Final = frozenset(
+KINDS: Final = frozenset({_CHANGES}) | frozenset(
     name for name in vars(Inspect) if not name.startswith("_") and callable(vars(Inspect)[name])
 )
 
@@ -31,6 +34,12 @@ def metadata_kind(lake: Lake, name: str) -> tuple[str, str] | None:
 def metadata_table(lake: Lake, table: str, kind: str, **when: Any) -> DataFrame:
     """Return metadata of a table, of another snapshot than the current one where that is asked."""
     handle = lake.handle(table)
+    if kind in (_CHANGES, _POSITION_DELETES):
+        at = handle.snapshot(when.pop("snapshot_id", None), **when)
+        if kind == _POSITION_DELETES:
+            return position_deletes(lake.spark, handle, at)
+        upto = None if at is None else at.snapshot_id
+        return lake.changes(table, upto=upto, images=False)
     look = getattr(handle.inspect, kind)
     if all(value is None for value in when.values()):
         return arrow_frame(lake.spark, look())
