@@ -72,7 +72,7 @@ def position_deletes_table(table: Table, snapshot: Snapshot | None) -> pa.Table:
 def marking(table: Table, snapshot: Snapshot | None) -> pa.Table:
     """Return the live files that mark positions, a row each, with what all their rows tell.
 
-    A DV is in the partition of its data file.
+    A DV is in the partition of its data file; one whose file is gone marks nothing.
     """
     shape, table_location = table.metadata.shape(), table.location
     live = live_files(
@@ -82,6 +82,11 @@ def marking(table: Table, snapshot: Snapshot | None) -> pa.Table:
     )
     positional = live.filter(is_content(live, Content.POSITION_DELETES))
     data = live.filter(is_content(live, Content.DATA))
+    idle = pc.and_not(
+        is_data_dv(positional),
+        pc.is_in(positional["referenced_file"], data["location"].combine_chunks()),
+    )
+    positional = positional.filter(pc.invert(idle))
     is_dv = is_data_dv(positional)
     at = pc.index_in(positional["referenced_file"], value_set=data["location"].combine_chunks())
     at = pc.if_else(is_dv, at, pa.scalar(None, pa.int32()))
@@ -94,6 +99,7 @@ def marking(table: Table, snapshot: Snapshot | None) -> pa.Table:
             "is_dv": is_dv,
             "file_format": positional["file_format"],
             "record_count": positional["record_count"],
+            "rows_in_file": data["record_count"].take(at),
             "file_path": pc.if_else(is_dv, refers, pa.scalar(None, pa.string())),
             "partition": pc.if_else(is_dv.combine_chunks(), partition, own),
             "spec_id": specs,
@@ -131,6 +137,7 @@ def arrow_columns(fields: tuple[NestedField, ...]) -> pa.Schema:
 def _of_dv(file: dict[str, Any], store: Store) -> Iterator[pa.RecordBatch]:
     told = {
         "location": file["file_path"],
+        "record_count": file["rows_in_file"],
         "dv_location": file["delete_file_path"],
         "dv_offset": file["content_offset"],
         "dv_size_in_bytes": file["content_size_in_bytes"],
