@@ -75,7 +75,7 @@ simulate: $(READY) ## Simulate writers, faults and crashes, as seeds decide; ARG
 	@$(PY) -m campaigns.simulate $(ARGS)
 
 fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 100000 --seconds 600 --seed 2" or "--guided 60"
-	@$(PY) -m campaigns.fuzz.run $(ARGS)
+	@$(PY) -m campaigns.fuzz $(ARGS)
 
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh
