@@ -124,7 +124,7 @@ def test_a_bad_one_is_refused_with_a_sentence_and_changes_nothing(what: str) -> 
 
 
 @pytest.mark.parametrize("leafy", [False, True])
-@pytest.mark.parametrize("what", BAD.keys() - {"no ids"})
+@pytest.mark.parametrize("what", [what for what in BAD if what != "no ids"])
 def test_verify_tells_of_a_bad_one_and_reading_is_right_or_corrupt(what: str, leafy: bool) -> None:
     table = table_of_rows(properties={"write.root.max-delete-entries": "1"} if leafy else {})
     bad, sentence = BAD[what]
