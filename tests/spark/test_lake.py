@@ -421,7 +421,7 @@ def test_long_work_is_named_in_spark_and_logged(
     with caplog.at_level("INFO", logger="icetree.spark.progress"):
         lake.delete("db.told", "id = 1")
         with pytest.raises(InvalidInput):
-            lake.write(lake.spark.range(1), "db.told").overwrite("id = 2")
+            lake.write(lake.spark.range(1), "db.told").overwrite("id = 2", strict=True)
     assert jobs[0] == ("spark.job.description", "icetree: DELETE from db.told")
     assert jobs[-1][1] is None
     done, failed = caplog.messages
