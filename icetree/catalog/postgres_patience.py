@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Generator
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg.rows import Row
 from typing_extensions import override
+
+from icetree.surroundings import elapsed_s
 
 T = TypeVar("T")
 
@@ -30,15 +31,15 @@ class PatientConnection(psycopg.Connection[Row]):
 
     def _in_time(self, gen: Generator[Any, Any, T]) -> Generator[Any, Any, T]:
         # The driver looks in a few times a second, ready or not: that is when time is looked at.
-        give_up = time.monotonic() + self.patience_s
-        wanted = next(gen)
+        give_up = elapsed_s() + self.patience_s
+        ready = None
         while True:
-            ready = yield wanted
-            if not ready and time.monotonic() > give_up:
-                self.was_silent = True
-                self.close()
-                raise psycopg.OperationalError(f"there was no answer for {self.patience_s:g} s")
             try:
                 wanted = gen.send(ready)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
+            ready = yield wanted
+            if not ready and elapsed_s() > give_up:
+                self.was_silent = True
+                self.close()
+                raise psycopg.OperationalError(f"there was no answer for {self.patience_s:g} s")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from random import uniform
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +15,7 @@ from icetree.catalog import sql_layout as layout
 from icetree.catalog.database import Duplicate, Key, Pool, Row
 from icetree.catalog.patience import REQUEST_TIMEOUT_S
 from icetree.errors import CommitUnknown, CorruptTable, IcetreeError, NotFound, Unavailable
+from icetree.surroundings import between, elapsed_s, wait
 
 
 class SqliteDatabase:
@@ -117,9 +116,9 @@ class SqliteDatabase:
 
     def _patiently(self, connection: _Connection, sql: str) -> None:
         """Run a statement that SQLite's own waiting does not cover."""
-        give_up = time.monotonic() + self._timeout_s
-        while not self._tried(connection, sql, last=time.monotonic() > give_up):
-            time.sleep(uniform(0.001, 0.01))
+        give_up = elapsed_s() + self._timeout_s
+        while not self._tried(connection, sql, last=elapsed_s() > give_up):
+            wait(between(0.001, 0.01))
 
     def _tried(self, connection: _Connection, sql: str, *, last: bool) -> bool:
         try:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from icetree.errors import InvalidInput
+from icetree.surroundings import new_pool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def write_side_by_side(
         for location, content in files:
             write_new(location, content)
         return
-    with ThreadPoolExecutor(min(len(files), at_once) - 1) as pool:
+    with new_pool(min(len(files), at_once) - 1, "icetree-write") as pool:
         pending = [pool.submit(write_new, *file) for file in files[1:]]
         write_new(*files[0])
     for each in pending:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,6 +18,7 @@ from icetree.errors import Unavailable
 from icetree.store.base import Store, write_in_turn
 from icetree.store.local import TEMPORARY
 from icetree.store.wrapped import Request, WrappedStore
+from icetree.surroundings import wait
 
 T = TypeVar("T")
 
@@ -91,7 +91,7 @@ class FlakyStore(WrappedStore):
                 self._leave_half(request)
                 raise fault.error(said)
             case How.DELAY:
-                time.sleep(fault.delay_s)
+                wait(fault.delay_s)
                 return effect()
             case How.KILL_BEFORE:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +21,7 @@ import pyarrow as pa
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
 from icetree.store.base import FileInfo, check_range, write_side_by_side
 from icetree.store.places import local_path
+from icetree.surroundings import new_uuid
 
 #: How temporary names start: hidden from engines that list a folder for its data.
 TEMPORARY: Final = ".icetree-"
@@ -160,7 +160,7 @@ def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:
 
 
 def _write_new(folder: str, path: str, content: bytes) -> None:
-    temporary = f"{folder}/{TEMPORARY}{uuid.uuid4().hex}.tmp"
+    temporary = f"{folder}/{TEMPORARY}{new_uuid()}.tmp"
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     try:
         try:

@@ -8,9 +8,9 @@ from threading import Lock
 import pyarrow as pa
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
-from icetree.spec.location import prefix_of
+from icetree.spec.location import prefix_of, scheme_of
 from icetree.store.base import FileInfo, check_range, write_in_turn
-from icetree.store.places import MEMORY, scheme_of
+from icetree.store.places import MEMORY
 from icetree.surroundings import now_ms
 
 

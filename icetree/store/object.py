@@ -7,9 +7,7 @@ the earlier try can tell its own file from another's.
 
 from __future__ import annotations
 
-import random
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from threading import Lock
@@ -29,6 +27,7 @@ from icetree.store.base import FileInfo, check_range, write_side_by_side
 from icetree.store.places import bucket_and_key
 from icetree.store.ranged import ranged_file
 from icetree.store.s3_options import S3Options, allowance_s
+from icetree.surroundings import between, elapsed_s, wait
 
 T = TypeVar("T")
 
@@ -50,8 +49,17 @@ class ObjectStore:
         self._buckets: dict[tuple[str, int, int], Any] = {}
 
     def read(self, location: str) -> bytes:
-        bucket, key = self._place(location)
-        return self._retried(location, lambda: bytes(bucket.get(key).bytes()))
+        size_bytes = 0
+
+        def whole() -> bytes:
+            nonlocal size_bytes
+            bucket, key = self._place(location, size_bytes=size_bytes)
+            found = bucket.get(key)
+            # Known only now: what breaks off is asked for again with the time that so much takes.
+            size_bytes = found.meta["size"]
+            return bytes(found.bytes())
+
+        return self._retried(location, whole, carries=lambda: size_bytes)
 
     def read_range(self, location: str, *, offset: int, length: int) -> bytes:
         check_range(location, offset, length)
@@ -60,7 +68,9 @@ class ObjectStore:
         bucket, key = self._place(location, size_bytes=length)
         try:
             return self._retried(
-                location, lambda: bytes(bucket.get_range(key, start=offset, length=length))
+                location,
+                lambda: bytes(bucket.get_range(key, start=offset, length=length)),
+                carries=lambda: length,
             )
         except _PastTheEnd:
             return b""
@@ -116,7 +126,7 @@ class ObjectStore:
                 tried_before = True
                 raise told from None
 
-        self._retried(location, put)
+        self._retried(location, put, carries=lambda: len(content))
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
         write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
@@ -177,18 +187,23 @@ class ObjectStore:
             # The client's own words may repeat the request, its token and all: they end here.
             raise _told(error, location, self._options) from None
 
-    def _retried(self, location: str, ask: Callable[[], T]) -> T:
-        """Ask until there is an answer: a few times at most and not for long, with growing waits."""
-        give_up = time.monotonic() + self._options.retry_timeout_s
+    def _retried(
+        self, location: str, ask: Callable[[], T], *, carries: Callable[[], int] = lambda: 0
+    ) -> T:
+        """Ask until there is an answer: a few times at most and not for long, with growing waits.
+
+        What is known to carry so many bytes is asked again for longer, as each try may take longer.
+        """
+        give_up = elapsed_s() + self._options.retry_timeout_s
         wait_s = _FIRST_WAIT_S
         for _ in range(self._options.retries):
             try:
                 return self._once(location, ask)
             except Unavailable:  # noqa: PERF203  # that is what the loop is for
-                pause_s = wait_s * random.uniform(0.5, 1)
-                if time.monotonic() + pause_s >= give_up:
+                pause_s = wait_s * between(0.5, 1)
+                if elapsed_s() + pause_s >= give_up + allowance_s(carries()):
                     raise
-                time.sleep(pause_s)
+                wait(pause_s)
                 wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
         return self._once(location, ask)
 

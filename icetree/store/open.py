@@ -9,11 +9,12 @@ from typing import Final
 import pyarrow as pa
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spec.location import LOCAL, S3, scheme_of
 from icetree.store.base import FileInfo, Store, write_side_by_side
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from icetree.store.object import ObjectStore
-from icetree.store.places import LOCAL, MEMORY, S3, refuse_credentials, scheme_of
+from icetree.store.places import MEMORY, refuse_credentials
 from icetree.store.s3_options import options_of
 
 #: One store by each name, so that all who say `memory://name/…` mean the same files.

@@ -7,17 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.location import LOCAL, S3, scheme_of
-
-__all__ = [
-    "LOCAL",
-    "MEMORY",
-    "S3",
-    "bucket_and_key",
-    "local_folder",
-    "local_path",
-    "scheme_of",
-]
+from icetree.spec.location import scheme_of
 
 MEMORY: Final = frozenset({"memory"})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
@@ -10,13 +9,14 @@ from typing import TypeVar
 
 from icetree.store.base import Store
 from icetree.store.wrapped import Request, WrappedStore
+from icetree.surroundings import elapsed_s, wait
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A request that was answered, with what it moved and when, by `time.perf_counter`."""
+    """A request that was answered, with what it moved and when, by `elapsed_s`."""
 
     operation: str
     location: str
@@ -64,19 +64,19 @@ class SlowStore(WrappedStore):
         return rounds
 
     def _pass(self, request: Request, effect: Callable[[], T]) -> T:
-        started_s = time.perf_counter()
+        started_s = elapsed_s()
         result = effect()
         size_bytes = len(request.content) + (len(result) if isinstance(result, bytes) else 0)
         wait_s = self._latency_ms / 1000
         if self._bytes_per_s:
             wait_s += size_bytes / self._bytes_per_s
-        time.sleep(max(0.0, started_s + wait_s - time.perf_counter()))
+        wait(max(0.0, started_s + wait_s - elapsed_s()))
         answered = Answered(
             operation=request.operation,
             location=request.location,
             size_bytes=size_bytes,
             started_s=started_s,
-            ended_s=time.perf_counter(),
+            ended_s=elapsed_s(),
         )
         with self._lock:
             self._answered.append(answered)

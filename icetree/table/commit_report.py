@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
+
+from icetree.surroundings import elapsed_s
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,12 +32,12 @@ class Report:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Time a phase; what a phase inside it takes is that one's alone."""
-        start, outer = time.perf_counter(), self._inner_ms
+        start, outer = elapsed_s(), self._inner_ms
         self._inner_ms = 0.0
         try:
             yield
         finally:
-            spent = (time.perf_counter() - start) * 1000
+            spent = (elapsed_s() - start) * 1000
             own = spent - self._inner_ms
             self.phases_ms[name] = self.phases_ms.get(name, 0.0) + own
             self._inner_ms = outer + spent

@@ -13,12 +13,11 @@ from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
-from icetree.spec.location import absolute
+from icetree.spec.location import LOCAL, absolute, scheme_of
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.base import Store
-from icetree.store.places import LOCAL, scheme_of
 from icetree.table.cache import Cache
 from icetree.table.parallel import in_order
 from icetree.tree.diff import Diff, diff

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 
 from icetree.catalog.base import Catalog, Stale, Swapped, Unknown
 from icetree.catalog.config import open_catalog
+from icetree.catalog.postgres_patience import PatientConnection
 from icetree.errors import InvalidInput, Unavailable
 from tests.catalog.conftest import EVENTS, config, opened
 from tests.servers.naughty import ANSWERS, naughty
@@ -103,6 +104,15 @@ def test_a_swap_that_a_frozen_server_took_is_unknown_and_asking_again_tells(
     # Whichever of the two the server came to first, there was one swap.
     assert again in (Swapped(), Stale(metadata_location="m1"))
     assert frozen.load(EVENTS) == "m1"
+
+
+def test_what_needs_no_waiting_is_answered(postgres_uri: str) -> None:
+    def at_once() -> Generator[int, int, str]:
+        return "done"
+        yield
+
+    with PatientConnection.connect(postgres_uri) as connection:
+        assert connection.wait(at_once()) == "done"
 
 
 def _hold_lock(path: str, locked: Event, done: Event) -> None:

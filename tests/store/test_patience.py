@@ -12,6 +12,7 @@ from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.store.s3_options import allowance_s, options_of
 from tests.servers.naughty import ANSWERS, naughty
+from tests.servers.slow_s3 import slow_s3
 
 AT = "s3://bucket/file"
 #: Far above what any of these take, far below for ever: machines are busy at times.
@@ -85,3 +86,31 @@ def test_a_request_that_carries_much_may_take_longer() -> None:
     assert [allowance_s(mib << 20) for mib in (0, 1, 2, 3, 8, 9, 512)] == [0, 1, 2, 4, 8, 16, 512]
     settings = options_of({}).client_settings(allowance_s=16)
     assert settings["client_options"]["timeout"] == "26000ms"
+
+
+#: Of a size that may take 16 s more.
+LARGE = bytes(9 << 20)
+
+
+def hasty(port: int) -> Store:
+    """Return a store that waits a second for what carries little."""
+    return store_for(
+        AT,
+        {
+            "s3.endpoint": f"http://127.0.0.1:{port}",
+            "s3.anonymous": "true",
+            "s3.request-timeout": "1",
+            "s3.retry.total-timeout": "1",
+        },
+    )
+
+
+def test_a_whole_file_may_take_as_long_as_its_size_allows() -> None:
+    with slow_s3(LARGE, pause_s=1.5) as server:
+        assert hasty(server.server_port).read(AT) == LARGE
+
+
+def test_an_upload_that_is_cut_late_is_tried_again() -> None:
+    with slow_s3(b"", pause_s=1.5) as server:
+        hasty(server.server_port).write_new(AT, LARGE)
+        assert server.uploads == [len(LARGE)] * 2

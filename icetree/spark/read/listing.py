@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from icetree.store.places import LOCAL, S3, local_path, scheme_of
+from icetree.spec.location import LOCAL, S3, scheme_of
+from icetree.store.places import local_path
 
 #: The columns of a scan that tell of each row where it stands.
 ORDINAL: Final = "__icetree_file"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from uuid import uuid4
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.types import NestedField
@@ -23,6 +22,7 @@ from icetree.spark.sql.views import View, temporary_view, view_of
 from icetree.spark.types import spark_type
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import NAMES
+from icetree.surroundings import random_bits
 from icetree.table.scan import Scan
 from icetree.table.table import Table
 
@@ -165,7 +165,7 @@ def within(edit: Edit, spans: Iterable[Span]) -> bool:
 def _bound_view(lake: Lake, saved: View, named: Named) -> BoundView:
     if named.version is not None or named.timestamp is not None:
         raise InvalidInput(f"{'.'.join(named.parts)} is a view: AS OF is for tables")
-    view = _PREFIX + uuid4().hex
+    view = f"{_PREFIX}{random_bits(128):032x}"
     held = lake.cache.get(saved.mark) if lake.reads_cache else None
     if held is not None:
         return BoundView(named=named, saved=saved, view=view, kept=_held_view(lake, saved, held))
@@ -187,7 +187,7 @@ def _held_view(lake: Lake, saved: View, held: Held) -> DataFrame:
 
 
 def _bound_table(lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]) -> BoundTable:
-    view = _PREFIX + uuid4().hex
+    view = f"{_PREFIX}{random_bits(128):032x}"
     if ref.metadata is not None:
         return BoundTable(named=named, ref=ref, view=view)
     at = version_of(lake, ref, named)

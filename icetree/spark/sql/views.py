@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.sql.plan import kind, named_tables, option, parse
+from icetree.surroundings import random_bits
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -85,7 +85,7 @@ def make_view(
     was = find_view(lake, parts) if replace else None
     if replace and any(_same(parts, each) for each in _views_in(lake, text)):
         raise InvalidInput(f"view {name} would read itself: give the new view another name")
-    view = View(mark=_MARK + uuid4().hex, text=text, columns=tuple(columns))
+    view = View(mark=f"{_MARK}{random_bits(128):032x}", text=text, columns=tuple(columns))
     _register(view, name, rows, replace=replace, is_global=is_global)
     lake.views[view.mark] = view
     if was is not None:

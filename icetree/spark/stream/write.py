@@ -27,7 +27,7 @@ from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
-from icetree.store.places import scheme_of
+from icetree.spec.location import scheme_of
 from icetree.table.commit import Committed
 from icetree.table.state import Work
 from icetree.table.table import Table
