@@ -14,6 +14,9 @@ from campaigns.fuzz.confine import confine
 from campaigns.fuzz.targets import TARGETS, Target, seeds_of
 from campaigns.fuzz.worker import Job, complaint, input_of
 
+#: The module that is run in each process.
+WORKER = "campaigns.fuzz.worker"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -66,7 +69,7 @@ def _follow(
     tell: Callable[[str, Tally], None],
 ) -> None:
     """Start a worker, and note what it prints."""
-    words = [sys.executable, "-m", "campaigns.fuzz.worker", str(seed), str(seconds)]
+    words = [sys.executable, "-m", WORKER, str(seed), str(seconds)]
     with subprocess.Popen([*words, *map(str, jobs)], stdout=subprocess.PIPE, text=True) as worker:
         assert worker.stdout is not None
         for line in worker.stdout:

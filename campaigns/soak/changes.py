@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-from icetree.spec.entry import Content, Entry
+from campaigns.entries import data_file, place_of, vector
 from icetree.table.table import Table
 
 #: How many live files a writer keeps; beyond that it deletes or rewrites.
@@ -43,37 +43,15 @@ def choose_change(choose: random.Random, key: str, mine: list[str]) -> Change:
 
 def carry_out(table: Table, change: Change) -> None:
     """Commit a change; under its key it can be tried any number of times."""
-    added = [_data(name) for name in change.added]
+    added = [data_file(name) for name in change.added]
     removed = [place_of(name) for name in change.removed]
     how: dict[str, Any] = {"key": change.key, "isolation": "snapshot"}
     match change.kind:
         case "append":
             table.append_files(added, **how)
         case "row delta":
-            table.row_delta([*added, _vector(f"{change.key}-dv", change.removed[0])], **how)
+            table.row_delta([*added, vector(f"{change.key}-dv", of=change.removed[0])], **how)
         case "delete":
             table.delete_files(removed, **how)
         case "rewrite":
             table.rewrite(removed, added, **how)
-
-
-def place_of(name: str) -> str:
-    """Return where a data file would be: none of them is ever written."""
-    return f"data/{name}.parquet"
-
-
-def _data(name: str) -> Entry:
-    return Entry(location=place_of(name), record_count=10, file_size_in_bytes=1_000)
-
-
-def _vector(name: str, of: str) -> Entry:
-    return Entry(
-        content_type=Content.POSITION_DELETES,
-        location=f"data/{name}.puffin",
-        file_format="puffin",
-        file_size_in_bytes=100,
-        dv_offset=4,
-        dv_size_in_bytes=40,
-        record_count=1,
-        referenced_file=place_of(of),
-    )

@@ -8,7 +8,8 @@ from typing import Final
 
 import pyarrow.compute as pc
 
-from campaigns.soak.changes import carry_out, place_of
+from campaigns.entries import place_of
+from campaigns.soak.changes import carry_out
 from campaigns.soak.journal import Journal, replay
 from campaigns.soak.place import TABLE, Place
 from icetree.spec.entry import is_data_dv

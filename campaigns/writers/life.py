@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import icetree
+from campaigns.entries import data_file, place_of, vector
 from icetree.errors import CommitConflict, CommitExhausted
-from icetree.spec.entry import Content, Entry
 from icetree.table.commit import Committed
 from icetree.table.table import Table
 
@@ -33,27 +33,6 @@ KINDS = {
 }
 MAY_CONFLICT = frozenset({"shared row delta", "schema"})
 _MOST_FILES = 40
-
-
-def data_file(name: str) -> Entry:
-    return Entry(location=place_of(name), record_count=10, file_size_in_bytes=1_000)
-
-
-def place_of(name: str) -> str:
-    return f"data/{name}.parquet"
-
-
-def _vector(name: str, of: str) -> Entry:
-    return Entry(
-        content_type=Content.POSITION_DELETES,
-        location=f"data/{name}.puffin",
-        file_format="puffin",
-        file_size_in_bytes=100,
-        dv_offset=4,
-        dv_size_in_bytes=40,
-        record_count=1,
-        referenced_file=place_of(of),
-    )
 
 
 @dataclass
@@ -92,11 +71,11 @@ class Life:
                 done = table.rewrite([place_of(each) for each in pair], [data_file(key)], **how)
                 return done, Note(added=[key], removed=pair)
             case "row delta":
-                done = table.row_delta([_vector(key, one), data_file(key)], **how)
+                done = table.row_delta([vector(key, of=one), data_file(key)], **how)
                 return done, Note(added=[key], marked=one)
             case "shared row delta":
                 one = self.choose.choice(SHARED)
-                return table.row_delta([_vector(key, one)], **how), Note(marked=one)
+                return table.row_delta([vector(key, of=one)], **how), Note(marked=one)
             case "properties":
                 return table.set_properties({f"note.{self.name}": key}), Note()
             case "tag":

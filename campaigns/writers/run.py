@@ -11,7 +11,8 @@ from typing import TypeAlias
 import pyarrow as pa
 
 import icetree
-from campaigns.writers.life import SHARED, TABLE, data_file, live
+from campaigns.entries import data_file
+from campaigns.writers.life import SHARED, TABLE, live
 from campaigns.writers.verdict import figures, journals, wrong_with
 
 #: The arguments of one writer's life.

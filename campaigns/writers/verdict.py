@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from campaigns.writers.life import MAY_CONFLICT, SHARED, place_of
+from campaigns.entries import place_of
+from campaigns.writers.life import MAY_CONFLICT, SHARED
 from icetree.spec.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check import check

@@ -118,6 +118,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=drop_a_dv_in_a_flush,
         laws={"rows", "changes", "files"},
         verbs=("append", "delete rows", "scan"),
+        first=2,
     ),
     "two DVs of a file are no conflict": Planted(
         patch=skip_conflict_checks("no second DV"),

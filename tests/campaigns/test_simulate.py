@@ -14,7 +14,7 @@ from tests.campaigns.planted import PLANTED, Planted
 SEEDS = 20
 
 
-@pytest.mark.parametrize("first", range(0, 18, 3))
+@pytest.mark.parametrize("first", range(0, 12, 3))
 def test_no_seed_breaks_a_law(first: int) -> None:
     found = [run(script_of(seed)) for seed in range(first, first + 3)]
     broken = {each.script.seed: str(each.finding) for each in found if each.finding}
@@ -56,4 +56,6 @@ def _first_finding(fault: Planted) -> Outcome:
     weights = {verb: WEIGHTS[verb] for verb in fault.verbs}
     seeds = range(fault.first, fault.first + SEEDS)
     outcomes = (run(draw(seed, weights, busy=True), to_the_end=False) for seed in seeds)
-    return next(each for each in outcomes if each.finding is not None)
+    found = next((each for each in outcomes if each.finding is not None), None)
+    assert found is not None, f"no seed from {seeds.start} to {seeds.stop - 1} shows the fault"
+    return found
