@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import MANIFESTS, Entries, is_content
+from icetree.spec.entry import FILES, MANIFESTS, Entries, is_content, is_live
 from icetree.spec.location import (
     absolute,
     canonical,
@@ -25,6 +27,9 @@ from icetree.table.commit import next_metadata_location
 from icetree.table.files import TableFiles
 from icetree.table.state import State
 from icetree.tree.reading import leaves_in
+
+#: The columns in which an entry names a file: its own, and the one that it is about.
+_NAMES: Final = ("location", "referenced_file")
 
 
 def settle(state: State, store: Store) -> State:
@@ -66,28 +71,32 @@ def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
     seen: set[str] = set()
     for id in {ref.snapshot_id for ref in metadata.refs.values()}:
         root = files.root(metadata.snapshot(id), shape)
-        old = pc.and_(is_content(root, *MANIFESTS), pc.equal(root["file_format"], "avro"))
-        for name in root["location"].filter(old)[:1].to_pylist():
+        # A manifest that is DELETED nothing reads any more, and it may be gone for good. Of files
+        # that are, the snapshot's changes tell.
+        needed = root.filter(pc.or_(is_live(root), is_content(root, *FILES)))
+        old = pc.and_(is_content(needed, *MANIFESTS), pc.equal(needed["file_format"], "avro"))
+        for name in needed["location"].filter(old)[:1].to_pylist():
             raise InvalidInput(
                 f"{name} is a manifest from before the upgrade, which names its files in full: "
                 "rewrite the table's manifests, then copy the table"
             )
-        _require_none_left(root, metadata.location)
-        for leaf in leaves_in(root):
+        _require_none_left(needed, metadata.location)
+        for leaf in leaves_in(needed):
             if leaf.location not in seen:
                 seen.add(leaf.location)
-                _require_none_left(reader.leaf(leaf, columns=["location"]), metadata.location)
+                _require_none_left(reader.leaf(leaf, columns=_NAMES), metadata.location)
 
 
 def _require_none_left(entries: Entries, location: str) -> None:
     """Refuse entries of which one names a file at the place that the table was copied from."""
-    names = one_chunk(entries["location"])
-    left = pc.not_equal(stored_form_array(names, location), names)
-    for name in names.filter(left)[:1].to_pylist():
-        raise InvalidInput(
-            f"{name} is named in full, and would stay the file of the table at {location}: "
-            "rewrite the table's manifests there, then copy the table"
-        )
+    for column in _NAMES:
+        names = one_chunk(entries[column])
+        left = pc.not_equal(stored_form_array(names, location), names)
+        for name in names.filter(left)[:1].to_pylist():
+            raise InvalidInput(
+                f"{name} is named in full, and would stay the file of the table at {location}: "
+                "rewrite the table's manifests there, then copy the table"
+            )
 
 
 def _is_same(folder: str, location: str) -> bool:

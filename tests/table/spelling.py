@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -25,22 +25,40 @@ SPELLINGS: dict[str, Spell] = {
 }
 
 
-def respell(table: Table, spell: Spell) -> None:
-    """Write every manifest of a table on a local disk again, its locations in another spelling."""
+_COLUMNS = ("location", "referenced_file")
+
+
+def respell(
+    table: Table,
+    spell: Spell,
+    *,
+    columns: Collection[str] = _COLUMNS,
+    below: Spell | None = None,
+) -> None:
+    """Write every manifest of a table on a local disk again, its locations in another spelling.
+
+    Those in leaves are spelt as `below` tells, where it is given.
+    """
     folder = Path(table.location.removeprefix("file://"))
     shape = table.metadata.shape()
     snapshots = list(table.history())
     roots = [table.files.root(each, shape) for each in snapshots]
     leaves = {leaf.location for root in roots for leaf in leaves_in(root)}
     sizes = {
-        leaf: _rewrite(folder / leaf, lambda name: spell(str(folder), name)) for leaf in leaves
+        leaf: _rewrite(folder / leaf, lambda name: (below or spell)(str(folder), name), columns)
+        for leaf in leaves
     }
     for snapshot in snapshots:
         path = folder / str(snapshot.root_manifest)
-        _rewrite(path, lambda name: spell(str(folder), name), sizes)
+        _rewrite(path, lambda name: spell(str(folder), name), columns, sizes)
 
 
-def _rewrite(path: Path, spell: Callable[[str], str], sizes: dict[str, int] | None = None) -> int:
+def _rewrite(
+    path: Path,
+    spell: Callable[[str], str],
+    columns: Collection[str],
+    sizes: dict[str, int] | None = None,
+) -> int:
     content = path.read_bytes()
     found = pq.read_table(pa.BufferReader(content))
     if sizes is not None:
@@ -48,7 +66,7 @@ def _rewrite(path: Path, spell: Callable[[str], str], sizes: dict[str, int] | No
         told = found["file_size_in_bytes"].to_pylist()
         new = [sizes.get(name, size) for name, size in zip(named, told, strict=True)]
         found = _set(found, "file_size_in_bytes", new)
-    for column in ("location", "referenced_file"):
+    for column in columns:
         if column in found.column_names:
             names: list[Any] = found[column].to_pylist()
             found = _set(found, column, [name and spell(name) for name in names])

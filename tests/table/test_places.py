@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from msgspec.structs import replace as replaced
@@ -14,12 +15,14 @@ from msgspec.structs import replace as replaced
 import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput
+from icetree.spec.entry import MANIFESTS, Entries, Status, concat, is_content, with_columns
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage
 from icetree.spec.update import SetStatistics
 from icetree.table.connection import Connection
+from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
-from tests.table.damage import Site, make_table, open_lake, rows
+from tests.table.damage import Site, make_table, open_lake, planned, rows
 from tests.table.kinds import data_file as file_of
 from tests.table.lake import SCHEMA, connection, data_file, new_table
 from tests.table.spelling import SPELLINGS, respell
@@ -228,3 +231,59 @@ def test_a_copied_table_that_names_its_own_files_in_full_is_not_registered(
         lake.register_table("db.copy", at.replace("/metadata/", "/../t/metadata/"))
     lake.register_table("db.same", f"file:{at}")
     assert lake.table("db.same").location == table.location
+
+
+@pytest.mark.parametrize("column", ["location", "referenced_file"])
+@pytest.mark.parametrize("where", ["root", "leaves"])
+def test_one_name_in_full_wherever_it_stands_keeps_a_copied_table_from_being_registered(
+    tmp_path: Path, where: str, column: str
+) -> None:
+    """A DV that names its file at the old place would apply to none: deleted rows would be back."""
+    table = make_table(tmp_path)
+    table.set_properties({"write.root.max-delete-entries": "1" if where == "leaves" else "9"})
+    files = planned(table)
+    vectors = write_data_vectors(
+        {name: [3] for name in files["location"].to_pylist()[:4]},
+        tasks=files,
+        metadata=table.metadata,
+        store=table.files.store,
+    )
+    table.row_delta(vectors)
+    in_full, as_is = SPELLINGS["a URI"], lambda _, name: name
+    if where == "root":
+        respell(table, in_full, columns=[column], below=as_is)
+    else:
+        respell(table, as_is, columns=[column], below=in_full)
+    at = table.state.metadata_location
+    shutil.copytree(table.location, tmp_path / "copy")
+    with pytest.raises(InvalidInput, match="is named in full"):
+        open_lake(tmp_path).register_table(
+            "db.copy", at.replace(table.location, str(tmp_path / "copy"))
+        )
+
+
+def test_a_leaf_that_is_deleted_may_be_gone_when_a_table_is_verified_or_moved(
+    tmp_path: Path,
+) -> None:
+    table = make_table(tmp_path)
+    site = Site(table=table)
+    rows_before = table.scan().to_arrow().num_rows
+
+    def with_one_gone(root: Entries) -> Entries:
+        leaf = root.filter(is_content(root, *MANIFESTS))[:1]
+        gone = {
+            "status": pa.array([int(Status.DELETED)], pa.int32()),
+            "snapshot_id": pa.array([site.snapshot.snapshot_id], pa.int64()),
+            "location": pa.array(["metadata/gone.parquet"]),
+        }
+        return concat([root, with_columns(leaf, **gone)])
+
+    with site.changed_root(with_one_gone):
+        lake = open_lake(tmp_path)
+        assert lake.table("db.t").verify(snapshots="current").findings == ()
+        folder = tmp_path / "copy"
+        shutil.copytree(table.location, folder)
+        at = table.state.metadata_location.replace(table.location, str(folder))
+        copy = lake.register_table("db.copy", at)
+    assert copy.location == str(folder)
+    assert copy.scan().to_arrow().num_rows == rows_before
