@@ -74,8 +74,8 @@ def canonical_array(full: Locations, table_location: str) -> pa.Array:
     on_disk = pc.or_(pc.starts_with(full, "/"), pc.match_substring_regex(full, one.ON_DISK))
     path = _join("/", pc.replace_substring_regex(full, one.DISK, ""))
     path = _join("file://", pc.replace_substring_regex(path, one.SLASHES, "/"))
-    s3 = f"{one.s3_scheme(table_location)}://"
-    keys = pc.replace_substring_regex(full, r"^(?i:s3[an]?)://", s3)
+    s3 = f"{one.s3_scheme(table_location)}:/"
+    keys = pc.replace_substring_regex(full, r"^(?i:s3[an]?):/", s3)
     parts = pc.extract_regex(keys, r"(?s)^(?P<scheme>[^:]*)(?P<rest>.*)$")
     scheme, rest = (pc.struct_field(parts, name) for name in ("scheme", "rest"))
     keys = pc.binary_join_element_wise(pc.ascii_lower(scheme), rest, "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -159,7 +159,7 @@ def _commit(
                 with report.phase("wait"):
                     pause()
                     # Others went on meanwhile: on the head that won, this try would lose again.
-                    with suppress(Unavailable):
+                    with suppress(Unavailable), _still_there():
                         newer = catalog.load(name)
                 head = _state_at(newer, head, files)
             case Swapped():
@@ -181,7 +181,8 @@ def _commit(
 
 def _checked(work: Work, catalog: Catalog, files: TableFiles, head: State) -> Committed:
     """Return the newest head, on which all that the work relies on holds; nothing is written."""
-    newest = catalog.load(work.base.name)
+    with _still_there():
+        newest = catalog.load(work.base.name)
     if newest != head.metadata_location:
         head = _state_at(newest, head, files)
     validate(work, head, files)
@@ -316,8 +317,15 @@ def next_metadata_location(previous: str | None, *, compress: bool) -> str:
 
 def _state_at(location: str, before: State, files: TableFiles) -> State:
     metadata = read_metadata(files.store, location)
-    try:
+    with _still_there():
         return before.at(metadata, location)
+
+
+@contextmanager
+def _still_there() -> Iterator[None]:
+    """Tell a commit of a table whose name is gone, or another table's now, as the conflict it is."""
+    try:
+        yield
     except NotFound as error:
         raise CommitConflict(str(error)) from None
 
@@ -339,7 +347,8 @@ def _swap(
     unsent: Unavailable | None = None
     for ask, pause in enumerate(between_questions(attempt.state.metadata.properties), 1):
         try:
-            outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
+            with _still_there():
+                outcome = catalog.swap(work.base.name, expected=head.metadata_location, to=ours)
             # Without a lost answer, an answer is the truth.
             if isinstance(outcome, Stale) and (doubt or outcome.metadata_location == ours):
                 return _whose(outcome, head, attempt, files)

@@ -19,7 +19,7 @@ from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
-from icetree.table.arrow_files import DataFile, name_mapping, open_file
+from icetree.table.arrow_files import NAME_MAPPING, DataFile, name_mapping, open_file
 from icetree.table.files import TableFiles
 from icetree.table.parallel import in_order
 
@@ -38,7 +38,7 @@ def lacking(file: DataFile, fields: Iterable[int], shape: Shape) -> str | None:
 def require_fields_of(deletes: pa.Table, files: TableFiles, metadata: TableMetadata) -> None:
     """Raise `CorruptTable` for a plan's equality delete file that lacks a field it deletes by.
 
-    Files never change, so each is looked at once.
+    Files never change, so under one name mapping each is looked at once.
     """
     mapping, shape = name_mapping(metadata.properties), metadata.shape()
 
@@ -52,7 +52,8 @@ def require_fields_of(deletes: pa.Table, files: TableFiles, metadata: TableMetad
                 return (None,)
             return (lacking(file, one["equality_ids"], shape),)
 
-        key = ("equality fields", place, tuple(one["equality_ids"]))
+        by = metadata.properties.get(NAME_MAPPING)
+        key = ("equality fields", place, tuple(one["equality_ids"]), by)
         [broken] = files.cache.derive(key, rule, most=_KEPT)
         if broken is not None:
             raise CorruptTable(one["location"], broken)

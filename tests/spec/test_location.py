@@ -19,7 +19,16 @@ from icetree.spec.locations import (
 )
 
 TABLE = "s3://b/t"
-PLACES = ("s3://b/t", "s3a://b/t/", "/wh/t", "file:///wh/t", "file:/wh//t", "/", "memory://m/t")
+PLACES = (
+    "s3://b/t",
+    "s3a://b/t/",
+    "/wh/t",
+    "file:///wh/t",
+    "file:/wh//t",
+    "/",
+    "memory://m/t",
+    "s3a:/b/t",
+)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +88,7 @@ def test_a_location_is_stored_relative_only_under_the_table(location: str, store
         ),
         ("s3a://b/t", ("s3://b/x", "s3a://b/x", "S3://b/x", "/x"), "s3a://b/x"),
         ("memory://m/t", ("s3://b/x", "s3a://b/x", "s3n://b/x"), "s3://b/x"),
+        ("s3://b/t", ("s3:/b/x", "s3a:/b/x", "S3N:/b/x"), "s3:/b/x"),
         ("gs://b/t", ("GS://b/t/a", "gs://b/t/a", "/t/a"), "a"),
     ],
 )
@@ -169,7 +179,19 @@ def test_a_table_that_is_spelt_with_dots_still_has_its_files() -> None:
 
 _NAMES = st.text(alphabet="ab:/.=ü\n", max_size=12)
 _STARTS = st.sampled_from(
-    ["", "/", "s3://b/t/", "S3a://b/", "file:/", "file:///wh/t/", "/wh/t/", "file://h/", "x+y:/"]
+    [
+        "",
+        "/",
+        "s3://b/t/",
+        "S3a://b/",
+        "s3a:/b/",
+        "S3N:/",
+        "file:/",
+        "file:///wh/t/",
+        "/wh/t/",
+        "file://h/",
+        "x+y:/",
+    ]
 )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import (
@@ -21,6 +23,7 @@ from icetree.errors import CorruptTable, InvalidInput
 from icetree.spec.entry import Content, Entry, to_table
 from icetree.spec.stats import FieldStats
 from icetree.table.delete_files import write_equality_deletes
+from icetree.table.equality_files import require_fields_of
 from icetree.table.table import Table
 from icetree.tree.changes import Changes, Intent
 from tests.table.arrow_lake import new_table
@@ -167,6 +170,26 @@ def test_a_file_without_a_column_it_deletes_by_is_refused_or_corrupt() -> None:
     )
     with pytest.raises(CorruptTable, match=r"it deletes by s\.n, but lacks it"):
         ids(table)
+
+
+def test_what_a_file_lacks_is_asked_again_under_another_name_mapping() -> None:
+    def mapped(to: str) -> dict[str, str]:
+        return {"schema.name-mapping.default": json.dumps([{"field-id": 1, "names": [to]}])}
+
+    table = table_of_rows(properties=mapped("key"))
+    out = pa.BufferOutputStream()
+    pq.write_table(pa.table({"key": [1]}), out)
+    content = out.getvalue().to_pybytes()
+    table.files.store.write_new(f"{table.location}/data/plain.parquet", content)
+    size = {"location": "data/plain.parquet", "file_size_in_bytes": len(content)}
+    table.row_delta([replace(delete_of_one(table), **size)])
+    for _ in range(2):
+        table.set_properties(mapped("other"))
+        with pytest.raises(CorruptTable, match="it deletes by id, but lacks it"):
+            require_fields_of(table.scan().plan().deletes, table.files, table.metadata)
+        table.set_properties(mapped("key"))
+        require_fields_of(table.scan().plan().deletes, table.files, table.metadata)
+    assert ids(table) == [1, 2]
 
 
 @pytest.mark.parametrize("ids", [["a"], "ab", 3, [True], [1 << 40]])

@@ -14,6 +14,7 @@ from icetree.errors import CommitConflict, NotFound
 from icetree.store.memory import MemoryStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from tests.catalog.flaky import Before, FlakyCatalog
 from tests.table.lake import SCHEMA, data_file, new_table
 
 
@@ -52,6 +53,26 @@ def test_no_door_of_a_handle_leads_to_another_table(lake: Connection, location: 
     assert old.state is before
     assert new.refresh().metadata.last_sequence_number == 1
     assert "a" not in new.properties
+
+
+def test_a_name_that_is_gone_is_a_conflict_as_one_that_is_taken() -> None:
+    """Whether another takes the name of a dropped table at once or never, the commit lost."""
+    catalog = FlakyCatalog(MemoryCatalog("m"))
+    lake = Connection(catalog=catalog, store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    old = new_table(lake)
+    other = lake.table("db.t")
+    other.append_files([data_file("a")])
+    seen = catalog.steps.count("load")
+    catalog.faults = {("load", seen + 1): Before(lambda: catalog.inner.drop(old.state.name))}
+    before = old.state
+    with pytest.raises(CommitConflict, match=r"db\.t"):
+        old.append_files([data_file("b")])
+    with pytest.raises(CommitConflict, match=r"db\.t"):
+        old.append_files([data_file("b")])
+    with pytest.raises(CommitConflict, match=r"db\.t"):
+        old.transaction().commit()
+    assert old.state is before
 
 
 def test_a_table_that_had_no_uuid_may_get_one(lake: Connection) -> None:
