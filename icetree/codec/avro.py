@@ -103,7 +103,7 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")
-    if codec not in avro_blocks.DECODERS:
+    if codec != "null" and codec not in avro_blocks.DECODERS:
         raise CorruptTable(file, f"unknown Avro codec {codec!r}")
     if kind_of(schema) != "record":
         raise CorruptTable(file, "the Avro schema is not a record")

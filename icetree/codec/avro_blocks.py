@@ -13,12 +13,6 @@ _CRC_BYTES: Final = 4
 _VARINT_BYTES: Final = 10
 
 
-def _plain(block: bytes, most: int) -> bytes:
-    if len(block) > most:
-        raise unpack.OverLimit
-    return block
-
-
 def _snappy(block: bytes, most: int) -> bytes:
     # Avro appends the checksum of the plain bytes, which Snappy itself does not have.
     packed, crc = block[:-_CRC_BYTES], block[-_CRC_BYTES:]
@@ -29,9 +23,8 @@ def _snappy(block: bytes, most: int) -> bytes:
     return plain
 
 
-#: Each is given the most bytes that there may be.
+#: Of every codec but `null`. Each is given the most bytes that there may be.
 DECODERS: Final[dict[str, Callable[[bytes, int], bytes]]] = {
-    "null": _plain,
     "deflate": unpack.inflate,
     "bzip2": unpack.bunzip2,
     "xz": unpack.unxz,

@@ -7,6 +7,11 @@ from typing import Any, Final
 #: Iceberg's go seven deep. The reader follows them by recursion, in C.
 _DEEPEST: Final = 32
 _NAMED: Final = ("record", "error", "enum", "fixed")
+#: By the fewest bytes they take. No named type takes their place.
+_PRIMITIVES: Final = {
+    "null": 0,
+    **dict.fromkeys(("boolean", "int", "long", "float", "double", "bytes", "string"), 1),
+}
 
 
 def broken_rule(schema: Any) -> str | None:
@@ -27,7 +32,11 @@ class _Refused(Exception):
 
 
 class _Walk:
-    """Knows the named types met so far, by the fewest bytes they take; None for those within."""
+    """Knows the named types met so far, by the fewest bytes they take; None for those within.
+
+    Namespaces are inherited, and may be left out or not: types are known by the last part of
+    their names alone. Of several that share it, the worst is believed.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, int | None] = {}
@@ -56,16 +65,17 @@ class _Walk:
                 raise _Refused("the Avro schema is none")
 
     def _of_name(self, name: str) -> int:
-        if name not in self._known:
-            return 0 if name == "null" else 1
-        least = self._known[name]
+        if name in _PRIMITIVES:
+            return _PRIMITIVES[name]
+        least = self._known.get(_last_part(name), 1)
         if least is None:
             raise _Refused(f"the Avro type {name!r} is within itself")
         return least
 
     def _define(self, schema: dict[str, Any], kind: str, depth: int) -> int:
-        names = _names(schema)
-        self._known |= dict.fromkeys(names)
+        name = _name(schema)
+        is_first, other = name not in self._known, self._known.get(name)
+        self._known[name] = None
         least = 1
         if kind == "fixed":
             size = schema.get("size")
@@ -74,7 +84,10 @@ class _Walk:
             least = size
         elif kind != "enum":
             least = sum(self._field(each, depth + 1) for each in _fields(schema))
-        self._known |= dict.fromkeys(names, least)
+        if is_first:
+            self._known[name] = least
+        elif other is not None:
+            self._known[name] = min(least, other)
         return least
 
     def _field(self, field: Any, depth: int) -> int:
@@ -90,10 +103,12 @@ def _fields(record: dict[str, Any]) -> list[Any]:
     return fields
 
 
-def _names(schema: dict[str, Any]) -> list[str]:
-    """Return the names that others may use for a type: with its namespace and without."""
-    name, space = schema.get("name"), schema.get("namespace")
+def _name(schema: dict[str, Any]) -> str:
+    name = schema.get("name")
     if not isinstance(name, str):
         raise _Refused("a named Avro type has no name")
-    short = name.rpartition(".")[2]
-    return [name, short, *([f"{space}.{name}"] if isinstance(space, str) else [])]
+    return _last_part(name)
+
+
+def _last_part(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -10,7 +10,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.codec import limits
-from icetree.codec.parquet_footer import Column, RowGroup, read_footer
+from icetree.codec.parquet_footer import (
+    ARROW_SCHEMA,
+    HIDDEN_KEY,
+    Column,
+    Footer,
+    RowGroup,
+    read_footer,
+)
 from icetree.errors import CorruptTable
 
 #: A value of no fixed width takes its place among the offsets, besides its own bytes.
@@ -52,6 +59,18 @@ def open_parquet(source: pa.NativeFile, *, file: str, **options: Any) -> Checked
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptTable(file, f"it is no Parquet file: {error}") from error
     return CheckedFile(parquet, footer.columns, row_groups, file)
+
+
+def without_arrow_schema(footer: Footer) -> pq.FileMetaData:
+    """Return what Arrow reads in a footer, its own schema aside."""
+    content = footer.content
+    if content.count(ARROW_SCHEMA) == 1 and HIDDEN_KEY not in content:
+        # To find the key takes ten times as long as to see that nothing but the key was hidden.
+        hidden = footer.as_file().replace(ARROW_SCHEMA, HIDDEN_KEY)
+        found = pq.read_metadata(pa.BufferReader(hidden))
+        if HIDDEN_KEY in (found.metadata or {}):
+            return found
+    return pq.read_metadata(pa.BufferReader(footer.without_arrow_schema()))
 
 
 def require_chunks(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[int]) -> None:

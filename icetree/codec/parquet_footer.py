@@ -10,13 +10,12 @@ are as wide as their type.
 from __future__ import annotations
 
 import struct
-from collections import OrderedDict
-from dataclasses import dataclass
-from threading import Lock
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from icetree.codec.recent import Recent
 from icetree.codec.thrift import (
     BINARY,
     I32,
@@ -35,7 +34,7 @@ from icetree.errors import CorruptTable
 #: The key under which Arrow looks for the schema that a writer embedded.
 ARROW_SCHEMA: Final = b"ARROW:schema"
 #: As long, so that all else in the footer stays where it is.
-_OTHER_KEY: Final = b"ARROW:hidden"
+HIDDEN_KEY: Final = b"ARROW:hidden"
 
 _MAGIC: Final = b"PAR1"
 _TAIL: Final = struct.Struct("<I4s")
@@ -50,7 +49,8 @@ _WIDTHS: Final = {_BOOLEAN: 1, _INT32: 4, _INT64: 8, _INT96: 12, _FLOAT: 4, _DOU
 _LAST_CODEC: Final = 7
 
 # Field ids of the Parquet format.
-_VERSION, _SCHEMA, _NUM_ROWS, _ROW_GROUPS = 1, 2, 3, 4
+_VERSION, _SCHEMA, _NUM_ROWS, _ROW_GROUPS, _KEY_VALUES = 1, 2, 3, 4, 5
+_KEY = 1
 _TYPE, _TYPE_LENGTH, _NAME, _NUM_CHILDREN = 1, 2, 4, 5
 _COLUMNS, _GROUP_ROWS = 1, 3
 _FILE_PATH, _META = 1, 3
@@ -76,6 +76,8 @@ _CHUNK_META: Final[Fields] = {
 _CHUNK: Final[Fields] = {_FILE_PATH: _BYTES, _META: Wanted(STRUCT, fields=_CHUNK_META)}
 _GROUP: Final[Fields] = {_COLUMNS: Wanted(LIST, STRUCT, _CHUNK), _GROUP_ROWS: _LONG}
 _REST: Final[Fields] = {_NUM_ROWS: _LONG, _ROW_GROUPS: Wanted(LIST, STRUCT, _GROUP)}
+_WHERE_KEYS: Final[Fields] = {_KEY_VALUES: Wanted(LIST, STRUCT, only_where=True)}
+_PAIR: Final[Fields] = {_KEY: _BYTES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +114,8 @@ class _Columns:
     told_by: bytes
 
 
-class _Known:
-    """Trees of columns met last: files of one table mostly have the same, told by the same bytes."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._held: OrderedDict[bytes, _Columns] = OrderedDict()
-        self._lock = Lock()
-
-    def find(self, footer: bytes) -> _Columns | None:
-        with self._lock:
-            for told_by in reversed(self._held):
-                if footer.startswith(told_by):
-                    self._held.move_to_end(told_by)
-                    return self._held[told_by]
-        return None
-
-    def add(self, found: _Columns) -> None:
-        with self._lock:
-            self._held[found.told_by] = found
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
-
-
-_KNOWN: Final = _Known(most=16)
+#: Files of one table mostly have the same columns, told by the same bytes.
+_KNOWN: Final[Recent[bytes, _Columns]] = Recent(most=16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +140,27 @@ class Footer:
         columns as large strings, views or dictionaries, some of which Arrow itself cannot read
         back; nothing in pyarrow tells it to look past that, except that it is not there.
         """
-        return self.as_file().replace(ARROW_SCHEMA, _OTHER_KEY)
+        try:
+            hidden = self._with_other_key()
+        except Broken as error:
+            raise CorruptTable(self.file, f"broken Parquet footer: {error}") from None
+        return replace(self, content=hidden).as_file()
+
+    def _with_other_key(self) -> bytes:
+        """Return the content with the key gone: names and bounds may well be spelt like it."""
+        content = self.content
+        place, _ = read_struct(content, self.rest_at, _WHERE_KEYS, after=_SCHEMA)
+        if _KEY_VALUES not in place:
+            return content
+        count, at = read_list_head(content, place[_KEY_VALUES], STRUCT)
+        for _ in range(count):
+            pair, end = read_struct(content, at, _PAIR)
+            if pair.get(_KEY) == ARROW_SCHEMA:
+                # Fields come in order: nothing that is spelt like it stands before the key.
+                start = content.index(ARROW_SCHEMA, at)
+                content = content[:start] + HIDDEN_KEY + content[start + len(HIDDEN_KEY) :]
+            at = end
+        return content
 
     def row_groups(self) -> tuple[RowGroup, ...]:
         """Return what it says of row groups, having checked all of it."""
@@ -240,13 +240,13 @@ def read_footer(source: pa.NativeFile, *, file: str) -> Footer:
 
 def parse_footer(content: bytes, *, file: str, file_bytes: int) -> Footer:
     """Check the tree of columns in the bytes of a footer."""
-    known = _KNOWN.find(content)
+    known = _KNOWN.first(content.startswith)
     if known is None:
         try:
             known = _read_columns(content)
         except Broken as error:
             raise CorruptTable(file, f"broken Parquet footer: {error}") from None
-        _KNOWN.add(known)
+        _KNOWN.put(known.told_by, known)
     return Footer(file, file_bytes, content, known.columns, len(known.told_by))
 
 

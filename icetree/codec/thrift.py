@@ -41,11 +41,15 @@ class Broken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a field must be: its type, that of its elements for a list, and their fields."""
+    """What a field must be: its type, that of its elements for a list, and their fields.
+
+    Of a list it may be enough to know where it is.
+    """
 
     kind: int
     element: int = 0
     fields: Fields | None = None
+    only_where: bool = False
 
 
 Fields: TypeAlias = dict[int, Wanted]
@@ -103,6 +107,8 @@ def _value(data: bytes, at: int, kind: int, wanted: Wanted, depth: int) -> tuple
     if kind == STRUCT:
         return read_struct(data, at, wanted.fields or {}, depth + 1)
     if kind == LIST:
+        if wanted.only_where:
+            return at, _skip_list(data, at, depth)
         return _list(data, at, wanted, depth)
     return kind == BOOLEAN, at
 

@@ -69,6 +69,9 @@ def snappy(packed: bytes, size: int, most: int) -> bytes:
 
 
 def _whole(decompressor: Any, packed: bytes, most: int) -> bytes:
+    # Below zero, decompressors take a limit for none.
+    if most < 0:
+        raise OverLimit
     decompress: Callable[[bytes, int], bytes] = decompressor.decompress
     found = decompress(packed, most + 1)
     if len(found) > most:

@@ -23,7 +23,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap
 
-from icetree.codec import bitmap, limits, metadata, puffin
+from icetree.codec import avro_blocks, bitmap, limits, metadata, puffin, unpack
 from icetree.codec.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
 from icetree.spec.fields import FIELD_ID_KEY
@@ -60,11 +60,25 @@ def gzip_bomb() -> bytes:
 
 def avro_bomb(codec: str) -> bytes:
     """A manifest of one block."""
+    header, sync = avro_header(codec)
+    return header + avro_block(_PACKED[codec](), sync)
+
+
+def late_bomb(codec: str) -> bytes:
+    """A manifest whose first block takes all that is allowed, and its frame a little more."""
+    header, sync = avro_header(codec)
+    first = _COMPRESS[codec](bytes(ALLOWED))
+    return header + avro_block(first, sync) + avro_block(_PACKED[codec](), sync)
+
+
+def avro_header(codec: str) -> tuple[bytes, bytes]:
     whole = avro.manifest(2, avro.entry("s3://b/t/a"), codec="null")
     sync = whole[-16:]
-    header = whole[: whole.index(sync) + 16].replace(b"\x08null", _avro_text(codec))
-    packed = _PACKED[codec]()
-    return header + b"\x02" + _varint(len(packed) << 1) + packed + sync
+    return whole[: whole.index(sync) + 16].replace(b"\x08null", _avro_text(codec)), sync
+
+
+def avro_block(packed: bytes, sync: bytes) -> bytes:
+    return b"\x02" + _varint(len(packed) << 1) + packed + sync
 
 
 def _snappy_bomb() -> bytes:
@@ -86,6 +100,13 @@ _PACKED: dict[str, Callable[[], bytes]] = {
     "xz": lambda: zeros(lzma.LZMACompressor(preset=0)),
     "snappy": _snappy_bomb,
     "zstandard": _zstandard_bomb,
+}
+
+
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "deflate": lambda plain: zlib.compress(plain, 9, wbits=-15),
+    "bzip2": bz2.compress,
+    "xz": lambda plain: lzma.compress(plain, preset=0),
 }
 
 
@@ -173,6 +194,7 @@ BOMBS: dict[str, tuple[Callable[[], bytes], Callable[[bytes], None]]] = {
     "metadata": (gzip_bomb, read_metadata),
     "page": (gzip_bomb, read_page),
     **{codec: (lambda codec=codec: avro_bomb(codec), read_avro) for codec in _PACKED},
+    **{f"late {codec}": (lambda codec=codec: late_bomb(codec), read_avro) for codec in _COMPRESS},
     "puffin footer": (puffin_bomb, read_puffin),
     "bitmap": (full_bitmap, read_bitmap),
     "row group": (data_file_claim, read_rows),
@@ -223,6 +245,16 @@ def test_gzip_files_in_a_row_are_one_and_share_the_limit() -> None:
         read_page(large + large)
 
 
+@pytest.mark.parametrize("codec", _COMPRESS)
+def test_where_nothing_more_is_allowed_nothing_is_unpacked_but_nothing(codec: str) -> None:
+    unpacked, pack = avro_blocks.DECODERS[codec], _COMPRESS[codec]
+    assert unpacked(pack(b""), 0) == b""
+    assert unpacked(pack(b"a"), 1) == b"a"
+    for plain, most in ((b"a", 0), (b"a", -1), (b"a", -9), (b"", -1)):
+        with pytest.raises(unpack.OverLimit):
+            unpacked(pack(plain), most)
+
+
 @pytest.mark.parametrize("said", ["", "a lot", "-1", "1e9", "٣"])
 def test_a_limit_that_is_no_number_is_told(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(limits.METADATA.name, said)
@@ -252,9 +284,22 @@ def test_an_array_of_nothing_is_refused() -> None:
             read_avro(many)
 
 
-def nested_rows() -> str:
+#: What an inner record may call itself, and what is said of the namespaces of both.
+WITHIN: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
+    "no namespace": ({}, "r", {}),
+    "one that is inherited": ({"namespace": "x"}, "x.r", {}),
+    "one that is inherited and left out": ({"namespace": "x"}, "r", {}),
+    "one in the outer's name": ({"name": "x.outer"}, "x.r", {}),
+    "one of its own": ({"namespace": "x"}, "y.r", {"namespace": "y"}),
+    "one in its own name": ({"namespace": "x"}, "y.r", {"name": "y.r"}),
+    "none, inside of one": ({"namespace": "x"}, "r", {"namespace": ""}),
+}
+
+
+def nested_rows(outer: dict[str, str], named: str, inner: dict[str, str]) -> str:
     """Read a row that nests a million times; return what was said."""
-    schema = avro.record("r", {"name": "next", "type": ["null", "r"]})
+    within = avro.record("r", {"name": "next", "type": ["null", named]}) | inner
+    schema = avro.record("outer", {"name": "first", "type": within}) | outer
     try:
         read_avro(with_schema(schema, b"\x02" * 1_000_000 + b"\0"))
     except CorruptTable as error:
@@ -262,8 +307,42 @@ def nested_rows() -> str:
     return "read"
 
 
-def test_a_type_within_itself_is_refused() -> None:
-    assert apart(nested_rows) == "the Avro type 'r' is within itself"
+@pytest.mark.parametrize("namespace", WITHIN)
+def test_a_type_within_itself_is_refused_by_whatever_name(namespace: str) -> None:
+    _, named, _ = WITHIN[namespace]
+    assert apart(nested_rows, *WITHIN[namespace]) == f"the Avro type {named!r} is within itself"
+
+
+def test_an_array_of_nothing_is_refused_by_whatever_name() -> None:
+    def fixed(name: str, size: int, **more: str) -> Any:
+        return {
+            "name": f"f{size}",
+            "type": {"type": "fixed", "name": name, "size": size, **more},
+        }
+
+    for types, named in (
+        ([fixed("z", 0)], "x.z"),
+        ([fixed("z", 0)], "z"),
+        ([fixed("z", 0, namespace="y")], "y.z"),
+        # One that takes bytes does not vouch for others that end alike.
+        ([fixed("y.z", 0), fixed("w.z", 4)], "y.z"),
+        ([fixed("y.null", 4)], "null"),
+    ):
+        many = {"name": "many", "type": {"type": "array", "items": named}}
+        schema = avro.record("outer", *types, many) | {"namespace": "x"}
+        data = with_schema(schema, bytes(8) + _varint(2**40 << 1) + b"\0")
+        with pytest.raises(CorruptTable, match="elements of an Avro array take no bytes"):
+            read_avro(data)
+
+
+def test_a_type_that_is_named_again_after_it_ended_is_read() -> None:
+    two = {"type": "fixed", "name": "two", "size": 2}
+    pair = avro.record("pair", {"name": "a", "type": two}, {"name": "b", "type": "x.two"})
+    many = {"name": "many", "type": {"type": "array", "items": "x.pair"}}
+    schema = avro.record("outer", {"name": "p", "type": pair}, many) | {"namespace": "x"}
+    file = open_avro(with_schema(schema, b"aabb" + b"\x02ccdd\0"), file=FILE)
+    first = {"a": b"aa", "b": b"bb"}
+    assert list(file.chunks()) == [[{"p": first, "many": [{"a": b"cc", "b": b"dd"}]}]]
 
 
 # --- ranges ----------------------------------------------------------------------------------

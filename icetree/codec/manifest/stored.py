@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from threading import Lock
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icetree.codec.parquet import require_chunks
+from icetree.codec.parquet import require_chunks, without_arrow_schema
 from icetree.codec.parquet_footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
+from icetree.codec.recent import Recent
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -36,37 +36,30 @@ _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFES
 #: So often a leaf is met before all of its footer is checked.
 WORTH_IT = 3
 
+_KEPT: Final = 64
+#: How often footers of leaves were met, and what those say that were met often enough.
+_TIMES: Final[Recent[bytes, int]] = Recent(most=_KEPT)
+_CHECKED: Final[Recent[bytes, tuple[RowGroup, ...]]] = Recent(most=_KEPT)
 
-class _Looks:
-    """Footers of leaves met last, and what those say that were met before.
+
+def _row_groups_of(footer: Footer) -> tuple[RowGroup, ...] | None:
+    """Return what a footer says of row groups; None where it was not met often enough.
 
     To check a large footer takes longer than to read what a plan needs of the leaf: it pays only
     for a leaf that is planned again and again.
     """
-
-    _MOST = 64
-
-    def __init__(self) -> None:
-        self._times: OrderedDict[bytes, int] = OrderedDict()
-        self._found: dict[bytes, tuple[RowGroup, ...]] = {}
-        self._lock = Lock()
-
-    def at(self, footer: Footer) -> tuple[RowGroup, ...] | None:
-        size = footer.file_bytes.to_bytes(8, "little")
-        key = blake2b(footer.content, digest_size=32, salt=size).digest()
-        with self._lock:
-            times = self._times[key] = self._times.get(key, 0) + 1
-            self._times.move_to_end(key)
-            if len(self._times) > self._MOST:
-                gone, _ = self._times.popitem(last=False)
-                self._found.pop(gone, None)
-            found = self._found.get(key)
-        if found is None and times >= WORTH_IT:
-            found = self._found[key] = footer.row_groups()
+    size = footer.file_bytes.to_bytes(8, "little")
+    key = blake2b(footer.content, digest_size=32, salt=size).digest()
+    found = _CHECKED.get(key)
+    if found is not None:
         return found
-
-
-_LOOKS = _Looks()
+    times = (_TIMES.get(key) or 0) + 1
+    _TIMES.put(key, times)
+    if times < WORTH_IT:
+        return None
+    found = footer.row_groups()
+    _CHECKED.put(key, found)
+    return found
 
 
 class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
@@ -129,7 +122,7 @@ class Opened:
     @cached_property
     def row_groups(self) -> tuple[RowGroup, ...] | None:
         """What the footer says of row groups, all of it checked; None where nobody looked yet."""
-        return _LOOKS.at(self.footer)
+        return _row_groups_of(self.footer)
 
 
 def open_manifest(
@@ -145,7 +138,7 @@ def open_manifest(
     footer = read_footer(source, file=file)
     metadata = None
     if ARROW_SCHEMA in footer.content:
-        metadata = pq.read_metadata(pa.BufferReader(footer.without_arrow_schema()))
+        metadata = without_arrow_schema(footer)
     source.seek(0)
     parquet = ParquetManifest(
         source, metadata=metadata, pre_buffer=False, page_checksum_verification=True
