@@ -17,7 +17,7 @@ from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icetree import errors
-from icetree.errors import IcetreeError, InvalidInput, NotFound
+from icetree.errors import CorruptTable, IcetreeError, InvalidInput, NotFound
 
 #: Where pyspark prints the stack of an error that it also raises.
 _NOISE: Final = "SQLQueryContextLogger"
@@ -114,7 +114,11 @@ def _raised_elsewhere(text: str) -> IcetreeError | None:
         return None
     name, message = found[-1]
     kind = getattr(errors, name, None)
-    if kind is None or kind is errors.CorruptTable:
+    if kind is None:
         return InvalidInput(message)
-    raised: IcetreeError = kind(message)
+    if issubclass(kind, CorruptTable):
+        file, _, rule = message.partition(": ")
+        raised: IcetreeError = kind(file, rule)
+    else:
+        raised = kind(message)
     return raised

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.errors import InvalidInput, NotFound, Unsupported
+from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge, Unsupported
+from icetree.spark.sql.views import View
 from tests.spark.busy_lake import BusyLake
 from tests.spark.sql_lake import SqlLake
 
@@ -67,6 +68,19 @@ def test_a_view_whose_columns_have_names_refuses_more_of_them(sql: SqlLake) -> N
     sql("CREATE TEMP VIEW v (number, word) AS SELECT * FROM t")
     sql("ALTER TABLE t ADD COLUMN extra INT")
     with pytest.raises(InvalidInput, match=r"view v .*names 2 columns, but its query finds 3"):
+        sql("SELECT * FROM v")
+
+
+@pytest.mark.parametrize("kind", [CorruptTable, TooLarge])
+def test_what_is_damaged_below_a_view_is_told_as_it_is(
+    sql: SqlLake, monkeypatch: pytest.MonkeyPatch, kind: type[CorruptTable]
+) -> None:
+    def broken(*_: object) -> None:
+        raise kind("a.parquet", "it ends too early")
+
+    sql("CREATE TEMP VIEW v AS SELECT * FROM t")
+    monkeypatch.setattr(View, "named", broken)
+    with pytest.raises(kind, match=r"^a\.parquet: it ends too early$"):
         sql("SELECT * FROM v")
 
 

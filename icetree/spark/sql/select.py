@@ -15,7 +15,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from icetree.errors import IcetreeError
+from icetree.errors import InvalidInput, NotFound
 from icetree.spark.complaints import plainly
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.read.metadata_tables import metadata_table
@@ -176,7 +176,7 @@ def _view_frame(lake: Lake, bound: BoundView) -> DataFrame:
     try:
         with plainly(called(bound.within)):
             return bound.saved.named(lake.spark.sql(rewrite(bound.saved.text, bound.within)))
-    except IcetreeError as error:
+    except (InvalidInput, NotFound) as error:
         name = ".".join(bound.named.parts)
         raise type(error)(f"view {name} does not fit its tables any more: {error}") from None
 
