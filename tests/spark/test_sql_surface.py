@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import AlreadyExists, IcetreeError, InvalidInput, NotFound, Unsupported
+from icetree.spark.sql.elsewhere import refuse_others
+from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.statement import run_sql
 from tests.spark.sql_lake import SqlLake
 
@@ -88,6 +92,48 @@ def test_statements_of_other_engines_are_told_what_to_do_instead(
 ) -> None:
     with pytest.raises(Unsupported, match=told):
         sql(text)
+
+
+@pytest.mark.parametrize("text", ["OPTIMIZE nowhere.x", "VACUUM '/files'", "SHOW TAGS", "UNDROP"])
+def test_a_statement_that_spark_does_not_know_either_is_told_of(sql: SqlLake, text: str) -> None:
+    with pytest.raises(Unsupported, match=f"^{text.split(maxsplit=1)[0]}"):
+        sql(text)
+
+
+def test_a_statement_that_spark_knows_of_a_table_of_its_own_goes_to_spark(
+    sql: SqlLake, tmp_path: Path
+) -> None:
+    place = (tmp_path / "files").as_uri()
+    sql.lake.spark.range(6).selectExpr("id", "id % 2 AS p").write.partitionBy("p").parquet(place)
+    sql.lake.spark.sql(
+        "CREATE TABLE default.partitioned (id BIGINT, p BIGINT) USING parquet PARTITIONED BY (p) "
+        f"LOCATION '{place}'"
+    )
+    try:
+        sql("MSCK REPAIR TABLE default.partitioned")
+        assert sql("SELECT count(*) FROM default.partitioned") == [(6,)]
+    finally:
+        sql.lake.spark.sql("DROP TABLE default.partitioned")
+
+
+def test_spark_describes_a_column_of_a_table_of_its_own_whatever_it_is_called(sql: SqlLake) -> None:
+    sql.lake.spark.sql("CREATE TABLE default.detail (t INT) USING parquet")
+    try:
+        assert ("data_type", "int") in sql("DESCRIBE detail t")
+    finally:
+        sql.lake.spark.sql("DROP TABLE default.detail")
+
+
+def test_only_the_first_words_of_a_statement_are_looked_at(
+    sql: SqlLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def whole(_: str) -> None:
+        raise AssertionError("a statement may be megabytes of values")
+
+    monkeypatch.setattr("icetree.spark.sql.tokens.tokens", whole)
+    text = "/* new */ INSERT INTO t VALUES (1, 1)"
+    refuse_others(sql.lake, text)
+    assert not run_extension(sql.lake, text)
 
 
 def test_a_table_called_history_can_be_described(sql: SqlLake) -> None:

@@ -1,13 +1,14 @@
-"""Statements of other engines: none is carried out, each is told what to do instead."""
+"""Statements of other engines: none is carried out on the lake, each is told what to do instead."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from icetree.errors import Unsupported
+from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.sql.names import find_table
-from icetree.spark.sql.tokens import Cursor
-from icetree.spark.sql.views import temporary_view
+from icetree.spark.sql.plan import parse
+from icetree.spark.sql.tokens import Cursor, first_words
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -23,50 +24,75 @@ _KEPT: Final = (
 )
 _LOAD: Final = "INSERT INTO t SELECT * FROM parquet.`path` loads files, and so does lake.write"
 _CLONE: Final = "CREATE TABLE x AS SELECT * FROM t copies rows, CREATE TABLE x LIKE t the layout"
+_DESCRIBE: Final = ("DESCRIBE", "DESC")
 #: How statements start, and what to do instead.
-_INSTEAD: Final[tuple[tuple[tuple[str, ...], str], ...]] = (
-    (("DESCRIBE", "HISTORY"), _HISTORY),
-    (("DESC", "HISTORY"), _HISTORY),
-    (("SHOW", "HISTORY"), _HISTORY),
-    (("SHOW", "SNAPSHOTS"), _HISTORY),
-    (("DESCRIBE", "DETAIL"), "DESCRIBE EXTENDED t tells of a table"),
-    (("DESC", "DETAIL"), "DESCRIBE EXTENDED t tells of a table"),
-    (("SHOW", "BRANCHES"), _REFS),
-    (("SHOW", "TAGS"), _REFS),
-    (("SHOW", "REFS"), _REFS),
-    (("OPTIMIZE",), _COMPACT),
-    (("REORG", "TABLE"), _COMPACT),
-    (("VACUUM",), _KEPT),
-    (("PURGE",), _KEPT),
-    (("RESTORE",), _BACK),
-    (("FLASHBACK",), _BACK),
-    (("ROLLBACK",), _BACK),
-    (("UNDROP",), "lake.connection.register_table(name, metadata_location) gives a name back"),
-    (("COPY", "INTO"), _LOAD),
-    (("CONVERT", "TO"), _LOAD),
-    (("CLONE",), _CLONE),
-    (("MSCK",), "the table knows its files: there is nothing to repair by listing them"),
-    (("FSCK",), "table.verify() and table.repair() look for what is broken"),
-    (("CREATE", "BRANCH"), "ALTER TABLE t CREATE BRANCH makes one"),
-    (("CREATE", "TAG"), "ALTER TABLE t CREATE TAG makes one"),
-    (("MERGE", "BRANCH"), "lake.handle('db.t').fast_forward(branch, to) moves one ahead"),
-)
+_INSTEAD: Final[Mapping[tuple[str, ...], str]] = {
+    ("DESCRIBE", "HISTORY"): _HISTORY,
+    ("DESC", "HISTORY"): _HISTORY,
+    ("SHOW", "HISTORY"): _HISTORY,
+    ("SHOW", "SNAPSHOTS"): _HISTORY,
+    ("DESCRIBE", "DETAIL"): "DESCRIBE EXTENDED t tells of a table",
+    ("DESC", "DETAIL"): "DESCRIBE EXTENDED t tells of a table",
+    ("SHOW", "BRANCHES"): _REFS,
+    ("SHOW", "TAGS"): _REFS,
+    ("SHOW", "REFS"): _REFS,
+    ("OPTIMIZE",): _COMPACT,
+    ("REORG", "TABLE"): _COMPACT,
+    ("VACUUM",): _KEPT,
+    ("PURGE",): _KEPT,
+    ("RESTORE",): _BACK,
+    ("FLASHBACK",): _BACK,
+    ("ROLLBACK",): _BACK,
+    ("UNDROP",): "lake.connection.register_table(name, metadata_location) gives a name back",
+    ("COPY", "INTO"): _LOAD,
+    ("CONVERT", "TO"): _LOAD,
+    ("CLONE",): _CLONE,
+    ("MSCK",): "the table knows its files: there is nothing to repair by listing them",
+    ("FSCK",): "table.verify() and table.repair() look for what is broken",
+    ("CREATE", "BRANCH"): "ALTER TABLE t CREATE BRANCH makes one",
+    ("CREATE", "TAG"): "ALTER TABLE t CREATE TAG makes one",
+    ("MERGE", "BRANCH"): "lake.handle('db.t').fast_forward(branch, to) moves one ahead",
+}
+#: What may stand between those words and the name of a table.
+_BETWEEN: Final = ("REPAIR", "TABLE", "IN", "FROM", "IF", "EXISTS")
 
 
 def refuse_others(lake: Lake, text: str) -> None:
-    """Raise `Unsupported` for a statement that another engine would know."""
-    for words, instead in _INSTEAD:
-        if not Cursor(text).accept(*words):
-            continue
-        if words[0] in ("DESCRIBE", "DESC") and _is_known(lake, words[1]):
-            return
-        raise Unsupported(f"{' '.join(words)} is no statement here: {instead}")
+    """Raise `Unsupported` for a statement that another engine would know.
+
+    What Spark can read, for its own tables or with the parser of another format, is let pass unless
+    it names a table of the lake.
+    """
+    start = first_words(text, 2)
+    words = start if start in _INSTEAD else start[:1]
+    if words not in _INSTEAD or (words[0] in _DESCRIBE and _is_known(lake, words[1])):
+        return
+    if _is_about_the_lake(lake, text, words) or not _can_be_read(lake, text):
+        raise Unsupported(f"{' '.join(words)} is no statement here: {_INSTEAD[words]}")
 
 
 def _is_known(lake: Lake, name: str) -> bool:
     """Tell whether this is the name of a table, of which a column may be described."""
-    names = (name, name.lower())
-    return any(
-        temporary_view(lake.spark, [each]) is not None or find_table(lake, [each]) is not None
-        for each in names
-    )
+    if lake.spark.catalog.tableExists(name):
+        return True
+    return any(find_table(lake, [each]) is not None for each in (name, name.lower()))
+
+
+def _is_about_the_lake(lake: Lake, text: str, words: Sequence[str]) -> bool:
+    cursor = Cursor(text)
+    cursor.expect(*words)
+    while any(cursor.accept(each) for each in _BETWEEN):
+        pass
+    try:
+        parts = cursor.name()
+    except InvalidInput:
+        return False
+    return find_table(lake, parts) is not None
+
+
+def _can_be_read(lake: Lake, text: str) -> bool:
+    try:
+        parse(lake.spark, text)
+    except InvalidInput:
+        return False
+    return True

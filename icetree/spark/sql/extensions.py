@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import known_table
-from icetree.spark.sql.tokens import Cursor
+from icetree.spark.sql.tokens import Cursor, first_words
 from icetree.spark.write.arrange import DISTRIBUTION
 from icetree.spec import refs
 from icetree.spec.refs import Retention
@@ -22,9 +22,10 @@ _UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
 
 def run_extension(lake: Lake, text: str) -> bool:
     """Carry out a statement that only Iceberg knows; false where it is none."""
-    cursor = Cursor(text)
-    if not cursor.accept("ALTER", "TABLE"):
+    if first_words(text, 2) != ("ALTER", "TABLE"):
         return False
+    cursor = Cursor(text)
+    cursor.expect("ALTER", "TABLE")
     try:
         parts = cursor.name()
     except InvalidInput:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Final, TypeAlias
 
 from icetree.errors import InvalidInput
@@ -70,6 +71,16 @@ def tokens(text: str) -> list[Token]:
         if opens:
             within.append(word.upper())
     return found
+
+
+def first_words(text: str, count: int) -> tuple[str, ...]:
+    """Return the keywords that a statement starts with, in capitals, at most so many.
+
+    The rest, which may be long, is not looked at.
+    """
+    found = (each for each in _TOKEN.finditer(text) if each.lastgroup != "gap")
+    words = takewhile(lambda each: each.lastgroup == "word", islice(found, count))
+    return tuple(each[0].upper() for each in words)
 
 
 def qualifiers(text: str, parts: Sequence[str]) -> list[list[Token]]:
