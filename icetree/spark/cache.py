@@ -65,3 +65,8 @@ class Cache:
         for held in list(self._held.values()):
             if table in held.tables:
                 held.let_go()
+
+    def forget(self, table: str) -> None:
+        """Hold a table no longer whose name is gone, nor the rows of it that others hold."""
+        self.release(table)
+        self.outdate(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -220,4 +221,9 @@ class Lake:
 
     def handle(self, name: str) -> Table:
         """Return a table's handle, on its newest state."""
-        return self.connection.table(name)
+        return self.watched(self.connection.table(name))
+
+    def watched(self, table: Table) -> Table:
+        """Return a handle whose commits outdate what is kept of the table."""
+        table.after_commit = partial(self.cache.outdate, str(table.name))
+        return table

@@ -9,7 +9,6 @@ from typing_extensions import override
 from icetree.spark.lake import Lake
 
 if TYPE_CHECKING:
-    from icetree.table.state import State
     from icetree.table.table import Table
 
 
@@ -21,14 +20,11 @@ class Moment(Lake):
     """
 
     def __init__(self, lake: Lake, *, reads_cache: bool = False) -> None:
-        # Nothing is opened anew.
+        # Nothing is opened anew: it has what the lake has.
+        vars(self).update(vars(lake))
         self._lake = lake
         self.reads_cache = reads_cache
-        self.views, self.cache = lake.views, lake.cache
-        self.spark, self.connection = lake.spark, lake.connection
-        self.address, self.properties = lake.address, lake.properties
         self._tables: dict[str, Table] = {}
-        self._found: dict[str, State] = {}
 
     @property
     def namespace(self) -> str | None:
@@ -45,9 +41,4 @@ class Moment(Lake):
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = self._lake.handle(name)
-            self._found[name] = found.state
         return found
-
-    def changed(self) -> list[str]:
-        """Return the tables that the statement has committed to."""
-        return [name for name, each in self._tables.items() if each.state != self._found[name]]

@@ -8,20 +8,15 @@ somebody publishes it. Both count for tables with `write.wap.enabled` alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
-from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.spec.snapshot import MAIN
-from icetree.table.commit import Committed
 from icetree.table.refs import WAP_ID
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
-
-if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
 
 ENABLED: Final = "write.wap.enabled"
 BRANCH: Final = "spark.wap.branch"
@@ -37,18 +32,15 @@ def branch_to_read(spark: SparkSession, table: Table, branch: str | None = None)
 
 
 def begin(
-    lake: Lake,
+    spark: SparkSession,
     table: Table,
     *,
     branch: str | None = None,
     summary: Mapping[str, str] | None = None,
     **how: Any,
 ) -> Transaction:
-    """Start a transaction on a branch, or else where the session says that writes go.
-
-    What the lake keeps of the table is read anew after it.
-    """
-    chosen, id = audited(lake.spark, table)
+    """Start a transaction on a branch, or else where the session says that writes go."""
+    chosen, id = audited(spark, table)
     if (chosen or id) and branch is not None:
         word = f"{BRANCH}={chosen}" if chosen else f"{ID}={id}"
         raise InvalidInput(
@@ -61,7 +53,7 @@ def begin(
         how["branch"], summary = None, {**(summary or {}), WAP_ID: id}
     else:
         how["branch"] = branch or MAIN
-    return _Lakes(lake, table, summary=summary, **how)
+    return table.transaction(summary=summary, **how)
 
 
 def audited(spark: SparkSession, table: Table) -> tuple[str | None, str | None]:
@@ -88,19 +80,3 @@ def _setting(spark: SparkSession, table: Table, name: str) -> str | None:
     if value not in ("true", "false"):
         raise InvalidInput(f"{ENABLED}={value!r}: allowed are true and false")
     return (spark.conf.get(name, None) or None) if value == "true" else None
-
-
-class _Lakes(Transaction):
-    """A transaction of a lake, which may keep rows of the table."""
-
-    def __init__(self, lake: Lake, table: Table, **how: Any) -> None:
-        super().__init__(table, **how)
-        self._cache, self._of = lake.cache, str(table.name)
-
-    @override
-    def commit(self) -> Committed:
-        """Carry everything out; what is kept of the table is out of date, whatever became of it."""
-        try:
-            return super().commit()
-        finally:
-            self._cache.outdate(self._of)

@@ -42,6 +42,8 @@ class Table(Evolution, References):
         self.catalog = catalog
         self.files = files
         self.state = state
+        #: Called when a commit of this handle is over, whatever became of it.
+        self.after_commit: Callable[[], None] = lambda: None
 
     def __repr__(self) -> str:
         return f"Table({str(self.name)!r}, snapshot={self.metadata.current_snapshot_id})"

@@ -285,7 +285,10 @@ class Transaction(Evolution):
             key=self._key,
             written=tuple(self._written),
         )
-        done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        try:
+            done = commit(work, self._table.catalog, self._table.files, self._table.state)
+        finally:
+            self._table.after_commit()
         if len(self._changes) > 1 and not done.repeated:
             self._discard_undone()
         self._table.state = done.state

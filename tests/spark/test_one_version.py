@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import CommitConflict
+from icetree.spark.moment import Moment
 from tests.spark.busy_lake import BusyLake
 
 
@@ -36,6 +37,13 @@ def test_a_query_reads_one_version_of_a_table_that_it_names_twice(
 ) -> None:
     [row] = lake.sql(text).collect()
     assert row[0] == row[1]
+
+
+def test_a_statement_has_all_that_its_lake_has(lake: BusyLake) -> None:
+    moment = Moment(lake)
+    assert all(getattr(moment, name, None) is each for name, each in vars(lake).items())
+    moment.namespace = "other"
+    assert lake.namespace == moment.namespace == "other"
 
 
 @pytest.mark.parametrize("looks", range(3, 6))

@@ -9,7 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge, Unsupported
+from icetree.errors import (
+    CommitUnknown,
+    CorruptTable,
+    InvalidInput,
+    NotFound,
+    TooLarge,
+    Unsupported,
+)
 from icetree.spark.sql.views import View
 from tests.spark.busy_lake import BusyLake
 from tests.spark.sql_lake import SqlLake
@@ -218,6 +225,46 @@ def test_statements_that_change_rows_read_tables_and_refresh_what_is_cached(sql:
         sql("SELECT * FROM t")
     sql("CREATE TABLE t AS SELECT 5 AS id")
     assert sql("SELECT id FROM t") == [(5,)]
+
+
+def test_what_a_handle_of_the_lake_commits_outdates_what_is_cached(sql: SqlLake) -> None:
+    sql("CACHE TABLE t")
+    sql("CACHE TABLE few AS SELECT id FROM t WHERE id < 4")
+    table = sql.lake.handle("db.t")
+    before = table.metadata.current_snapshot_id
+    assert before is not None
+    table.append(pa.table({"id": pa.array([3], pa.int32())}))
+    assert sql("SELECT id FROM t") == sql("SELECT id FROM few") == [(1,), (2,), (3,)]
+    table.rollback(before)
+    assert sql("SELECT id FROM t") == sql("SELECT id FROM few") == [(1,), (2,)]
+    with table.edit_schema() as schema:
+        schema.rename("s", "word")
+    assert sql.lake.sql("SELECT * FROM t").columns == ["id", "word"]
+
+
+def test_a_commit_of_unknown_outcome_outdates_what_is_cached(
+    sql: SqlLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise CommitUnknown("no answer")
+
+    sql("CACHE TABLE t")
+    append_elsewhere(sql, 3)
+    monkeypatch.setattr("icetree.table.transaction.commit", lost)
+    with pytest.raises(CommitUnknown):
+        sql.lake.handle("db.t").truncate()
+    assert sql("SELECT count(*) FROM t") == [(3,)]
+
+
+def test_nothing_cached_is_left_of_a_table_that_went_with_its_namespace(sql: SqlLake) -> None:
+    sql("CREATE NAMESPACE other")
+    sql("CREATE TABLE other.t AS SELECT 7 AS id")
+    sql("CACHE TABLE other.t")
+    sql("CACHE TABLE few AS SELECT id FROM other.t")
+    sql("DROP NAMESPACE other CASCADE")
+    sql("CREATE NAMESPACE other")
+    sql("CREATE TABLE other.t (id INT)")
+    assert sql("SELECT * FROM other.t") == sql("SELECT * FROM few") == []
 
 
 def test_a_cached_view_stays_and_follows_again_once_it_is_not_cached(sql: SqlLake) -> None:

@@ -46,7 +46,7 @@ def delete(
     if condition is None:
         table = lake.handle(name)
         level = isolation_of(table, "delete")
-        with begin(lake, table, branch=branch, isolation=level) as transaction:
+        with begin(lake.spark, table, branch=branch, isolation=level) as transaction:
             transaction.truncate()
             return transaction.commit()
     on = target(lake, name, "delete", condition, alias=alias, branch=branch)

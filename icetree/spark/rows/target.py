@@ -118,7 +118,7 @@ def target(
     table = lake.handle(name)
     alias = alias or table.name.name
     level = isolation_of(table, verb)
-    transaction = begin(lake, table, branch=branch, isolation=level, key=key)
+    transaction = begin(lake.spark, table, branch=branch, isolation=level, key=key)
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
         where = pruning(table.schema)

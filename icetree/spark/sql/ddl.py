@@ -186,8 +186,7 @@ def _drop(lake: Lake, plan: Any, _: str) -> bool:
         )
     name = known_table(lake, parts)
     lake.connection.drop_table(name)
-    lake.cache.release(name)
-    lake.cache.outdate(name)
+    lake.cache.forget(name)
     return True
 
 
@@ -199,8 +198,7 @@ def _rename(lake: Lake, plan: Any, _: str) -> bool:
     # A name of one part stays in the namespace.
     full = ".".join(to) if len(to) > 1 else f"{name.rpartition('.')[0]}.{to[0]}"
     lake.connection.rename_table(name, full)
-    lake.cache.release(name)
-    lake.cache.outdate(name)
+    lake.cache.forget(name)
     return True
 
 
@@ -236,6 +234,7 @@ def _drop_namespace(lake: Lake, plan: Any, _: str) -> bool:
     if plan.cascade():
         for table in lake.connection.tables(name):
             lake.connection.drop_table(table)
+            lake.cache.forget(table)
     lake.connection.drop_namespace(name)
     if lake.namespace == name:
         lake.namespace = None

@@ -48,23 +48,15 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     refuse_others(lake, text)
     text = with_functions(text, lake.spark)
     moment = Moment(lake)
-    try:
-        if run_extension(moment, text):
-            return _nothing(lake)
-        plan = parse(lake.spark, text)
-        if kind(plan) == "Call":
-            raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
-        if is_query(lake.spark, plan):
-            return select(Moment(lake, reads_cache=True), text, plan=plan)
-        if (
-            run_ddl(moment, plan, text)
-            or run_dml(moment, plan, text)
-            or run_cache(lake, plan, text)
-        ):
-            return _nothing(lake)
-    finally:
-        for name in moment.changed():
-            lake.cache.outdate(name)
+    if run_extension(moment, text):
+        return _nothing(lake)
+    plan = parse(lake.spark, text)
+    if kind(plan) == "Call":
+        raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
+    if is_query(lake.spark, plan):
+        return select(Moment(lake, reads_cache=True), text, plan=plan)
+    if run_ddl(moment, plan, text) or run_dml(moment, plan, text) or run_cache(lake, plan, text):
+        return _nothing(lake)
     shown = run_show(moment, plan)
     return _by_spark(lake, plan, text) if shown is None else shown
 

@@ -166,7 +166,7 @@ class _How:
             return self._append(table, rows, key)
         chosen = self._latest(rows)
         if self.deletes == EQUALITY:
-            transaction = begin(self.lake, table, branch=self.branch, key=key)
+            transaction = begin(self.lake.spark, table, branch=self.branch, key=key)
             return upsert_by_equality(table, chosen, self.keys, transaction)
         # Looked at more than once, and of equal rows another may be the latest the next time.
         held = chosen.persist()
@@ -178,7 +178,7 @@ class _How:
             held.unpersist()
 
     def _append(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
-        transaction = begin(self.lake, table, branch=self.branch, key=key)
+        transaction = begin(self.lake.spark, table, branch=self.branch, key=key)
         metadata = transaction.metadata
         ready = arranged(fit(rows, table.schema, table=self.name), metadata)
         with transaction:

@@ -36,7 +36,7 @@ def replace(
     """Give a table the rows' schema, another layout, and the rows; its history stays."""
     table = lake.handle(name)
     require_unaudited(lake.spark, table, verb="is replaced on every branch")
-    transaction = begin(lake, table, **options.how)
+    transaction = begin(lake.spark, table, **options.how)
     replace_layout(
         transaction,
         table_schema(rows.schema) if schema is None else schema,

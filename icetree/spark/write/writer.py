@@ -112,13 +112,15 @@ class Write:
     ) -> Table:
         """Make a table of the rows' schema and put them in."""
         connection = self._lake.connection
-        table = connection.create_table(
-            self._name,
-            table_schema(self._rows.schema),
-            partition_by=partition_by,
-            order_by=order_by,
-            properties=properties,
-            location=location,
+        table = self._lake.watched(
+            connection.create_table(
+                self._name,
+                table_schema(self._rows.schema),
+                partition_by=partition_by,
+                order_by=order_by,
+                properties=properties,
+                location=location,
+            )
         )
         try:
             self._commit(table, Transaction.append_files)
@@ -174,7 +176,7 @@ class Write:
         return self
 
     def _ready(self, table: Table) -> tuple[Table, Transaction, DataFrame]:
-        transaction = begin(self._lake, table, **self._options.how)
+        transaction = begin(self._lake.spark, table, **self._options.how)
         if self._options.merges:
             with transaction.edit_schema() as edit:
                 edit.union_by_name(table_schema(self._rows.schema))
