@@ -218,7 +218,7 @@ def test_a_schema_that_is_no_record_is_refused() -> None:
         (entry(A, file_format="CSV"), "unknown file format"),
         (entry(A, rows=-1), "record count is negative"),
         (entry(A, status=0), "no sequence_number and may not inherit"),
-        (entry("a/b"), "neither under the table's location"),
+        (entry("a/b"), "is no location in full"),
         (
             entry(A, lower_bounds=pairs({1: b"123"})),
             "lower bound of column 1 is not a serialized long",
