@@ -110,7 +110,9 @@ def entries_of(draw: st.DrawFn, content: Content, fields: Collection[str]) -> En
                 base, file_format="puffin", referenced_file="d", dv_offset=4, dv_size_in_bytes=40
             )
         case Content.EQUALITY_DELETES:
-            return replace(base, equality_ids=draw(st.lists(st.integers(1, 9), max_size=3)))
+            return replace(
+                base, equality_ids=draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
+            )
         case Content.MANIFEST_DV:
             return replace(
                 base,
