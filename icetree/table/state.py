@@ -112,6 +112,8 @@ class Work:
     requirements: tuple[Requirement, ...] = ()
     #: The branch to commit to; None to leave the snapshot staged.
     branch: str | None = MAIN
+    #: A branch that is not there starts where the table is.
+    create_branch: bool = False
     isolation: Isolation = Isolation.SERIALIZABLE
     #: Added to the snapshot's summary.
     summary: Mapping[str, str] = field(default_factory=dict)

@@ -105,6 +105,7 @@ class Transaction(Evolution):
         self._table = table
         self._base: State = table.state
         self._branch = branch_of(branch, self._base.metadata, create=create_branch)
+        self._create_branch = create_branch
         self._isolation = isolation_of(isolation)
         self._key = key_of(key)
         self._summary = summary_of(summary)
@@ -280,6 +281,7 @@ class Transaction(Evolution):
             updates=tuple(self._updates),
             requirements=tuple(self._requirements()),
             branch=self._branch,
+            create_branch=self._create_branch,
             isolation=self._isolation,
             summary=self._summary,
             key=self._key,

@@ -63,6 +63,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             f"upgrade it to {FORMAT_VERSION} before writing"
         )
     require_plain(head.metadata)
+    _require_branch(work, head)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
@@ -81,6 +82,24 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             # A change that contradicts itself is its writer's mistake, whoever else commits.
             own = any(conflict.snapshot_id is None for conflict in found)
             raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+
+
+def _require_branch(work: Work, head: State) -> None:
+    """Raise `CommitConflict` when the branch is gone: made again, it would lack what it had."""
+    branch, refs = work.branch, head.metadata.refs
+    if branch is None or branch not in work.base.metadata.refs:
+        return
+    found = refs.get(branch)
+    if found is None and not work.create_branch:
+        raise CommitConflict(
+            f"{head.name}: another commit removed branch {branch!r}, which this change was made "
+            "on; refresh the table and choose a branch"
+        )
+    if found is not None and found.type != "branch":
+        raise CommitConflict(
+            f"{head.name}: another commit removed branch {branch!r} and made a tag of that name; "
+            "refresh the table and choose a branch"
+        )
 
 
 def _added_together(work: Work) -> Entries | None:

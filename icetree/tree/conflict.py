@@ -250,7 +250,8 @@ What a commit is checked against when others committed since it read the table.
 `icetree.tree.conflict` holds this matrix as data; this page is printed from it.
 
 *always*: under every isolation. *serializable*: only there. Empty: never. An append conflicts
-with nothing but a column that became required, where its files may have nulls.
+with nothing but a column that became required, where its files may have nulls. Every change conflicts
+with the removal of its branch, unless it may make one (`create_branch`).
 
 {matrix}
 

@@ -144,6 +144,33 @@ def test_a_branch_moved_from_under_a_delete_is_a_conflict(table: Table) -> None:
     assert live(table.refresh()) == ["a"]
 
 
+@pytest.mark.parametrize("tagged", [False, True], ids=["gone", "a tag now"])
+def test_a_branch_removed_from_under_an_append_is_a_conflict(tagged: bool) -> None:
+    lake = connection()
+    one = new_table(lake)
+    one.append_files([data_file("a")])
+    one.create_branch("audit")
+    one.append_files([data_file("b")], branch="audit")
+    stale = lake.table("db.t")
+    one.remove_branch("audit")
+    if tagged:
+        one.create_tag("audit")
+    with pytest.raises(CommitConflict, match="removed branch 'audit'"):
+        stale.append_files([data_file("c")], branch="audit")
+    assert stale.refresh().refs == one.refs
+
+
+def test_a_branch_that_may_be_made_is_made_again_where_the_table_is() -> None:
+    lake = connection()
+    one = new_table(lake)
+    one.append_files([data_file("a")])
+    one.append_files([data_file("b")], branch="audit", create_branch=True)
+    stale = lake.table("db.t")
+    one.remove_branch("audit")
+    stale.append_files([data_file("c")], branch="audit", create_branch=True)
+    assert live(stale, branch="audit") == ["a", "c"]
+
+
 def test_a_branch_is_fast_forwarded_to_what_descends_from_it(table: Table) -> None:
     table.create_branch("audit")
     table.append_files([data_file("c")], branch="audit")
