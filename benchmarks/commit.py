@@ -25,9 +25,9 @@ from benchmarks.harness import Report, Timing, main
 from icetree.catalog.base import Catalog
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
-from icetree.store.slow import SlowStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from tests.store.slow import SlowStore
 
 #: Where PyIceberg's figures are taken.
 FAR = 1000

@@ -35,9 +35,9 @@ from benchmarks.plan_tables import (
     UNSORTED,
     open_lake,
 )
-from icetree.store.slow import SlowStore
 from icetree.table.connection import Connection
 from icetree.tree.tasks import Plan
+from tests.store.slow import SlowStore
 
 #: How many files the filter on the sorted column matches.
 MATCHES: Final = 100

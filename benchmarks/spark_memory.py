@@ -23,8 +23,8 @@ from benchmarks import data
 from benchmarks.data import SLOT, slots
 from benchmarks.harness import Report, Timing
 from benchmarks.plan_tables import open_lake
+from icetree.rows.schema import arrow_schema
 from icetree.spec.entry import Entries
-from icetree.table.arrow_schema import arrow_schema
 
 #: How many files are read, and how many rows each has.
 READ: Final = 100

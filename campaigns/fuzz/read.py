@@ -19,23 +19,23 @@ from icetree.codec import metadata as metadata_codec
 from icetree.codec import puffin as puffin_codec
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest import stored
-from icetree.codec.parquet_footer import parse_footer
-from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
-from icetree.spec.shape import Shape
-from icetree.store.memory import MemoryStore
-from icetree.table.arrow_deletes import Deletes
-from icetree.table.arrow_files import (
+from icetree.codec.parquet.footer import parse_footer
+from icetree.filters.filter import parse_filter
+from icetree.rows.deletes import Deletes
+from icetree.rows.files import (
     DataFile,
     ReadRules,
     name_mapping,
     open_file,
     position_deletes,
 )
-from icetree.table.arrow_groups import groups_that_may_match
+from icetree.rows.row_groups import groups_that_may_match
+from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entries
+from icetree.spec.expressions import Expression
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
+from icetree.spec.shape import Shape
+from icetree.store.memory import MemoryStore
 from icetree.table.connection import Connection
-from icetree.table.filters import parse_filter
 from icetree.tree.bind import bind
 
 FILE = "memory://fuzz/file"

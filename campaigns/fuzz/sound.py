@@ -19,12 +19,12 @@ from icetree.codec import bitmap as bitmaps_codec
 from icetree.codec import manifest, puffin
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
 from icetree.spec.snapshot import LogEntry, Page, Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.table.connection import Connection
-from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
 from icetree.tree.plan import plan
 from icetree.tree.reading import leaves_in

@@ -24,12 +24,12 @@ from campaigns.simulate.model import (
     projected,
 )
 from icetree.catalog.base import TableName
+from icetree.files.cache import Cache
+from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.entry import Content
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
-from icetree.table.cache import Cache
-from icetree.table.files import TableFiles, read_metadata
 from icetree.tree.changes import Intent
 
 #: Columns of lineage, as the format numbers them.

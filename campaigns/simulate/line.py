@@ -14,7 +14,7 @@ from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.store.base import Store, write_in_turn
-from icetree.store.wrapped import Request, WrappedStore
+from tests.store.wrapped import Request, WrappedStore
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from icetree.errors import (
     NotFound,
     Unavailable,
 )
-from icetree.table.commit import Committed
+from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.tree.changes import Intent
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import Unavailable
-from icetree.store.wrapped import Request, WrappedStore
+from tests.store.wrapped import Request, WrappedStore
 
 
 class FaultyStore(WrappedStore):

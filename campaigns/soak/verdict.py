@@ -14,8 +14,8 @@ from campaigns.soak.journal import Journal, replay
 from campaigns.soak.place import TABLE, Place
 from icetree.spec.entry import is_data_dv
 from icetree.spec.snapshot import Snapshot
-from icetree.table.findings import Kind
 from icetree.table.table import Table
+from icetree.table.verify.findings import Kind
 from icetree.tree.check import check
 from icetree.tree.live import live_files
 

@@ -18,7 +18,7 @@ from campaigns.soak.faulty import FaultyCatalog, FaultyStore
 from campaigns.soak.journal import Journal, replay
 from campaigns.soak.place import TABLE, Place
 from icetree.errors import CommitConflict, CommitUnknown, Unavailable
-from icetree.table.cache import Cache
+from icetree.files.cache import Cache
 from icetree.table.connection import Connection
 from icetree.table.table import Table
 

@@ -13,7 +13,7 @@ from typing import Any
 import icetree
 from campaigns.entries import data_file, place_of, vector
 from icetree.errors import CommitConflict, CommitExhausted
-from icetree.table.commit import Committed
+from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 
 TABLE = "db.t"

@@ -12,8 +12,8 @@ from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
 if TYPE_CHECKING:
-    from icetree.table.findings import Report
-    from icetree.table.verify import Progress
+    from icetree.table.verify.findings import Report
+    from icetree.table.verify.verify import Progress
 
 
 @click.command()
@@ -46,7 +46,7 @@ def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> N
 
 def _verified(lake: Lake, name: str, *, deep: bool, current: bool, quiet: bool) -> Report:
     from icetree.catalog.base import parse_name
-    from icetree.table.verify import unreadable
+    from icetree.table.verify.verify import unreadable
 
     with lake.open() as connection:
         try:

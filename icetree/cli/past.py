@@ -9,7 +9,7 @@ import click
 from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
 
 if TYPE_CHECKING:
-    from icetree.table.changes import Point
+    from icetree.table.changes.changes import Point
 
 
 @click.command()
@@ -131,7 +131,7 @@ def changes(
     A POINT is a snapshot id, a branch or tag, or a time such as 2026-01-31T12:00:00Z.
     """
     from icetree.cli.output import print_json, print_rows
-    from icetree.table.changes import ChangeRange
+    from icetree.table.changes.changes import ChangeRange
 
     with lake.table(name) as table:
         range_ = ChangeRange(table, since=point(since), upto=point(upto))

@@ -32,7 +32,7 @@ def files(
     """List live files, or those a filter may match."""
     from icetree.cli.output import print_json, print_rows
     from icetree.cli.past import kind_of
-    from icetree.table.filters import parse_filter
+    from icetree.filters.filter import parse_filter
     from icetree.tree.bind import bind
     from icetree.tree.delete_stats import judged
     from icetree.tree.live import LEAF, live_files
@@ -151,7 +151,7 @@ def plan(
     from dataclasses import asdict
 
     from icetree.cli.output import print_json, print_rows
-    from icetree.table.predicate_text import predicate_text
+    from icetree.filters.text import predicate_text
 
     with lake.table(name) as table:
         if snapshot is not None and snapshot.isdigit():

@@ -20,10 +20,10 @@ from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS, local_session
 from icetree.spark.wap import branch_to_read
-from icetree.spark.write.writer import Write
+from icetree.spark.writer import Write
 from icetree.store.places import local_folder
-from icetree.table.changes import Point
-from icetree.table.commit import Committed
+from icetree.table.changes.changes import Point
+from icetree.table.commit.commit import Committed
 from icetree.table.connection import Connection, open_connection
 from icetree.table.transaction import Filter
 

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput
 from icetree.spec.snapshot import MAIN
-from icetree.table.refs import WAP_ID
+from icetree.table.evolve.refs import WAP_ID
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 

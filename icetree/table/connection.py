@@ -13,7 +13,9 @@ from icetree.catalog.base import Catalog, TableName, parse_name, parse_namespace
 from icetree.catalog.config import open_catalog, resolve
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
-from icetree.spec.create import table_metadata
+from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
+from icetree.files.table_files import TableFiles, read_metadata
+from icetree.spec.edit.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
 from icetree.spec.texts import text
@@ -22,9 +24,7 @@ from icetree.store.open import store_for
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
-from icetree.table.cache import DEFAULT_LIMIT_BYTES, Cache
-from icetree.table.commit import COMPRESSION, next_metadata_location
-from icetree.table.files import TableFiles, read_metadata
+from icetree.table.commit.commit import COMPRESSION, next_metadata_location
 from icetree.table.state import State
 from icetree.table.table import Table
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import FILES, MANIFESTS, Entries, is_content, is_live
 from icetree.spec.location import (
@@ -23,8 +24,7 @@ from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
-from icetree.table.commit import next_metadata_location
-from icetree.table.files import TableFiles
+from icetree.table.commit.commit import next_metadata_location
 from icetree.table.state import State
 from icetree.tree.reading import leaves_in
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from icetree.errors import CorruptTable, NotFound
+from icetree.files.cache import Cache
+from icetree.files.table_files import read_metadata
 from icetree.spec.entry import Content
 from icetree.spec.location import absolute
 from icetree.spec.snapshot import Snapshot, SnapshotPage
@@ -22,10 +24,8 @@ from icetree.spec.update import (
     RemoveStatistics,
     Update,
 )
-from icetree.table.cache import Cache
-from icetree.table.files import read_metadata
-from icetree.table.findings import Finding, Kind
-from icetree.table.verify import verify
+from icetree.table.verify.findings import Finding, Kind
+from icetree.table.verify.verify import verify
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.check import dangling_data_dvs
 from icetree.tree.live import live_files

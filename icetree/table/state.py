@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from icetree.catalog.base import TableName
 from icetree.errors import CommitConflict, NotFound
+from icetree.spec.edit.refs import KEPT
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.refs import KEPT
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
 from icetree.surroundings import new_uuid, random_bits

@@ -11,28 +11,28 @@ from pyiceberg.schema import Schema
 
 from icetree.catalog.base import Catalog, TableName
 from icetree.errors import InvalidInput
+from icetree.files.table_files import TableFiles, read_metadata
+from icetree.rows.fit import ArrowData
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
-from icetree.table.appends import AppendScan
 from icetree.table.arguments import Time, milliseconds, require_known, whole
-from icetree.table.arrow_fit import ArrowData
-from icetree.table.changes import ChangeRange, Point
-from icetree.table.commit import Committed
-from icetree.table.evolve import Evolution
-from icetree.table.files import TableFiles, read_metadata
-from icetree.table.inspect import Inspect
-from icetree.table.refs import References
-from icetree.table.scan import Scan
+from icetree.table.changes.appends import AppendScan
+from icetree.table.changes.changes import ChangeRange, Point
+from icetree.table.commit.commit import Committed
+from icetree.table.evolve.evolve import Evolution
+from icetree.table.evolve.refs import References
+from icetree.table.inspect.inspect import Inspect
+from icetree.table.scan.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, Filter, New, Removed, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
-    from icetree.table.explain import Explanation
-    from icetree.table.findings import Report
     from icetree.table.repair import Repair
+    from icetree.table.scan.explain import Explanation
+    from icetree.table.verify.findings import Report
 
 
 class Table(Evolution, References):
@@ -176,14 +176,14 @@ class Table(Evolution, References):
 
     def explain(self, where: Filter, **how: Any) -> Explanation:
         """Tell what a scan with this filter skips, and which part of the filter does it."""
-        from icetree.table.explain import explain
+        from icetree.table.scan.explain import explain
 
         require_known(how, explain, verb="explain")
         return explain(self, where, **how)
 
     def verify(self, *, deep: bool = False, **how: Any) -> Report:
         """Return every broken rule of the table; with `deep`, of its data files too."""
-        from icetree.table.verify import verify
+        from icetree.table.verify.verify import verify
 
         require_known(how, verify, verb="verify")
         return verify(self, deep=deep, **how)

@@ -12,7 +12,12 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
+from icetree.filters.filter import parse_filter
+from icetree.rows.equality_files import require_fields
+from icetree.rows.fit import ArrowData
+from icetree.rows.write import write_files
 from icetree.spec import apply as updating
+from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.location import given_form
 from icetree.spec.locations import given_form_array, stored_form_array
@@ -34,25 +39,20 @@ from icetree.spec.update import (
     Update,
     UpgradeFormatVersion,
 )
-from icetree.table.adding import is_arrow_data, stored_entries
 from icetree.table.arguments import texts
-from icetree.table.arrow_fit import ArrowData
-from icetree.table.arrow_write import write_files
-from icetree.table.commit import Committed, commit
-from icetree.table.commit_options import branch_of, isolation_of, key_of, summary_of
-from icetree.table.encryption import require_plain
-from icetree.table.equality_files import require_fields
-from icetree.table.evolve import Evolution
-from icetree.table.filters import parse_filter
-from icetree.table.merge import merge
-from icetree.table.removing import (
+from icetree.table.commit.adding import is_arrow_data, stored_entries
+from icetree.table.commit.commit import Committed, commit
+from icetree.table.commit.merge import merge
+from icetree.table.commit.options import branch_of, isolation_of, key_of, summary_of
+from icetree.table.commit.removing import (
     files_matching,
     in_same_partitions,
     removal_of_tasks,
     whole_table,
 )
+from icetree.table.commit.widen import widen_changes
+from icetree.table.evolve.evolve import Evolution
 from icetree.table.state import Requirement, State, Work, fact_of
-from icetree.table.widen import widen_changes
 from icetree.tree.changes import REMOVED, Changes, Intent, removal
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation

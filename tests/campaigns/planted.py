@@ -13,7 +13,7 @@ import pytest
 from icetree.catalog.base import Outcome, Swapped, Unknown
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
-from icetree.table import commit
+from icetree.table.commit.commit import commit
 from icetree.tree import changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]

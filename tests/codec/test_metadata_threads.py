@@ -9,7 +9,7 @@ SCRIPT = """
 import sys, threading
 sys.setswitchinterval(1e-6)
 from icetree.codec import metadata
-from icetree.spec.create import table_metadata
+from icetree.spec.edit.create import table_metadata
 made = table_metadata("id long, name string", location="s3://b/t", partition_by=["bucket(4, id)"],
                       uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1", at_ms=1)
 data = metadata.encode(made)

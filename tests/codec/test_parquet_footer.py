@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icetree.codec.parquet import without_arrow_schema
-from icetree.codec.parquet_footer import ARROW_SCHEMA, Footer, parse_footer, read_footer
+from icetree.codec.parquet.footer import ARROW_SCHEMA, Footer, parse_footer, read_footer
+from icetree.codec.parquet.parquet import without_arrow_schema
 from icetree.errors import CorruptTable
 
 KEY = ARROW_SCHEMA.decode()

@@ -7,7 +7,7 @@ from functools import cache, partial
 import pytest
 
 from icetree.errors import CorruptTable
-from icetree.table.findings import Severity
+from icetree.table.verify.findings import Severity
 from tests.foreign import forged_entries, forged_leaves, forged_trees
 from tests.foreign.forgery import Forge, Forgery, begin
 from tests.foreign.judge import open_table, require_sound

@@ -23,14 +23,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 from pyroaring import BitMap
 
-from icetree.codec import avro_blocks, bitmap, limits, metadata, puffin, unpack
-from icetree.codec.avro import open_avro
+from icetree.codec import bitmap, limits, metadata, puffin, unpack
+from icetree.codec.avro import blocks as avro_blocks
+from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
+from icetree.rows.deletes import read_vector
+from icetree.rows.files import ReadRules, open_file
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
-from icetree.table.arrow_deletes import read_vector
-from icetree.table.arrow_files import ReadRules, open_file
 from tests.apart import apart
 from tests.codec import avro_manifests as avro
 

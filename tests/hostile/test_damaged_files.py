@@ -15,13 +15,13 @@ from pyiceberg.expressions import And, EqualTo, GreaterThan
 from icetree.cli.main import cli
 from icetree.codec import manifest
 from icetree.errors import CorruptTable
+from icetree.rows.files import ReadRules, open_file
+from icetree.rows.row_groups import groups_that_may_match
 from icetree.spec.entry import DATA, ROOT, Content, Entries
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.spec.shape import Shape
 from icetree.store.memory import MemoryStore
-from icetree.table.arrow_files import ReadRules, open_file
-from icetree.table.arrow_groups import groups_that_may_match
-from icetree.table.findings import Kind
+from icetree.table.verify.findings import Kind
 from tests.apart import apart
 from tests.table.damage import ROWS, Site, flipped, make_table, open_lake
 from tests.table.lake import SCHEMA

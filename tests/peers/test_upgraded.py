@@ -11,10 +11,10 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.location import stored_form
 from icetree.store.places import local_path
-from icetree.table.delete_files import write_data_vectors
-from icetree.table.planning import planner
+from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.tree.check import check
 from tests.peers.conftest import JavaTable

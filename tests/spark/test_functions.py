@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
+from icetree.rows.read import read_tasks
+from icetree.rows.transform import transformed
 from icetree.spark.functions.calls import with_functions
 from icetree.spark.pushdown.condition import condition_filter
-from icetree.table.arrow_read import read_tasks
-from icetree.table.arrow_transform import transformed
 from icetree.table.table import Table
 from tests.spark.sql_lake import SqlLake
 

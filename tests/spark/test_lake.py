@@ -16,7 +16,7 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.spark import Lake
 from icetree.spark.read.metadata_tables import KINDS
 from icetree.table.table import Table
-from tests.table.arrow_lake import foreign_delete
+from tests.rows.lake import foreign_delete
 
 
 @pytest.fixture(scope="module")

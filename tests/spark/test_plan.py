@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spark import Lake
 from icetree.spark.read.plan import plan
-from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
 from icetree.spark import Lake
-from icetree.table.commit import Committed
+from icetree.table.commit.commit import Committed
 from tests.spark.plain_table import (
     LASTING,
     Model,

@@ -22,7 +22,7 @@ from icetree.spark.source.filters import filter_from
 from icetree.spark.source.options import options, options_of
 from icetree.spark.source.write import TableWriter
 from icetree.table import transaction
-from icetree.table.commit import Committed, commit
+from icetree.table.commit.commit import Committed, commit
 from icetree.table.table import Table
 from tests.table.changing import delete_equal, delete_rows, now
 

@@ -130,7 +130,7 @@ def test_only_the_first_words_of_a_statement_are_looked_at(
     def whole(_: str) -> None:
         raise AssertionError("a statement may be megabytes of values")
 
-    monkeypatch.setattr("icetree.spark.sql.tokens.tokens", whole)
+    monkeypatch.setattr("icetree.spark.tokens.tokens", whole)
     text = "/* new */ INSERT INTO t VALUES (1, 1)"
     refuse_others(sql.lake, text)
     assert not run_extension(sql.lake, text)

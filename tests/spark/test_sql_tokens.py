@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spark.sql.tokens import Cursor, qualifiers, tokens
+from icetree.spark.tokens import Cursor, qualifiers, tokens
 
 
 def test_words_know_strings_comments_names_and_numbers() -> None:

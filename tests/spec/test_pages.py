@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from icetree.codec.metadata import decode, decode_page, encode, encode_page
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec import pages, refs
+from icetree.spec import pages
 from icetree.spec.apply import apply
+from icetree.spec.edit import refs
 from icetree.spec.metadata import TableMetadata, new_table, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import PagedOut

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from icetree.errors import NotFound, Unavailable
-from icetree.store.flaky import Fault, FlakyStore, How
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
-from icetree.store.slow import SlowStore
+from tests.store.flaky import Fault, FlakyStore, How
+from tests.store.slow import SlowStore
 
 A, B, C = (f"memory://m/{name}" for name in "abc")
 
@@ -78,7 +78,7 @@ def test_a_delayed_answer_is_right() -> None:
 def test_a_process_can_be_killed_at_a_step(tmp_path: Path, how: str, there: bool) -> None:
     program = (
         "import sys\n"
-        "from icetree.store.flaky import Fault, FlakyStore, How\n"
+        "from tests.store.flaky import Fault, FlakyStore, How\n"
         "from icetree.store.local import LocalStore\n"
         f"store = FlakyStore(LocalStore(), [Fault(at=1, how=How.{how})])\n"
         "store.write_many((f'{sys.argv[1]}/{name}', b'1') for name in 'abc')\n"

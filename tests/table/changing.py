@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, NestedField, StringType
 
-from icetree.table.arrow_write import write_files
-from icetree.table.commit import Committed
-from icetree.table.delete_files import write_data_vectors, write_equality_deletes
+from icetree.rows.write import write_files
+from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
-from tests.table.arrow_lake import new_table
+from tests.rows.lake import new_table
 
 ARROW = pa.schema(
     [

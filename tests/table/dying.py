@@ -20,8 +20,8 @@ from typing import Any
 
 import icetree
 from icetree.store.local import LocalStore
-from icetree.store.wrapped import Request, WrappedStore
 from icetree.table.connection import Connection
+from tests.store.wrapped import Request, WrappedStore
 from tests.table.kinds import KINDS
 
 #: What the local store asks of the system, in whatever thread.

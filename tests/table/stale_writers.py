@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict
-from icetree.table.commit import Committed
-from icetree.table.delete_files import write_data_vectors, write_equality_deletes
+from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
-from tests.table.arrow_lake import new_lake
+from tests.rows.lake import new_lake
 from tests.table.changing import LEAFY, data_files, written
 
 SCHEMA = pa.schema(

@@ -12,13 +12,13 @@ import pytest
 
 import icetree
 from icetree.errors import InvalidInput, NotFound
+from icetree.spec.edit.partitioning import SpecEdit
+from icetree.spec.edit.schema import SchemaEdit
+from icetree.spec.edit.sort import SortEdit
 from icetree.spec.entry import to_table
-from icetree.spec.schema_edit import SchemaEdit
-from icetree.spec.sort_edit import SortEdit
-from icetree.spec.spec_edit import SpecEdit
 from icetree.table.arguments import milliseconds
 from icetree.table.table import Table
-from tests.table import arrow_lake
+from tests.rows import lake as arrow_lake
 from tests.table.lake import connection, data_file, live, new_table
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=timezone.utc)

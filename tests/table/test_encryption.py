@@ -12,9 +12,9 @@ from msgspec.structs import replace as replaced
 
 import icetree
 from icetree.errors import Unsupported
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.metadata import EncryptionKey, TableMetadata
-from icetree.table.delete_files import write_data_vectors
-from icetree.table.planning import planner
+from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 
 ROWS = pa.table({"n": [1, 2, 3]})

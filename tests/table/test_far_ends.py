@@ -11,7 +11,7 @@ from pyiceberg import expressions as ice
 from icetree.errors import InvalidInput
 from icetree.spec.type_text import read_type
 from icetree.tree.predicates import Transformed
-from tests.table.arrow_lake import files, new_table
+from tests.rows.lake import files, new_table
 
 YEAR_10000 = 253_402_300_800_000_000
 MICROS, ZONED, DATE = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.date32()

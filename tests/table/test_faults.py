@@ -15,8 +15,6 @@ import pytest
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, Unavailable
-from icetree.store.flaky import Fault as StoreFault
-from icetree.store.flaky import FlakyStore, How, Step
 from icetree.store.local import TEMPORARY
 from icetree.store.memory import MemoryStore
 from icetree.table.connection import Connection
@@ -30,6 +28,8 @@ from tests.catalog.flaky import (
     LoseRequest,
     Refuse,
 )
+from tests.store.flaky import Fault as StoreFault
+from tests.store.flaky import FlakyStore, How, Step
 from tests.table.kinds import KINDS, Kind, data_file, reached, view
 from tests.table.lake import SCHEMA
 

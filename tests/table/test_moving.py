@@ -13,9 +13,9 @@ import icetree
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.update import RemoveSnapshots
 from icetree.store.local import LocalStore
-from icetree.store.slow import SlowStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from tests.store.slow import SlowStore
 from tests.table.kinds import data_file, reached, vector, view
 from tests.table.lake import SCHEMA
 

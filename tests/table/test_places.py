@@ -15,12 +15,12 @@ from msgspec.structs import replace as replaced
 import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import MANIFESTS, Entries, Status, concat, is_content, with_columns
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage
 from icetree.spec.update import SetStatistics
 from icetree.table.connection import Connection
-from icetree.table.delete_files import write_data_vectors
 from icetree.table.table import Table
 from tests.table.damage import Site, make_table, open_lake, planned, rows
 from tests.table.kinds import data_file as file_of

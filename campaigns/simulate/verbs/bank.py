@@ -17,13 +17,13 @@ from campaigns.simulate.model import Part, Row, State, Where
 from campaigns.simulate.verbs.deletes import mark
 from campaigns.simulate.verbs.files import compaction
 from campaigns.simulate.verbs.tables import ACCOUNTS, BALANCE, BANK, K, N, moved
-from icetree.table.arrow_write import write_files
+from icetree.rows.write import write_files
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
-    from icetree.table.commit import Committed
+    from icetree.table.commit.commit import Committed
     from icetree.table.table import Table
 
 

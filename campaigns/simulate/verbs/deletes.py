@@ -23,15 +23,15 @@ from campaigns.simulate.verbs.tables import (
     some_filter,
     some_rows,
 )
-from icetree.table.arrow_write import write_files
-from icetree.table.delete_files import write_data_vectors, write_equality_deletes
-from icetree.table.planning import planner
+from icetree.rows.write import write_files
+from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.table.scan.planning import planner
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
-    from icetree.table.commit import Committed
+    from icetree.table.commit.commit import Committed
     from icetree.table.table import Table
     from icetree.table.transaction import Transaction
 

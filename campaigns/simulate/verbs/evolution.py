@@ -14,9 +14,9 @@ from icetree.tree.changes import Intent
 if TYPE_CHECKING:
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
+    from icetree.spec.edit.schema import SchemaEdit
     from icetree.spec.metadata import TableMetadata
-    from icetree.spec.schema_edit import SchemaEdit
-    from icetree.table.commit import Committed
+    from icetree.table.commit.commit import Committed
     from icetree.table.table import Table
 
 _SCHEMA_FACTS: Final = frozenset({"current_schema_id", "last_column_id", "default_spec_id"})

@@ -20,13 +20,13 @@ from campaigns.simulate.verbs.tables import (
     moved,
     some_rows,
 )
-from icetree.table.arrow_write import write_files
+from icetree.rows.write import write_files
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
-    from icetree.table.commit import Committed
+    from icetree.table.commit.commit import Committed
     from icetree.table.table import Table
 
 

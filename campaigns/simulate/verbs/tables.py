@@ -10,8 +10,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
 from campaigns.simulate.model import Row, Values, Where, projected
+from icetree.rows.schema import arrow_schema
 from icetree.spec.metadata_columns import LINEAGE
-from icetree.table.arrow_schema import arrow_schema
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.cli.demo.table import DAY_LOWER, FIRST_DAY, SHAPE, DemoTable, live_keys, root_file
+from icetree.filters.filter import parse_filter
 from icetree.spec.entry import Content, is_content
-from icetree.table.filters import parse_filter
 from icetree.tree.check import check
 from icetree.tree.diff import diff
 from icetree.tree.live import live_files

@@ -14,7 +14,7 @@ from icetree.codec.inherit import Inherited, inherit, inherit_in_root
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
 from icetree.codec.manifest.stored import Opened, Stored, open_manifest
 from icetree.codec.manifest.types import promote
-from icetree.codec.parquet import require_chunks
+from icetree.codec.parquet.parquet import require_chunks
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats

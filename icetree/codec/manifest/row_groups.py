@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from icetree.codec.manifest.stored import Opened
 from icetree.codec.manifest.types import promote
-from icetree.codec.parquet import require_chunks
+from icetree.codec.parquet.parquet import require_chunks
 
 #: Columns that are often the same in all entries: their statistics then spare the reading.
 OFTEN_SAME: Final = (

@@ -11,8 +11,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icetree.codec.parquet import require_chunks, without_arrow_schema
-from icetree.codec.parquet_footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
+from icetree.codec.parquet.footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
+from icetree.codec.parquet.parquet import require_chunks, without_arrow_schema
 from icetree.codec.recent import Recent
 from icetree.errors import CorruptTable
 from icetree.spec import stats

@@ -24,6 +24,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
+from icetree.rows.deletes import Rows, read_vector
+from icetree.rows.files import field_path
+from icetree.rows.read import read_tasks
 from icetree.spark.changes.marks import DATA_DV, marks, spread
 from icetree.spark.changes.pairs import (
     TASK_NUMBER,
@@ -31,18 +34,15 @@ from icetree.spark.changes.pairs import (
     unchanged_dropped,
     updates_told,
 )
+from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.spark.source.arrow import for_spark
 from icetree.spark.types import spark_type
 from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
-from icetree.table.arrow_deletes import Rows, read_vector
-from icetree.table.arrow_files import field_path
-from icetree.table.arrow_read import read_tasks
-from icetree.table.change_rows import require_told
-from icetree.table.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan, Point
-from icetree.table.scan import Scan
+from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan, Point
+from icetree.table.changes.rows import require_told
+from icetree.table.scan.scan import Scan
 from icetree.tree.row_changes import CHANGE_TYPE
 from icetree.tree.tasks import TASK, Metrics, Plan
 

@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable
+from icetree.rows.deletes import Rows, read_vector
 from icetree.spark.changes.pairs import TASK_NUMBER
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, unshipped
 from icetree.store.base import Store
-from icetree.table.arrow_deletes import Rows, read_vector
 
 #: The columns of a task that tell of a data DV.
 DATA_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from icetree.spark.functions.catalyst import Functions
-from icetree.spark.sql.tokens import edited, tokens
+from icetree.spark.tokens import edited, tokens
 
 _NAMESPACE: Final = "system"
 _PREFIX: Final = "__icetree_"

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.read.listing import NO_FILES, read_listed
-from icetree.spark.sql.plan import kind, seq
+from icetree.spark.trees import kind, seq
 
 _RELATION: Final = re.compile(r"\bRelation ")
 

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from icetree.rows.deletes import Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
 from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, listed, read_listed
 from icetree.spark.types import reader_schema, safe_names
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
-from icetree.table.arrow_deletes import Deletes, KeyColumn, Rows
-from icetree.table.scan import Scan
+from icetree.table.scan.scan import Scan
 
 #: What a column that deletes compare is called among the rows, followed by its field id.
 KEY_PREFIX: Final = "__icetree_key_"

@@ -18,12 +18,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType
 
+from icetree.rows.filter import row_filter
+from icetree.rows.schema import arrow_type
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spark.types import spark_type
 from icetree.spec.types import has_nans
-from icetree.table.arrow_filter import row_filter
-from icetree.table.arrow_schema import arrow_type
 from icetree.tree import literals
 from icetree.tree.literals import Fit
 from icetree.tree.predicates import Transformed

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from icetree.errors import InvalidInput
 from icetree.spark.frames import arrow_frame
 from icetree.spark.read.position_deletes import position_deletes
-from icetree.table.inspect import Inspect
+from icetree.table.inspect.inspect import Inspect
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

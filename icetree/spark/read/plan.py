@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from icetree.codec import metadata as metadata_codec
+from icetree.files.cache import Cache
+from icetree.files.table_files import TableFiles
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.table.cache import Cache
-from icetree.table.files import TableFiles
-from icetree.table.planning import side_by_side
-from icetree.table.scan import Scan
+from icetree.table.scan.planning import side_by_side
+from icetree.table.scan.scan import Scan
 from icetree.tree.plan import LeafCall, LeafRead, read_leaf
 from icetree.tree.reading import Leaf
 from icetree.tree.tasks import Plan

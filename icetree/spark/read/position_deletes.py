@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as sql
 
 from icetree.errors import Unsupported
+from icetree.spark.read.arrow import batch_for_spark
 from icetree.spark.ship import shipped, unshipped
-from icetree.spark.source.arrow import batch_for_spark
 from icetree.spark.types import nullable, spark_schema, spark_type
 from icetree.spec.snapshot import Snapshot
-from icetree.table.position_deletes import columns, marking, positions
+from icetree.table.inspect.position_deletes import columns, marking, positions
 from icetree.table.table import Table
 
 

@@ -19,6 +19,11 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from icetree.rows.deletes import key_column
+from icetree.rows.equality_files import require_fields_of
+from icetree.rows.files import NAME_MAPPING
+from icetree.rows.filter import row_filter
+from icetree.rows.partition_values import partition_column
 from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.deleted import (
@@ -52,12 +57,7 @@ from icetree.spec.metadata_columns import (
     POS_FIELD,
     SPEC_ID_FIELD,
 )
-from icetree.table.arrow_deletes import key_column
-from icetree.table.arrow_files import NAME_MAPPING
-from icetree.table.arrow_filter import row_filter
-from icetree.table.equality_files import require_fields_of
-from icetree.table.partition_values import partition_column
-from icetree.table.scan import Scan
+from icetree.table.scan.scan import Scan
 from icetree.tree.tasks import Plan
 
 #: Facts of its file that a row's metadata columns come from, as the columns of a small table.

@@ -23,8 +23,8 @@ from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
-from icetree.table.commit import Committed
-from icetree.table.removing import removal_of_tasks
+from icetree.table.commit.commit import Committed
+from icetree.table.commit.removing import removal_of_tasks
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

@@ -30,7 +30,7 @@ from icetree.spark.types import spark_schema
 from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
-from icetree.table.commit import Committed
+from icetree.table.commit.commit import Committed
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

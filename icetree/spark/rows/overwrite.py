@@ -11,6 +11,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from icetree.filters.filter import parse_filter
 from icetree.spark.complaints import one_line
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.filters import row_condition
@@ -20,11 +21,10 @@ from icetree.spark.write.arrange import arranged
 from icetree.spark.write.sink import sink
 from icetree.spec.entry import concat
 from icetree.spec.metadata import TableMetadata
-from icetree.table.commit import Committed
-from icetree.table.filters import parse_filter
-from icetree.table.planning import planner
-from icetree.table.removing import removal_of_tasks
-from icetree.table.scan import Scan
+from icetree.table.commit.commit import Committed
+from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.scan.planning import planner
+from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Filter, Transaction
 from icetree.tree.tasks import Plan

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.sql.plan import kind, seq, span_of
+from icetree.spark.trees import kind, seq, span_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

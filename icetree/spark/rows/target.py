@@ -20,8 +20,8 @@ from icetree.spark.types import spark_type
 from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
-from icetree.table.planning import planner
-from icetree.table.scan import Scan
+from icetree.table.scan.planning import planner
+from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from icetree.tree.tasks import Plan

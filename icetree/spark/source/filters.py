@@ -16,8 +16,8 @@ from pyiceberg.schema import Schema
 from pyspark.sql import datasource as spark
 
 from icetree.errors import IcetreeError
+from icetree.rows.filter import row_filter
 from icetree.spec.types import has_nans
-from icetree.table.arrow_filter import row_filter
 
 #: The constructors take names and values, which their types do not tell.
 ice: Final[Any] = ice_expressions

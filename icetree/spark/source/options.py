@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from icetree.catalog.base import parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
+from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spark.write.options import NAMES
 from icetree.spec.schema_tree import did_you_mean
 from icetree.store.base import Store
 from icetree.table.connection import Connection, open_connection
-from icetree.table.files import TableFiles, read_metadata
 from icetree.table.state import State
 from icetree.table.table import Table
 

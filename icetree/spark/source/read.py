@@ -14,13 +14,13 @@ from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
+from icetree.filters.filter import parse_filter
+from icetree.spark.read.arrow import ReadingPart
 from icetree.spark.ship import shipped
-from icetree.spark.source.arrow import ReadingPart
 from icetree.spark.source.filters import filter_from
 from icetree.spark.source.options import Options
 from icetree.spark.types import spark_schema
-from icetree.table.filters import parse_filter
-from icetree.table.scan import Scan
+from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.tree.splits import sizes_of
 from icetree.tree.tasks import Plan

@@ -18,16 +18,16 @@ from typing_extensions import override
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import IcetreeError, InvalidInput
+from icetree.rows.write import write_files
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options
 from icetree.spark.write.sink import discard, fitting
+from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.snapshot import MAIN
 from icetree.store.base import Store
 from icetree.store.open import store_for
-from icetree.table.arrow_write import write_files
-from icetree.table.commit import Committed
-from icetree.table.encryption import require_plain
+from icetree.table.commit.commit import Committed
 from icetree.table.state import require_same
 from icetree.table.table import Table
 

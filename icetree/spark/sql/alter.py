@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.sql.columns import default_value, java_type, own_path
-from icetree.spark.sql.plan import kind, option, pairs, seq
+from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import spark_type
-from icetree.spec.schema_edit import SchemaEdit
+from icetree.spec.edit.schema import SchemaEdit
 from icetree.table.table import Table
 
 

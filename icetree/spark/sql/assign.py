@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.names import as_column, column, quoted
-from icetree.spark.sql.tokens import Cursor
+from icetree.spark.tokens import Cursor
 from icetree.spark.types import spark_type
 from icetree.spark.write.fit import default
 

@@ -16,14 +16,14 @@ from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.scan import dataframe
 from icetree.spark.sql.names import TableRef, find_table
-from icetree.spark.sql.plan import Named, Span, named_tables, parse
-from icetree.spark.sql.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.sql.views import View, temporary_view, view_of
+from icetree.spark.tokens import Edit, edited, shortenings, tokens
+from icetree.spark.trees import Named, Span, named_tables, parse
 from icetree.spark.types import spark_type
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import NAMES
 from icetree.surroundings import random_bits
-from icetree.table.scan import Scan
+from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

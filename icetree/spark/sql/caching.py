@@ -12,11 +12,11 @@ from icetree.spark.cache import Held
 from icetree.spark.moment import Moment
 from icetree.spark.names import quoted
 from icetree.spark.sql.names import find_table
-from icetree.spark.sql.plan import kind, pairs, seq
 from icetree.spark.sql.select import select, select_view
-from icetree.spark.sql.tokens import query_of
 from icetree.spark.sql.view_statements import new_view
 from icetree.spark.sql.views import find_view, renew_view, temporary_view
+from icetree.spark.tokens import query_of
+from icetree.spark.trees import kind, pairs, seq
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

@@ -15,7 +15,7 @@ from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
-from icetree.spark.sql.plan import option, seq
+from icetree.spark.trees import option, seq
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLAIN: Final[dict[type[sql.DataType], iceberg.IcebergType]] = {

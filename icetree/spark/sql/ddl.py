@@ -10,10 +10,10 @@ from icetree.spark.names import quoted
 from icetree.spark.sql.alter import ALTERATIONS
 from icetree.spark.sql.columns import new_schema
 from icetree.spark.sql.names import find_table, known_table, new_table, writable
-from icetree.spark.sql.plan import kind, option, pairs, seq
 from icetree.spark.sql.select import select
 from icetree.spark.sql.show import order_terms, partition_terms
-from icetree.spark.sql.tokens import query_of
+from icetree.spark.tokens import query_of
+from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import spark_schema
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from icetree.spark.sql.bind import within
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
-from icetree.spark.sql.plan import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.sql.select import select, with_tables
-from icetree.spark.sql.tokens import Cursor, edited, shortenings, tokens
+from icetree.spark.tokens import Cursor, edited, shortenings, tokens
+from icetree.spark.trees import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.table.table import Table
 

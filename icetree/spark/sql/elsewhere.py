@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.sql.names import find_table
-from icetree.spark.sql.plan import parse
-from icetree.spark.sql.tokens import Cursor, first_words
+from icetree.spark.tokens import Cursor, first_words
+from icetree.spark.trees import parse
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import known_table
-from icetree.spark.sql.tokens import Cursor, first_words
+from icetree.spark.tokens import Cursor, first_words
 from icetree.spark.write.arrange import DISTRIBUTION
-from icetree.spec import refs
-from icetree.spec.refs import Retention
+from icetree.spec.edit import refs
+from icetree.spec.edit.refs import Retention
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

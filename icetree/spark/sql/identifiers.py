@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.sql.plan import seq
-from icetree.spark.sql.tokens import Edit, edited, tokens
+from icetree.spark.tokens import Edit, edited, tokens
+from icetree.spark.trees import seq
 
 
 def identified(spark: SparkSession, text: str) -> str:

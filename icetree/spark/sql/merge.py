@@ -11,9 +11,9 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import TableRef
-from icetree.spark.sql.plan import kind, seq
 from icetree.spark.sql.select import select
-from icetree.spark.sql.tokens import Cursor, edited, shortenings, tokens
+from icetree.spark.tokens import Cursor, edited, shortenings, tokens
+from icetree.spark.trees import kind, seq
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from icetree.spark.sql.bind import (
     version_of,
 )
 from icetree.spark.sql.clock import steady
-from icetree.spark.sql.plan import parse
-from icetree.spark.sql.tokens import tokens
 from icetree.spark.sql.views import View
+from icetree.spark.tokens import tokens
+from icetree.spark.trees import parse
 from icetree.spark.types import spark_schema
 
 if TYPE_CHECKING:

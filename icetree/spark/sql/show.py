@@ -13,7 +13,7 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.names import quoted
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import find_table, known_table
-from icetree.spark.sql.plan import kind, option, pairs, seq
+from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import metadata_columns

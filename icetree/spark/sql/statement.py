@@ -18,12 +18,12 @@ from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
 from icetree.spark.sql.names import find_table
-from icetree.spark.sql.plan import is_query, kind, parse, seq, substituted
 from icetree.spark.sql.select import select, unpruned
 from icetree.spark.sql.show import run_show
-from icetree.spark.sql.tokens import Cursor
 from icetree.spark.sql.view_statements import run_view
 from icetree.spark.sql.views import find_view
+from icetree.spark.tokens import Cursor
+from icetree.spark.trees import is_query, kind, parse, seq, substituted
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

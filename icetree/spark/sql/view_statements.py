@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from icetree.errors import Unsupported
 from icetree.spark.sql.bind import bind, in_full
-from icetree.spark.sql.plan import kind, parse, seq
 from icetree.spark.sql.select import select
-from icetree.spark.sql.tokens import query_of
 from icetree.spark.sql.views import find_view, forget_view, make_view, temporary_view
+from icetree.spark.tokens import query_of
+from icetree.spark.trees import kind, parse, seq
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
-from icetree.spark.sql.plan import kind, named_tables, option, parse
+from icetree.spark.trees import kind, named_tables, option, parse
 from icetree.surroundings import random_bits
 
 if TYPE_CHECKING:

@@ -21,19 +21,19 @@ from pyspark.sql.types import StructType
 from typing_extensions import override
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spark.read.arrow import ReadingPart, batch_for_spark
 from icetree.spark.source import register
-from icetree.spark.source.arrow import ReadingPart, batch_for_spark
 from icetree.spark.source.options import FixedTable, Options, fixed, options_of
 from icetree.spark.source.read import Part, parts_of, read_schema
 from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.table.change_rows import CHANGE_COLUMNS, ChangeReader, require_told
-from icetree.table.changes import (
+from icetree.table.changes.changes import (
     CHANGE_ORDINAL,
     COMMIT_SNAPSHOT_ID,
     ChangeRange,
     resolve,
     snapshots_between,
 )
+from icetree.table.changes.rows import CHANGE_COLUMNS, ChangeReader, require_told
 from icetree.table.connection import Connection
 from icetree.table.state import require_same
 from icetree.table.table import Table

@@ -10,6 +10,9 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.rows.same import ranks, row_codes
+from icetree.rows.write import write_files
+from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
 from icetree.spark.names import column
@@ -18,10 +21,7 @@ from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import fitting
 from icetree.spec.entry import concat
 from icetree.spec.metadata import TableMetadata
-from icetree.table.arrow_write import write_files
-from icetree.table.commit import Committed
-from icetree.table.delete_files import write_equality_deletes
-from icetree.table.same_rows import ranks, row_codes
+from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 

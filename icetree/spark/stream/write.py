@@ -28,10 +28,10 @@ from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
 from icetree.spec.location import scheme_of
-from icetree.table.commit import Committed
+from icetree.table.commit.commit import Committed
+from icetree.table.commit.validate import already_applied
 from icetree.table.state import Work
 from icetree.table.table import Table
-from icetree.table.validate import already_applied
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -200,7 +200,7 @@ class _How:
 
 def _done_before(table: Table, key: str) -> Committed | None:
     """Return the commit that was made under a key, without a row being read for it."""
-    from icetree.table.commit_report import Report
+    from icetree.table.commit.report import Report
 
     found = already_applied(Work(base=table.state, key=key), table.metadata, table.files)
     if found is None:

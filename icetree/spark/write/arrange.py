@@ -22,13 +22,13 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
 
 from icetree.errors import InvalidInput
+from icetree.rows.schema import arrow_type
+from icetree.rows.transform import transformed
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
-from icetree.table.arrow_schema import arrow_type
-from icetree.table.arrow_transform import transformed
 
 DISTRIBUTION: Final = "write.distribution-mode"
 _MODES: Final = ("none", "hash", "range")

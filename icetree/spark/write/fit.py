@@ -15,9 +15,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.rows.fit import fitted
 from icetree.spark.names import column
 from icetree.spark.types import default_literal, nullable, spark_type
-from icetree.table.arrow_fit import fitted
 
 _ANSI: Final = "spark.sql.ansi.enabled"
 

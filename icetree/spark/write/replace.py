@@ -14,8 +14,8 @@ from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.options import Options
 from icetree.spark.write.sink import sink
-from icetree.spec.new_columns import SchemaLike
-from icetree.spec.replacement import replace_layout
+from icetree.spec.edit.new_columns import SchemaLike
+from icetree.spec.edit.replace import replace_layout
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

@@ -22,18 +22,18 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.rows.write import write_files
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
+from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
 from icetree.store.base import Store
-from icetree.table.arrow_write import write_files
-from icetree.table.encryption import require_plain
 
 #: What becomes of a row: of its old self, of its new one. A column of rows that go both ways.
 ACTION: Final = "__icetree_action"

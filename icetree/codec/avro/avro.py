@@ -1,0 +1,206 @@
+"""Avro container files, into columns.
+
+Avro is row by row: this is the one place where entries exist as Python rows, a chunk at a
+time, and only for leaves that older versions of the format wrote.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, TypeAlias
+
+import fastavro
+import pyarrow as pa
+
+from icetree.codec import limits
+from icetree.codec.avro import blocks as avro_blocks
+from icetree.codec.avro.schema import broken_rule
+from icetree.codec.unpack import UNREADABLE, OverLimit
+from icetree.errors import CorruptTable
+
+Json: TypeAlias = Any
+
+MAGIC: Final = b"Obj\x01"
+
+#: Few rows are alive at once, so that the garbage collector has little to walk over.
+_CHUNK_ROWS: Final = 128
+
+_HEADER: Final = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+        ],
+    }
+)
+
+#: What may stand on disk for each kind of column.
+_ACCEPTS: Final[dict[str, frozenset[str]]] = {
+    "integer": frozenset({"int", "long"}),
+    "string": frozenset({"string"}),
+    "bytes": frozenset({"bytes", "fixed"}),
+    "boolean": frozenset({"boolean"}),
+    "integers": frozenset({"array"}),
+    "record": frozenset({"record"}),
+    "array": frozenset({"array"}),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A field of an Avro record: its name in rows, and its type without null."""
+
+    name: str
+    type: Json
+
+    @property
+    def kind(self) -> str:
+        """The Avro type's name: `long`, `record`, `array` and so on."""
+        return kind_of(self.type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvroFile:
+    """A container file with its header read; its rows are plain, without logical types."""
+
+    file: str
+    metadata: Mapping[str, str]
+    schema: Json
+    content: bytes
+
+    def fields(self) -> dict[int, Field]:
+        """Return the fields of the file's record by field id."""
+        return fields_of(self.schema, file=self.file)
+
+    def chunks(self, schema: Json = None) -> Iterator[list[dict[str, Any]]]:
+        """Yield the rows, some at a time; `schema` may leave fields of the file's out."""
+        # fastavro has no error of its own: broken bytes surface as whatever they led to.
+        try:
+            reader = fastavro.reader(io.BytesIO(self.content), reader_schema=schema)
+            while rows := list(islice(reader, _CHUNK_ROWS)):
+                yield rows  # type: ignore[misc]
+        except CorruptTable:
+            raise
+        except Exception as error:
+            raise CorruptTable(self.file, f"broken Avro data: {error}") from error
+
+
+def open_avro(data: bytes, *, file: str) -> AvroFile:
+    """Read the header of an Avro file whose rows are records."""
+    if data[:4] != MAGIC:
+        raise CorruptTable(file, "not an Avro file: wrong magic bytes")
+    stream = io.BytesIO(data)
+    try:
+        header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
+        metadata = {key: value.decode() for key, value in header["meta"].items()}
+        schema = _without_logical_types(json.loads(metadata["avro.schema"]))
+    except Exception as error:
+        raise CorruptTable(file, f"broken Avro header: {error!r}") from error
+    codec = metadata.get("avro.codec", "null")
+    if codec != "null" and codec not in avro_blocks.DECODERS:
+        raise CorruptTable(file, f"unknown Avro codec {codec!r}")
+    if kind_of(schema) != "record":
+        raise CorruptTable(file, "the Avro schema is not a record")
+    if broken := broken_rule(schema):
+        raise CorruptTable(file, broken)
+    blocks = data[stream.tell() :]
+    if codec != "null":
+        header["meta"]["avro.codec"] = b"null"
+        blocks = _decompress(blocks, codec, file)
+    # Logical types would turn values into Python dates and decimals, only to be undone.
+    header["meta"]["avro.schema"] = json.dumps(schema).encode()
+    plain = io.BytesIO()
+    fastavro.schemaless_writer(plain, _HEADER, header)
+    plain.write(blocks)
+    return AvroFile(file=file, metadata=metadata, schema=schema, content=plain.getvalue())
+
+
+def _decompress(blocks: bytes, codec: str, file: str) -> bytes:
+    try:
+        return avro_blocks.decompress(blocks, codec, limits.METADATA.bytes)
+    except OverLimit:
+        raise limits.METADATA.exceeded(file, "its Avro blocks unpack to more") from None
+    except UNREADABLE as error:
+        raise CorruptTable(file, f"broken Avro data: {error}") from error
+
+
+def _without_logical_types(schema: Json) -> Json:
+    match schema:
+        case dict():
+            return {
+                key: _without_logical_types(value)
+                for key, value in schema.items()
+                if key != "logicalType"
+            }
+        case list():
+            return [_without_logical_types(each) for each in schema]
+        case _:
+            return schema
+
+
+def kind_of(schema: Json) -> str:
+    """Return the name of an Avro type; a union of several types has none."""
+    match schema:
+        case str():
+            return schema
+        case {"type": inner}:
+            return kind_of(inner)
+        case _:
+            return "union"
+
+
+def fields_of(record: Json, *, file: str) -> dict[int, Field]:
+    """Return the fields of a record type by field id; a field without an id is left out."""
+    while isinstance(record, dict) and isinstance(record.get("type"), dict):
+        record = record["type"]
+    match record:
+        case {"type": "record", "fields": [*fields]}:
+            pass
+        case _:
+            raise CorruptTable(file, "an Avro record is missing its fields")
+    found = {}
+    for each in fields:
+        if not isinstance(each, dict) or "name" not in each or "type" not in each:
+            raise CorruptTable(file, "a field of an Avro record lacks a name or a type")
+        if isinstance(each.get("field-id"), int):
+            found[each["field-id"]] = Field(name=each["name"], type=_non_null(each["type"]))
+    return found
+
+
+def items_of(field: Field) -> Json:
+    """Return the element type of an array."""
+    schema = field.type
+    while isinstance(schema, dict) and isinstance(schema.get("type"), dict):
+        schema = schema["type"]
+    return _non_null(schema.get("items")) if isinstance(schema, dict) else None
+
+
+def _non_null(schema: Json) -> Json:
+    if isinstance(schema, list):
+        rest = [each for each in schema if kind_of(each) != "null"]
+        return rest[0] if len(rest) == 1 else schema
+    return schema
+
+
+def require_kind(field: Field, kind: str, *, file: str, name: str) -> None:
+    """Refuse a field whose Avro type cannot stand for the column."""
+    fits = field.kind in _ACCEPTS[kind]
+    if fits and kind == "integers":
+        fits = kind_of(items_of(field)) in _ACCEPTS["integer"]
+    if not fits:
+        raise CorruptTable(file, f"{name} is stored as {field.kind}, not as {kind}")
+
+
+def to_array(values: list[Any], type: pa.DataType, *, file: str, name: str) -> pa.Array:
+    """Return a column of values that were read from Avro."""
+    try:
+        return pa.array(values, type)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise CorruptTable(file, f"{name} holds a value out of range: {error}") from error

@@ -1,0 +1,1 @@
+"""Parquet files: a first look of our own, then pyarrow's reading."""

@@ -1,0 +1,93 @@
+"""Parquet files of others, opened so that no bytes whatever do worse than an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from icetree.codec import limits
+from icetree.codec.parquet.footer import (
+    ARROW_SCHEMA,
+    HIDDEN_KEY,
+    Column,
+    Footer,
+    RowGroup,
+    read_footer,
+)
+from icetree.errors import CorruptTable
+
+#: A value of no fixed width takes its place among the offsets, besides its own bytes.
+_OFFSET_BYTES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFile:
+    """A file whose footer is sound, and what the footer says."""
+
+    parquet: pq.ParquetFile
+    columns: tuple[Column, ...]
+    row_groups: tuple[RowGroup, ...]
+    file: str
+
+    def read(self, group: int, columns: Sequence[int]) -> pa.Table:
+        """Return columns, told by number, of a row group."""
+        claims = self.row_groups[group].chunks
+        wanted = sum(_bytes(self.columns[at], claims[at]) for at in columns)
+        limits.ROW_GROUP.require(wanted, file=self.file, what=f"row group {group}")
+        return self.parquet.reader.read_row_group(group, column_indices=list(columns))
+
+    def statistics(self, group: int, column: int) -> pq.Statistics | None:
+        """Return a column's statistics in a row group, None where there are none of use."""
+        if not self.row_groups[group].chunks[column].has_sound_stats:
+            return None
+        require_chunks(self.parquet, [group], [column])
+        return self.parquet.metadata.row_group(group).column(column).statistics
+
+
+def open_parquet(source: pa.NativeFile, *, file: str, **options: Any) -> CheckedFile:
+    """Open a Parquet file; `options` are those of `pyarrow.parquet.ParquetFile`."""
+    footer = read_footer(source, file=file)
+    row_groups = footer.row_groups()
+    try:
+        # From the very bytes that were looked at: so the file's end is read once.
+        metadata = pq.read_metadata(pa.BufferReader(footer.as_file()))
+        parquet = pq.ParquetFile(source, metadata=metadata, **options)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CorruptTable(file, f"it is no Parquet file: {error}") from error
+    return CheckedFile(parquet, footer.columns, row_groups, file)
+
+
+def without_arrow_schema(footer: Footer) -> pq.FileMetaData:
+    """Return what Arrow reads in a footer, its own schema aside."""
+    content = footer.content
+    if content.count(ARROW_SCHEMA) == 1 and HIDDEN_KEY not in content:
+        # To find the key takes ten times as long as to see that nothing but the key was hidden.
+        hidden = footer.as_file().replace(ARROW_SCHEMA, HIDDEN_KEY)
+        found = pq.read_metadata(pa.BufferReader(hidden))
+        if HIDDEN_KEY in (found.metadata or {}):
+            return found
+    return pq.read_metadata(pa.BufferReader(footer.without_arrow_schema()))
+
+
+def require_chunks(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[int]) -> None:
+    """Make Arrow look at the metadata of columns in row groups, without reading any.
+
+    What is wrong there is an error here, but would end the process if Python asked for it first:
+    pyarrow lets no exception out of the metadata's properties.
+    """
+    for group in groups if columns else ():
+        none = parquet.reader.iter_batches(
+            0, row_groups=[group], column_indices=list(columns), use_threads=False
+        )
+        next(none, None)
+
+
+def _bytes(column: Column, claimed: Any) -> int:
+    """Return how much memory a column of a row group takes, by what the footer says of it."""
+    if column.width is None:
+        return int(claimed.unpacked_bytes + _OFFSET_BYTES * claimed.values)
+    return int(column.width * claimed.values)

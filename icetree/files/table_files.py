@@ -1,0 +1,211 @@
+"""A table's metadata files: what the store holds, as nouns; immutable ones are cached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from icetree.codec import legacy, manifest
+from icetree.codec import metadata as metadata_codec
+from icetree.codec.inherit import Inherited
+from icetree.errors import CorruptTable
+from icetree.files.cache import Cache
+from icetree.files.parallel import in_order
+from icetree.spec import entry_rules
+from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
+from icetree.spec.location import LOCAL, absolute, scheme_of
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
+from icetree.store.base import Store
+from icetree.tree.diff import Diff, diff
+from icetree.tree.files import FileReader
+from icetree.tree.leaf import NewFile
+from icetree.tree.legacy_diff import legacy_diff
+from icetree.tree.manifest_dvs import loosened
+from icetree.tree.reading import Leaf
+from icetree.tree.recount import with_counts
+
+#: How many decoded roots are kept: the head that a writer starts from, and a few more.
+_ROOTS = 8
+#: Up to this size a leaf is read, and cached, as a whole.
+_WHOLE_BYTES = 4 * 1024 * 1024
+#: Bytes of decoded Avro leaves that are kept.
+_KEPT_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """Reads and writes the files of one table; locations are as stored, relative or not."""
+
+    store: Store
+    location: str
+    cache: Cache = field(default_factory=Cache)
+
+    def fetch(self, stored: str) -> bytes:
+        """Return the bytes of an immutable file."""
+        location = absolute(stored, self.location)
+        return self.cache.get(location, lambda: self.store.read(location))
+
+    def open_leaf(self, leaf: Leaf) -> bytes | pa.NativeFile:
+        """Return a leaf's bytes, or the file where a few ranges cost less than all of it.
+
+        That is so for large ones on this machine's disk: the system caches them, we need not.
+        """
+        location = absolute(leaf.location, self.location)
+        if leaf.size_bytes <= _WHOLE_BYTES or scheme_of(location) not in LOCAL:
+            return self.fetch(leaf.location)
+        return self.cache.peek(location) or self.store.open(location)
+
+    def write(self, files: Iterable[NewFile]) -> None:
+        """Store new files, side by side; when it returns, all of them are durable."""
+        placed = [(absolute(file.location, self.location), file.content) for file in files]
+        self.store.write_many(placed)
+        for location, content in placed:
+            # Table metadata is never read again by who wrote it.
+            if not location.endswith(".metadata.json"):
+                self.cache.put(location, content)
+
+    def delete(self, stored: Iterable[str]) -> None:
+        """Remove files that are proven to be unreferenced."""
+        self.store.delete([absolute(each, self.location) for each in stored])
+
+    def reader(self, shape: Shape) -> FileReader:
+        """Return a reader of what lies below this table's roots."""
+
+        def keep(leaf: Leaf, decode: Callable[[], Entries]) -> Entries:
+            return self.cache.derive(
+                ("avro leaves", self.location, leaf, shape.meaning),
+                decode,
+                most=_KEPT_BYTES,
+                weigh=lambda entries: entries.nbytes,
+            )
+
+        return FileReader(
+            fetch=self.fetch,
+            open=self.open_leaf,
+            keep=keep,
+            shape=shape,
+            table_location=self.location,
+        )
+
+    def root(
+        self,
+        snapshot: Snapshot | None,
+        shape: Shape,
+        *,
+        keep: bool = False,
+        stats_columns: frozenset[str] | None = None,
+    ) -> Entries:
+        """Return the root of a snapshot; that of a v1-v3 snapshot is made from its manifest list.
+
+        With `keep` the decoded root is kept for later, and then with `stats_columns` other stats
+        may be left out: most of a root is stats.
+        """
+        if snapshot is None:
+            return empty()
+        if not keep:
+            return self._decode_root(snapshot, shape)
+        file = snapshot.root_file
+        key = self._root_key(file, shape)
+        known: Entries | None = self.cache.recall(key)
+        if known is not None:
+            return known
+        if stats_columns is not None and snapshot.root_manifest:
+            return self.cache.derive(
+                ("narrow root", *key[1:], stats_columns),
+                lambda: self._decode_columnar(file, snapshot, shape, stats_columns),
+                most=_ROOTS,
+            )
+        return self.cache.derive(key, lambda: self._decode_root(snapshot, shape), most=_ROOTS)
+
+    def counted_root(self, snapshot: Snapshot | None, shape: Shape) -> Entries:
+        """Return the root with what is in each leaf counted, for whoever tells of it.
+
+        Only manifests of v1 that nothing counts are read for it.
+        """
+        return with_counts(self.root(snapshot, shape), self.reader(shape))
+
+    def root_size_bytes(self, snapshot: Snapshot) -> int:
+        """Return how large the file at the top of a tree is; 0 for the inline list of v1."""
+        if snapshot.root_manifest is not None:
+            return len(self.fetch(snapshot.root_manifest))
+        return len(self.fetch(snapshot.manifest_list)) if snapshot.manifest_list else 0
+
+    def remember_root(self, file: str, shape: Shape, root: Entries) -> None:
+        """Keep a root that is just being written, since the next commit starts from it."""
+        self.cache.derive(self._root_key(file, shape), lambda: root, most=_ROOTS)
+
+    def _root_key(self, file: str, shape: Shape) -> tuple[str, ...]:
+        return ("root", self.location, file, shape.meaning)
+
+    def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
+        if snapshot.root_manifest is not None:
+            return self._decode_columnar(snapshot.root_manifest, snapshot, shape)
+        if snapshot.manifest_list is not None:
+            return self._legacy_root(snapshot.manifest_list, shape)
+        if snapshot.manifests is not None:
+            return self._inline_root(snapshot, snapshot.manifests, shape)
+        raise CorruptTable(
+            self.location, f"snapshot {snapshot.snapshot_id} has neither root nor manifest list"
+        )
+
+    def _decode_columnar(
+        self,
+        file: str,
+        snapshot: Snapshot,
+        shape: Shape,
+        stats_columns: frozenset[str] | None = None,
+    ) -> Entries:
+        """Decode a root; of stats only those that are wanted, None for all."""
+        found = manifest.decode(
+            self.fetch(file),
+            ROOT,
+            shape,
+            file=file,
+            table_location=self.location,
+            tracking=Inherited(
+                snapshot_id=snapshot.snapshot_id,
+                sequence_number=snapshot.sequence_number,
+                first_row_id=snapshot.first_row_id,
+            ),
+            columns=None if stats_columns is None else {*BASE_COLUMNS, *stats_columns},
+        )
+        if stats_columns is not None:
+            entry_rules.require_unique(found, file=file)
+        return loosened(found)
+
+    def changed(self, snapshot: Snapshot, shape: Shape) -> Diff:
+        """Return the files that a snapshot added and removed, whatever its format version."""
+        root, reader = self.root(snapshot, shape), self.reader(shape)
+        if snapshot.root_manifest is None:
+            return legacy_diff(root, reader, snapshot_id=snapshot.snapshot_id)
+        return diff(root, reader, root_file=snapshot.root_manifest)
+
+    def page(self, ref: SnapshotPage) -> Page:
+        """Return a page of history."""
+        return metadata_codec.decode_page(
+            self.fetch(ref.location), file=ref.location, table_location=self.location
+        )
+
+    def _legacy_root(self, file: str, shape: Shape) -> Entries:
+        return legacy.decode_manifest_list(
+            self.fetch(file), file=file, shape=shape, table_location=self.location
+        )
+
+    def _inline_root(self, snapshot: Snapshot, manifests: tuple[str, ...], shape: Shape) -> Entries:
+        # Their headers tell what a list would; planning reads them whole in any case.
+        contents = in_order(self.fetch, manifests)
+        return legacy.decode_inline_list(
+            list(zip(manifests, contents, strict=True)),
+            file=snapshot.root_file,
+            shape=shape,
+            table_location=self.location,
+        )
+
+
+def read_metadata(store: Store, location: str) -> TableMetadata:
+    """Return the table metadata at an absolute location."""
+    return metadata_codec.decode(store.read(location), file=location)

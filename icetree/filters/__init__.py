@@ -1,0 +1,1 @@
+"""Filters as people write and read them: text to expressions and back."""

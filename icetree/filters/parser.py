@@ -1,0 +1,352 @@
+"""From the text of a filter to PyIceberg's expression.
+
+    filter    = all {"or" all}            all = one {"and" one}
+    one       = "not" one | "(" filter ")" | "true" | "false" | predicate
+    predicate = term sign literal | literal sign term
+              | term ["not"] "in" "(" literal {"," literal} ")"
+              | term ["not"] "between" literal "and" literal
+              | term ["not"] ("like" | "starts" "with") string
+              | term "is" ["not"] ("null" | "nan") | "starts_with" "(" term "," string ")"
+    term      = column | transform "(" [number ","] column ")"
+    column    = name {"." name}
+
+Names are quoted with " or `, strings with ', and bytes are X'00ff'. Keywords come in any case.
+
+Meaning is Iceberg's: `not` is moved to the predicates first, so that `not x > 1` is `x <= 1`. A
+null then satisfies `is null` alone, and `is not nan`. A NaN is different from every number and
+neither less nor greater than any: it satisfies `!=`, `not in` and `is nan`. So a row with a NaN or
+a null is neither in `x > 1` nor in `not x > 1`: add `or x is nan`, or `or x is null`, to have it.
+List and map columns can be asked whether they are null, nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any, Final, TypeAlias
+
+from pyiceberg import expressions as ice
+from pyiceberg.expressions.literals import (
+    BinaryLiteral,
+    BooleanLiteral,
+    DecimalLiteral,
+    Literal,
+    LongLiteral,
+    StringLiteral,
+)
+
+from icetree.errors import InvalidInput
+from icetree.filters.tokens import Token, mistake, tokens
+from icetree.tree.predicates import Transformed
+
+_Term: TypeAlias = "ice.Reference | Transformed"
+
+_SIGNS: Final[dict[str, type[Any]]] = {
+    "=": ice.EqualTo,
+    "==": ice.EqualTo,
+    "!=": ice.NotEqualTo,
+    "<>": ice.NotEqualTo,
+    "<": ice.LessThan,
+    "<=": ice.LessThanOrEqual,
+    ">": ice.GreaterThan,
+    ">=": ice.GreaterThanOrEqual,
+}
+#: The sign that says the same with both sides changed over.
+_TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_RESERVED: Final = {"and", "or", "not", "in", "is", "between", "like", "null", "true", "false"}
+_LITERALS: Final = {"hex", "string", "number"}
+_NUMBERED: Final = {"bucket", "truncate"}
+_INT_DIGITS: Final = 10
+_TIMES: Final = {
+    word + plural: word for word in ("year", "month", "day", "hour") for plural in ("", "s")
+}
+#: How a period is written, and in which steps periods count from 1970.
+_PERIODS: Final = {
+    "year": re.compile(r"(\d{4})"),
+    "month": re.compile(r"(\d{4})-(\d\d)"),
+    "hour": re.compile(r"(\d{4})-(\d\d)-(\d\d)[T ](\d\d)(?::00(?::00)?)?"),
+}
+_HOUR: Final = timedelta(hours=1)
+_SPELT: Final = {"year": "'2026'", "month": "'2026-03'", "hour": "'2026-03-05T10'"}
+
+
+def parse(text: str) -> ice.BooleanExpression:
+    """Return a filter's expression; InvalidInput says where it is wrong and what could stand there.
+
+    Whether there are such columns, and whether literals fit them, shows when it is bound.
+    """
+    parser = _Parser(text)
+    try:
+        found = parser.filter()
+    except RecursionError:
+        raise InvalidInput(f"the filter nests too deep: {text[:60]!r}…") from None
+    if parser.here.kind != "end":
+        raise parser.expected("and, or, or the end")
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokens(text)
+        self._at = 0
+
+    @property
+    def here(self) -> Token:
+        return self._tokens[self._at]
+
+    def expected(self, what: str) -> InvalidInput:
+        found = repr(self.here.text) if self.here.kind != "end" else "the end"
+        return mistake(self._text, self.here.at, f"expected {what}, found {found}")
+
+    def _refuse(self, token: Token, what: str) -> InvalidInput:
+        return mistake(self._text, token.at, what)
+
+    def _step(self) -> Token:
+        token = self.here
+        self._at += token.kind != "end"
+        return token
+
+    def _takes(self, *words: str) -> bool:
+        """Step over these words where they come next."""
+        coming = [token.word for token in self._tokens[self._at : self._at + len(words)]]
+        if coming != list(words):
+            return False
+        self._at += len(words)
+        return True
+
+    def _need(self, word: str, what: str | None = None) -> None:
+        if not self._takes(word):
+            raise self.expected(what or word)
+
+    # --- logic -----------------------------------------------------------------------------
+
+    def filter(self) -> ice.BooleanExpression:
+        parts = [self._all()]
+        while self._takes("or"):
+            parts.append(self._all())
+        return _joined(ice.Or, parts)
+
+    def _all(self) -> ice.BooleanExpression:
+        parts = [self._one()]
+        while self._takes("and"):
+            parts.append(self._one())
+        return _joined(ice.And, parts)
+
+    def _one(self) -> ice.BooleanExpression:
+        if self._takes("not"):
+            return ice.Not(self._one())
+        if self._takes("("):
+            inner = self.filter()
+            self._need(")", "and, or, or )")
+            return inner
+        after = self._tokens[self._at + 1].word if self.here.kind != "end" else ""
+        if after not in _SIGNS:
+            if self._takes("true"):
+                return ice.AlwaysTrue()
+            if self._takes("false"):
+                return ice.AlwaysFalse()
+        return self._predicate()
+
+    # --- predicates ------------------------------------------------------------------------
+
+    def _predicate(self) -> ice.BooleanExpression:
+        if self.here.kind in _LITERALS or self.here.word in ("true", "false"):
+            return self._turned()
+        if self._takes("starts_with", "("):
+            term = self._term()
+            self._need(",")
+            prefix = self._string(term, "a prefix in single quotes")
+            self._need(")")
+            return _made(ice.StartsWith, term, prefix)
+        term = self._term()
+        if self.here.word in _SIGNS:
+            return _made(_SIGNS[self._step().word], term, self._literal(term))
+        if self._takes("is"):
+            return self._is(term)
+        negate = self._takes("not")
+        found = self._has(term, negate)
+        return ice.Not(found) if negate else found
+
+    def _turned(self) -> ice.BooleanExpression:
+        start = self._at
+        self._step()
+        sign = self.here.word
+        if sign not in _SIGNS:
+            raise self.expected(f"one of {', '.join(_SIGNS)}")
+        self._step()
+        term = self._term()
+        after, self._at = self._at, start
+        value = self._literal(term)
+        self._at = after
+        return _made(_SIGNS[_TURNED.get(sign, sign)], term, value)
+
+    def _is(self, term: _Term) -> ice.BooleanExpression:
+        negate = self._takes("not")
+        if self._takes("null"):
+            return _made(ice.NotNull, term) if negate else _made(ice.IsNull, term)
+        if self._takes("nan"):
+            return _made(ice.NotNaN, term) if negate else _made(ice.IsNaN, term)
+        raise self.expected("null or nan" if negate else "null, nan or not")
+
+    def _has(self, term: _Term, negate: bool) -> ice.BooleanExpression:
+        if self._takes("in"):
+            return _made(ice.In, term, self._listed(term))
+        if self._takes("between"):
+            low = self._literal(term)
+            self._need("and")
+            return ice.And(
+                _made(ice.GreaterThanOrEqual, term, low),
+                _made(ice.LessThanOrEqual, term, self._literal(term)),
+            )
+        if self._takes("like"):
+            return self._like(term)
+        if self._takes("starts", "with"):
+            return _made(ice.StartsWith, term, self._string(term, "a prefix in single quotes"))
+        more = "" if negate else f"{', '.join(_SIGNS)}, is, not, "
+        raise self.expected(f"one of {more}in, between, like, starts with")
+
+    def _listed(self, term: _Term) -> set[Literal[Any]]:
+        self._need("(")
+        found = {self._literal(term)}
+        while self._takes(","):
+            found.add(self._literal(term))
+        self._need(")", ", or )")
+        return found
+
+    def _like(self, term: _Term) -> ice.BooleanExpression:
+        token = self.here
+        pattern: str = self._string(term, "a pattern in single quotes").value
+        parts = re.findall(r"\\[\\%_]|.", pattern, re.DOTALL)
+        prefix = parts[:-1] if parts[-1:] == ["%"] else parts
+        if "%" in prefix or "_" in prefix:
+            raise self._refuse(
+                token,
+                "only a % at the end stands for anything: 'abc%'; a plain % or _ is \\% or \\_",
+            )
+        kind: Any = ice.EqualTo if prefix is parts else ice.StartsWith
+        plain = "".join(part[-1] for part in prefix)
+        return _made(kind, term, StringLiteral(plain))
+
+    # --- terms and literals ----------------------------------------------------------------
+
+    def _term(self) -> _Term:
+        call = self._tokens[self._at + 1].word == "(" if self.here.kind == "word" else False
+        if not call or self.here.word in _RESERVED:
+            return ice.Reference(self._column())
+        function = self._step()
+        word = function.word
+        self._need("(")
+        if word in _NUMBERED:
+            number = self.here
+            if number.kind != "number" or not number.text.isdigit() or not number.text.strip("0"):
+                raise self.expected(f"a whole number: {word}(16, column)")
+            if len(number.text) > _INT_DIGITS or int(number.text) >= 2**31:
+                raise self.expected(f"a whole number below {2**31}")
+            self._step()
+            self._need(",")
+            word = f"{word}[{int(number.text)}]"
+        elif word not in _TIMES:
+            known = ", ".join(("starts_with", *sorted(_NUMBERED), *sorted(set(_TIMES.values()))))
+            raise self._refuse(
+                function, f"there is no function {function.text!r}; there are: {known}"
+            )
+        column = self._column()
+        self._need(")")
+        return Transformed(_TIMES.get(word, word), column)
+
+    def _column(self) -> str:
+        names = [self._name()]
+        while self._takes("."):
+            names.append(self._name())
+        return ".".join(names)
+
+    def _name(self) -> str:
+        token = self.here
+        if token.kind == "quoted":
+            self._step()
+            quote = token.text[0]
+            return token.text[1:-1].replace(quote * 2, quote)
+        if token.kind != "word" or token.word in _RESERVED:
+            hint = ' (one that is a keyword goes in ")' if token.word in _RESERVED else ""
+            raise self.expected(f"a column{hint}")
+        return self._step().text
+
+    def _literal(self, term: _Term) -> Literal[Any]:
+        token = self.here
+        if token.word in ("null", "nan"):
+            raise self._refuse(token, f"nothing compares with {token.word}: use `is {token.word}`")
+        if token.word in ("true", "false"):
+            self._step()
+            return BooleanLiteral(token.word == "true")
+        if token.kind not in _LITERALS:
+            hint = " (strings go in single quotes)" if token.kind in ("word", "quoted") else ""
+            raise self.expected(f"a literal{hint}")
+        found = self._value(self._step())
+        period = str(term.transform) if isinstance(term, Transformed) else ""
+        return self._period(token, found, period) if period in _PERIODS else found
+
+    def _value(self, token: Token) -> Literal[Any]:
+        if token.kind == "string":
+            return StringLiteral(token.text[1:-1].replace("''", "'"))
+        if token.kind == "hex":
+            try:
+                return BinaryLiteral(bytes.fromhex(token.text[2:-1]))
+            except ValueError:
+                raise self._refuse(token, "expected pairs of hex digits: X'00ff'") from None
+        try:
+            if token.text.lstrip("+-").isdigit():
+                return LongLiteral(int(token.text))
+            return DecimalLiteral(Decimal(token.text))
+        except ValueError:
+            raise self._refuse(token, "the number has too many digits") from None
+        except ArithmeticError:
+            raise self._refuse(token, "the number is too large or too small") from None
+
+    def _string(self, term: _Term, what: str) -> Literal[Any]:
+        if self.here.kind not in ("string", "hex"):
+            raise self.expected(what)
+        return self._literal(term)
+
+    def _period(self, token: Token, given: Literal[Any], period: str) -> Literal[Any]:
+        """Return a year, month or hour as the format counts them, from 1970."""
+        if isinstance(given, LongLiteral) and not (period == "year" and given.value >= 1000):
+            return given
+        match = _PERIODS[period].fullmatch(str(given.value)) if token.kind == "string" else None
+        if match is None:
+            raise self._refuse(
+                token,
+                f"expected the {period} as {_SPELT[period]}, or as a number counted from 1970",
+            )
+        year, *rest = map(int, match.groups())
+        try:
+            return LongLiteral(_ordinal(period, year, *rest))
+        except ValueError as error:
+            raise self._refuse(token, f"there is no such {period}: {error}") from None
+
+
+def _made(kind: type[Any], term: _Term, *literals: Any) -> ice.BooleanExpression:
+    # What PyIceberg's constructors take is not what they declare.
+    found: ice.BooleanExpression = kind(term, *literals)
+    return found
+
+
+def _ordinal(period: str, year: int, month: int = 1, day: int = 1, hour: int = 0) -> int:
+    at = datetime(year, month, day, hour, tzinfo=timezone.utc)
+    if period == "year":
+        return year - 1970
+    if period == "month":
+        return (year - 1970) * 12 + at.month - 1
+    return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _HOUR
+
+
+def _joined(
+    kind: type[ice.And | ice.Or], parts: Sequence[ice.BooleanExpression]
+) -> ice.BooleanExpression:
+    """Join by halves, so that a thousand parts nest ten deep."""
+    if len(parts) == 1:
+        return parts[0]
+    half = len(parts) // 2
+    return kind(_joined(kind, parts[:half]), _joined(kind, parts[half:]))

@@ -1,0 +1,1 @@
+"""Rows in one process: Arrow data to data files and back, deletes and filters applied."""

@@ -1,0 +1,344 @@
+"""Reading the rows of a plan: each file's own columns, minus its deletes, through the filter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema, prune_columns
+from pyiceberg.types import ListType, MapType, NestedField
+
+from icetree.errors import CorruptTable
+from icetree.files.parallel import results
+from icetree.rows.deletes import Deletes, Flags, KeyColumn, Matcher, Rows
+from icetree.rows.files import (
+    DataFile,
+    Group,
+    ReadRules,
+    batch_of,
+    field_path,
+    name_mapping,
+    open_file,
+)
+from icetree.rows.filter import RowFilter, row_filter
+from icetree.rows.partition_values import partition_column
+from icetree.rows.project import leaf_of
+from icetree.rows.row_groups import groups_that_may_match
+from icetree.rows.schema import (
+    arrow_schema,
+    arrow_type,
+)
+from icetree.spec.fields import ROW_ID_FIELD
+from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import (
+    DELETED_FIELD,
+    FILE_FIELD,
+    IDS,
+    LINEAGE_IDS,
+    PARTITION_FIELD,
+    POS_FIELD,
+    SPEC_ID_FIELD,
+)
+from icetree.spec.shape import Shape
+from icetree.spec.stats import column
+from icetree.store.base import Store
+from icetree.surroundings import new_pool
+from icetree.tree.tasks import TASK, Plan
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What is the same for all tasks of a scan."""
+
+    store: Store
+    metadata: TableMetadata
+    shape: Shape
+    #: What comes out, in order: columns of the table, and metadata columns by their ids.
+    columns: tuple[NestedField, ...]
+    out: pa.Schema
+    deletes: Deletes
+    filters: tuple[RowFilter | None, ...]
+    plan: Plan
+    case_sensitive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OpenTask:
+    """A task whose file is open and whose deletes are read."""
+
+    task: dict[str, Any]
+    location: str
+    file: DataFile
+    rules: ReadRules
+    groups: tuple[Group, ...]
+    #: Columns to read; some only for the filter and the deletes.
+    wanted: dict[str, NestedField]
+    filter: RowFilter | None
+    #: Where each field of the filter stands.
+    paths: dict[int, tuple[str, tuple[str, ...]]]
+    removed: Rows
+    matchers: tuple[Matcher, ...]
+    #: The partition of the file, where that is asked for.
+    partition: pa.Scalar | None
+
+
+def read_tasks(
+    plan: Plan,
+    *,
+    store: Store,
+    metadata: TableMetadata,
+    columns: Schema,
+    schema: Schema | None = None,
+    case_sensitive: bool = True,
+    threads: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of the plan's files that its residuals let through, in plan order.
+
+    `columns` is what comes out; reserved ids stand for metadata columns, and rows that are gone
+    come out as well where `_deleted` is among them. `schema` is the one the plan was made with. At most a few row groups are in memory, whatever the plan's size.
+    """
+    schema = schema or metadata.schema()
+    workers = threads or min(8, (os.cpu_count() or 1) + 2)
+    reading = _reading(plan, store, metadata, columns, schema, case_sensitive)
+    pool = new_pool(workers, "icetree-read")
+    try:
+        opens = (partial(_open, number, reading) for number in range(plan.tasks.num_rows))
+        opened = results(pool, opens, ahead=workers)
+        units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
+        for batches in results(pool, units, ahead=workers):
+            yield from batches
+    finally:
+        # Not waited for: an abandoned generator may be closed by the garbage collector, in a
+        # thread that holds locks which the workers need to end.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _reading(
+    plan: Plan,
+    store: Store,
+    metadata: TableMetadata,
+    columns: Schema,
+    schema: Schema,
+    case_sensitive: bool,
+) -> _Reading:
+    return _Reading(
+        store=store,
+        metadata=metadata,
+        shape=metadata.shape(schema.schema_id),
+        columns=tuple(columns.fields),
+        out=arrow_schema(columns),
+        deletes=Deletes(
+            files=plan.deletes.to_pylist(),
+            store=store,
+            metadata=metadata,
+            schema=schema,
+            mapping=name_mapping(metadata.properties),
+        ),
+        filters=tuple(
+            None
+            if isinstance(left, AlwaysTrue)
+            else row_filter(left, schema, case_sensitive=case_sensitive)
+            for left in plan.residuals
+        ),
+        plan=plan,
+        case_sensitive=case_sensitive,
+    )
+
+
+def _open(number: int, reading: _Reading) -> _OpenTask:
+    tasks = reading.plan.tasks.slice(number, 1)
+    [task] = tasks.select(TASK.names).to_pylist()
+    location = absolute(task["location"], reading.metadata.location)
+    deletes = reading.deletes
+    file = open_file(reading.store, location, task["file_format"], mapping=deletes.mapping)
+    stored = sum(group.rows for group in file.groups)
+    if stored != task["record_count"]:
+        raise CorruptTable(location, f"it has {stored} rows, its entry says {task['record_count']}")
+    keep = reading.filters[task["residual"]]
+    numbers = task["equality_deletes"] or []
+    wanted = _Wanted(reading)
+    paths = {id: wanted.filtered(id) for id in (keep.field_ids if keep else ())}
+    matchers = tuple(deletes.matchers(numbers))
+    for each in matchers:
+        for key in each.keys:
+            wanted.key(key)
+    groups = file.groups
+    if keep is not None:
+        groups = groups_that_may_match(
+            file, reading.plan.residuals[task["residual"]], reading.shape, reading.case_sensitive
+        )
+    return _OpenTask(
+        task=task,
+        location=location,
+        file=file,
+        rules=ReadRules(location=location, constants=_constants(tasks, task, reading.shape)),
+        groups=groups,
+        wanted=wanted.fields,
+        filter=keep,
+        paths=paths,
+        removed=deletes.removed_rows(task, location),
+        matchers=matchers,
+        partition=_partition(tasks, reading),
+    )
+
+
+def _partition(tasks: pa.Table, reading: _Reading) -> pa.Scalar | None:
+    for field in reading.columns:
+        if field.field_id == PARTITION_FIELD:
+            [found] = partition_column(tasks, reading.shape).cast(arrow_type(field.field_type))
+            return found
+    return None
+
+
+class _Wanted:
+    """Columns to read, each under a name of its own: what comes out, what the filter needs."""
+
+    def __init__(self, reading: _Reading) -> None:
+        self._schema = reading.shape.schema
+        self.fields: dict[str, NestedField] = {}
+        for field in reading.columns:
+            if field.field_id not in IDS or field.field_id in LINEAGE_IDS:
+                self.fields[_name(field)] = field
+
+    def filtered(self, field_id: int) -> tuple[str, tuple[str, ...]]:
+        """Add what a filter needs of a field; return where it then stands."""
+        for name, field in self.fields.items():
+            path = field_path(field, field_id)
+            if path is not None:
+                return name, path
+        # Whether a list or map is null shows only when all of it is read.
+        whole = isinstance(self._schema.find_type(field_id), ListType | MapType)
+        [field] = prune_columns(self._schema, {field_id}, select_full_types=whole).fields
+        path = field_path(field, field_id)
+        assert path is not None  # a filter is bound to fields within structs alone
+        return self._add(f"filter {field_id}", field), path
+
+    def key(self, key: KeyColumn) -> None:
+        """Add what an equality delete compares."""
+        self._add(_key_name(key), key.column)
+
+    def _add(self, name: str, field: NestedField) -> str:
+        self.fields.setdefault(name, field)
+        return name
+
+
+def _name(field: NestedField) -> str:
+    return f"column {field.field_id}"
+
+
+def _key_name(key: KeyColumn) -> str:
+    return f"key {key.column.field_id} {'.'.join(key.path)}"
+
+
+def _constants(tasks: pa.Table, task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:
+    """Return the values of identity partitions, which files from Hive do not hold themselves."""
+    found: dict[int, pa.Scalar] = {}
+    rules = ReadRules(location=task["location"])
+    for expression in shape.spec(task["partition_spec_id"]):
+        id = expression.stats_field
+        if not expression.is_identity or id not in shape.columns:
+            continue
+        type = shape.columns[id].field_type
+        lower, upper, nulls, values = (
+            tasks[column(id, stat)].combine_chunks()
+            if column(id, stat) in tasks.column_names
+            else pa.nulls(1)
+            for stat in ("lower", "upper", "nulls", "values")
+        )
+        if lower.null_count == 0 and lower.equals(upper):
+            found[id] = rules.convert(lower, type, expression.name)[0]
+        elif lower.null_count and upper.null_count and nulls.equals(values):
+            found[id] = pa.scalar(None, arrow_type(type))
+    return found
+
+
+def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatch]:
+    """Return the live, matching rows of one row group."""
+    made = []
+    at = group.first_row
+    for batch in one.file.read(group, list(one.wanted.values()), one.rules):
+        found = _finish(one, batch, at, reading)
+        at += batch.num_rows
+        if found.num_rows:
+            made.append(found)
+    return made
+
+
+def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -> pa.RecordBatch:
+    size = batch.num_rows
+    columns = dict(zip(one.wanted, batch.columns, strict=True))
+    gone = _gone(one, columns, at, size)
+    marks = any(field.field_id == DELETED_FIELD for field in reading.columns)
+    kept = _kept(one, columns, None if marks else gone, size)
+    arrays = []
+    for field in reading.columns:
+        array = _made(field.field_id, one, columns, gone, at)
+        arrays.append(columns[_name(field)] if array is None else array)
+    if not arrays:
+        rows = size if kept is None else int(kept.sum())
+        return batch_of([], [], rows)
+    found = pa.RecordBatch.from_arrays(arrays, schema=reading.out)
+    return found if kept is None else found.filter(pa.array(kept))
+
+
+def _gone(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags:
+    """Tell which rows are deleted."""
+    gone = np.zeros(size, np.bool_)
+    first, last = np.searchsorted(one.removed, [at, at + size])
+    gone[one.removed[first:last] - at] = True
+    for each in one.matchers:
+        gone |= each.gone(lambda key: leaf_of(columns[_key_name(key)], key.path))
+    return gone
+
+
+def _kept(
+    one: _OpenTask, columns: dict[str, pa.Array], gone: Flags | None, size: int
+) -> Flags | None:
+    """Tell which rows come out; None for all of them."""
+    kept = np.ones(size, np.bool_) if gone is None else ~gone
+    if one.filter is not None:
+
+        def values(field_id: int) -> pa.Array:
+            name, path = one.paths[field_id]
+            return leaf_of(columns[name], path)
+
+        kept &= one.filter.mask(values, size).to_numpy(zero_copy_only=False)
+    return None if kept.all() else kept
+
+
+def _made(
+    field_id: int, one: _OpenTask, columns: dict[str, pa.Array], gone: Flags, at: int
+) -> pa.Array | None:
+    """Return a metadata column; None for a column of the table."""
+    if field_id not in IDS:
+        return None
+    size = len(gone)
+    if field_id == DELETED_FIELD:
+        return pa.array(gone)
+    if field_id == PARTITION_FIELD:
+        return pa.repeat(one.partition, size)
+    if field_id == FILE_FIELD:
+        return pa.repeat(pa.scalar(one.location, pa.string()), size)
+    if field_id == SPEC_ID_FIELD:
+        return pa.repeat(pa.scalar(one.task["partition_spec_id"], pa.int32()), size)
+    positions = pa.array(np.arange(at, at + size))
+    if field_id == POS_FIELD:
+        return positions
+    own = columns[f"column {field_id}"]
+    if field_id == ROW_ID_FIELD:
+        first = one.task["first_row_id"]
+        inherited = None if first is None else pc.add(positions, pa.scalar(first, pa.int64()))
+    else:
+        age = pa.scalar(one.task["sequence_number"], pa.int64())
+        inherited = pa.repeat(age, size)
+    return own if inherited is None else pc.coalesce(own, inherited)

@@ -1,0 +1,322 @@
+"""Writing rows as data files of the table: partitioned, sorted, with exact stats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.types import NestedField, UnknownType
+from typing_extensions import Self
+
+from icetree.errors import InvalidInput
+from icetree.rows.fit import ArrowData, fitted
+from icetree.rows.partition import Partition, by_partition, folder_of, key_of, sorted_rows
+from icetree.rows.stats import FileStats, partition_stats, stats_of
+from icetree.spec.encryption import require_plain
+from icetree.spec.entry import Content, Entries, Entry, to_table
+from icetree.spec.expressions import Expression
+from icetree.spec.location import absolute, prefix_of, stored_form
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import stored_lineage
+from icetree.spec.metrics import Mode
+from icetree.spec.properties import whole_number
+from icetree.spec.shape import Shape
+from icetree.spec.stats import column, parse_column, stat_type
+from icetree.store.base import Store
+from icetree.surroundings import new_pool, new_uuid
+
+TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
+DEFAULT_TARGET_FILE_SIZE: Final = 512 * 1024 * 1024
+ROW_GROUP_SIZE: Final = "write.parquet.row-group-size-bytes"
+DEFAULT_ROW_GROUP_SIZE: Final = 128 * 1024 * 1024
+ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"
+DEFAULT_ROW_GROUP_LIMIT: Final = 1_048_576
+CODEC: Final = "write.parquet.compression-codec"
+LEVEL: Final = "write.parquet.compression-level"
+DATA_PATH: Final = "write.data.path"
+_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
+#: The highest level of each codec that has levels.
+_LEVELS: Final = {"zstd": 22, "gzip": 9, "brotli": 11}
+
+#: Rows are looked at in portions of this many bytes, and held back up to so many.
+_PORTION_BYTES: Final = 128 * 1024 * 1024
+_HELD_BYTES: Final = 1024 * 1024 * 1024
+
+
+def write_files(
+    data: ArrowData,
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    target_file_size: int | None = None,
+    keep_lineage: bool = False,
+) -> Entries:
+    """Write rows as Parquet files under the table's default spec; return their entries.
+
+    Columns are matched by name. Files hold about `target_file_size` bytes of Arrow data at most,
+    so they are smaller than that once compressed. With `keep_lineage` the data has the lineage of
+    the rows, in columns that are named as `stored_lineage` does. When anything fails no file stays.
+    """
+    require_plain(metadata)
+    shape, schema = metadata.shape(), metadata.schema()
+    # A column without a type yet has nothing to store.
+    fields = tuple(f for f in schema.fields if not isinstance(f.field_type, UnknownType))
+    if not fields:
+        raise InvalidInput(
+            f"{metadata.location} has no column that can be stored, so no row could be: add one"
+        )
+    stored = (*fields, *(stored_lineage(schema) if keep_lineage else ()))
+    rows = fitted(
+        _without(data, schema.fields),
+        stored,
+        table=metadata.location.rstrip("/").rpartition("/")[2],
+    )
+    target = target_file_size or whole_number(
+        metadata.properties, TARGET_FILE_SIZE, default=DEFAULT_TARGET_FILE_SIZE, least=1
+    )
+    layout = Layout(
+        content=Content.DATA,
+        fields=stored,
+        modes=metadata.metrics(),
+        spec_id=metadata.default_spec_id,
+        spec=shape.spec(metadata.default_spec_id),
+        shape=shape,
+        metadata=metadata,
+    )
+    with Writer(layout=layout, store=store, target_bytes=target) as writer:
+        for portion in _portions(rows):
+            for part in by_partition(portion, layout.spec, shape):
+                writer.add(part)
+    return writer.entries()
+
+
+def _without(data: ArrowData, fields: Sequence[NestedField]) -> ArrowData:
+    """Return the data without columns of unknown type, in which there can be nulls alone."""
+    names = {field.name for field in fields if isinstance(field.field_type, UnknownType)}
+    if not names or not isinstance(data, pa.Table | pa.RecordBatch):
+        return data
+    return data.drop_columns([name for name in data.schema.names if name in names])
+
+
+def _portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            size += batch.nbytes
+        if size >= _PORTION_BYTES:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """What all files of one job have in common."""
+
+    content: Content
+    fields: tuple[NestedField, ...]
+    modes: Mapping[int, Mode]
+    spec_id: int
+    spec: tuple[Expression, ...]
+    shape: Shape
+    metadata: TableMetadata
+    equality_ids: tuple[int, ...] | None = None
+
+    def stats(self, rows: pa.Table, values: Sequence[pa.Scalar]) -> FileStats:
+        """Return the stats of a file's rows, its partition's among them."""
+        found = stats_of(rows, self.fields, self.modes)
+        for expression, value in zip(self.spec, values, strict=True):
+            id = expression.stats_field
+            # Of an identity, the column's own stats say it, where the file has the column.
+            if expression.transform != "void" and column(id, "values") not in found:
+                found |= partition_stats(id, value, rows.num_rows)
+        return found
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Rows of a partition that wait to become a file."""
+
+    values: tuple[pa.Scalar, ...]
+    parts: list[pa.Table] = field(default_factory=list)
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    entry: Entry
+    stats: FileStats
+
+
+class Writer:
+    """Gathers rows by partition and writes files as they fill up, several at a time."""
+
+    def __init__(self, *, layout: Layout, store: Store, target_bytes: int) -> None:
+        self._layout = layout
+        self._store = store
+        self._target_bytes = target_bytes
+        self._pending: dict[tuple[Hashable, ...], _Pending] = {}
+        self._workers = min(4, os.cpu_count() or 1)
+        self._pool = new_pool(self._workers, "icetree-write")
+        self._files: list[Future[_Written]] = []
+        self._started: list[str] = []
+        self._job = new_uuid()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                for pending in list(self._pending.values()):
+                    self._flush(pending)
+                for file in self._files:
+                    file.result()
+        except BaseException:
+            self._discard()
+            raise
+        else:
+            if kind is not None:
+                self._discard()
+        finally:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def add(self, part: Partition) -> None:
+        """Take rows of one partition."""
+        pending = self._pending.setdefault(key_of(part.values), _Pending(part.values))
+        pending.parts.append(part.rows)
+        pending.size_bytes += part.rows.nbytes
+        if pending.size_bytes >= self._target_bytes:
+            self._flush(pending)
+        held = sum(each.size_bytes for each in self._pending.values())
+        while held > _HELD_BYTES:
+            largest = max(self._pending.values(), key=lambda each: each.size_bytes)
+            held -= largest.size_bytes
+            self._flush(largest)
+
+    def entries(self) -> Entries:
+        """Return the entries of the files written, in the order they were begun."""
+        return _entries([file.result() for file in self._files], self._layout.shape)
+
+    def _flush(self, pending: _Pending) -> None:
+        del self._pending[key_of(pending.values)]
+        rows = pa.concat_tables(pending.parts)
+        if self._layout.content is Content.DATA:
+            rows = sorted_rows(rows, self._layout.metadata.sort_keys, self._layout.shape)
+        count = max(1, round(rows.nbytes / self._target_bytes))
+        each = -(-rows.num_rows // count)
+        for start in range(0, rows.num_rows, each):
+            self._begin(rows.slice(start, each), pending.values)
+
+    def _begin(self, rows: pa.Table, values: tuple[pa.Scalar, ...]) -> None:
+        # The oldest is waited for, so that encoded files do not pile up in memory.
+        if len(self._files) > self._workers:
+            self._files[-self._workers - 1].result()
+        folder = folder_of(values, self._layout.spec, self._layout.shape)
+        name = f"{len(self._files):05d}-{self._job}.parquet"
+        location = new_location(self._layout.metadata, folder + name)
+        self._started.append(location)
+        self._files.append(
+            self._pool.submit(_write, rows, values, location, self._layout, self._store)
+        )
+
+    def _discard(self) -> None:
+        for file in self._files:
+            file.cancel()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        with suppress(Exception):
+            self._store.delete(self._started)
+
+
+def new_location(metadata: TableMetadata, name: str) -> str:
+    """Return the absolute location of a new file of rows."""
+    base = metadata.properties.get(DATA_PATH)
+    return (prefix_of(base) if base else absolute("data/", metadata.location)) + name
+
+
+def _write(
+    rows: pa.Table,
+    values: tuple[pa.Scalar, ...],
+    location: str,
+    layout: Layout,
+    store: Store,
+) -> _Written:
+    content, offsets = encode(rows, layout.metadata.properties)
+    store.write_new(location, content)
+    is_data = layout.content is Content.DATA
+    return _Written(
+        entry=Entry(
+            content_type=layout.content,
+            location=stored_form(location, layout.metadata.location),
+            partition_spec_id=layout.spec_id,
+            sort_order_id=layout.metadata.default_sort_order_id if is_data else None,
+            record_count=rows.num_rows,
+            file_size_in_bytes=len(content),
+            split_offsets=offsets,
+            equality_ids=layout.equality_ids,
+        ),
+        stats=layout.stats(rows, values),
+    )
+
+
+def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[int]]:
+    """Return rows as a Parquet file, and where its row groups start."""
+    sink = pa.BufferOutputStream()
+    options = {"store_schema": False, "write_page_checksum": True, **_codec(properties)}
+    with pq.ParquetWriter(sink, rows.schema, **options) as writer:
+        writer.write_table(rows, row_group_size=_group_rows(rows, properties))
+    content = sink.getvalue()
+    footer = pq.read_metadata(pa.BufferReader(content))
+    groups = (footer.row_group(at).column(0) for at in range(footer.num_row_groups))
+    offsets = [
+        min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
+        for first in groups
+    ]
+    return content.to_pybytes(), offsets
+
+
+def _codec(properties: Mapping[str, str]) -> dict[str, Any]:
+    codec = properties.get(CODEC, "zstd").lower()
+    if codec not in _CODECS:
+        raise InvalidInput(f"{CODEC}={codec!r}: allowed are {', '.join(_CODECS)}")
+    level = whole_number(properties, LEVEL, default=3) if LEVEL in properties else None
+    if codec not in _LEVELS:
+        level = None
+    elif level is not None and level > _LEVELS[codec]:
+        raise InvalidInput(
+            f"{LEVEL}={properties[LEVEL]!r}: allowed for {codec} are 0 to {_LEVELS[codec]}"
+        )
+    return {
+        "compression": "none" if codec == "uncompressed" else codec,
+        "compression_level": level,
+    }
+
+
+def _group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
+    most = whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
+    size = whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
+    a_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
+    return max(1, min(most, int(size / a_row)))
+
+
+def _entries(files: Sequence[_Written], shape: Shape) -> Entries:
+    table = to_table([file.entry for file in files], shape)
+    names: dict[str, None] = {}
+    for file in files:
+        names |= dict.fromkeys(file.stats)
+    for name in names:
+        parsed = parse_column(name)
+        assert parsed is not None
+        bounds = shape.bounds_type(parsed[0]) or pa.null()
+        values = [file.stats.get(name) for file in files]
+        table = table.append_column(name, pa.array(values, stat_type(parsed[1], bounds)))
+    return table

@@ -1,0 +1,196 @@
+"""Statements as Spark's own parser reads them, and the tables they name in their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from icetree.errors import Unsupported
+from icetree.spark.complaints import plainly
+from icetree.spark.tokens import Cursor
+
+_COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
+#: What may stand between a list of columns and the one table that they are of.
+_TRANSPARENT = frozenset({"Filter", "SubqueryAlias", "Sample", "GlobalLimit", "LocalLimit"})
+_STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
+
+
+def parse(spark: SparkSession, text: str) -> Any:
+    """Return the plan of a statement, unresolved; what is no SQL is `InvalidInput`."""
+    session = spark._jsparkSession  # noqa: SLF001  # Spark has no other door
+    with plainly():
+        return session.sessionState().sqlParser().parsePlan(text)
+
+
+def substituted(spark: SparkSession, text: str) -> str:
+    """Return a statement with the session's variables in place of `${…}`, as Spark reads it."""
+    if "${" not in text:
+        return text
+    java = spark._jvm  # noqa: SLF001  # Spark has no other door
+    assert java is not None
+    found: str = java.org.apache.spark.sql.internal.VariableSubstitution().substitute(text)
+    return found
+
+
+def kind(node: Any) -> str:
+    """Return what a node is, such as `Filter`."""
+    name: str = node.getClass().getSimpleName()
+    return name.rstrip("$")
+
+
+def seq(found: Any) -> list[Any]:
+    """Return the members of a Scala sequence."""
+    return [found.apply(at) for at in range(found.size())]
+
+
+def option(found: Any) -> Any:
+    """Return what a Scala option holds, or None."""
+    return found.get() if found.isDefined() else None
+
+
+def pairs(found: Any) -> dict[Any, Any]:
+    """Return a Scala map."""
+    members = found.toSeq()
+    return {each._1(): each._2() for each in seq(members)}  # noqa: SLF001  # Scala's own names
+
+
+def is_query(spark: SparkSession, plan: Any) -> bool:
+    """Tell whether a statement only reads."""
+    load = spark._jvm.java.lang.Class.forName  # type: ignore[union-attr]  # noqa: SLF001
+    loader = plan.getClass().getClassLoader()
+    return not any(
+        load(name, True, loader).isInstance(each)
+        for name in (_COMMAND, _STATEMENT)
+        for each in (plan, *seq(plan.children()))
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A stretch of the text; `stop` is behind it."""
+
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A table that a query names in its text."""
+
+    parts: tuple[str, ...]
+    #: What stands for the table, with the version it asks for.
+    span: Span
+    #: Where its name ends, before the version.
+    name_stop: int
+    #: Where an alias goes, for a table that has none of its own.
+    alias_at: int | None
+    #: The end of a `*` that stands for this table alone.
+    star: int | None = None
+    #: `VERSION AS OF`, or the text after `TIMESTAMP AS OF`.
+    version: str | None = None
+    timestamp: str | None = None
+
+
+def named_tables(plan: Any, text: str) -> list[Named]:
+    """Return the tables that a query names, save those that are its own CTEs."""
+    return list(_named(plan, text, frozenset(), None, None))
+
+
+def _named(
+    node: Any, text: str, scope: frozenset[str], above: Any, star: int | None
+) -> Iterator[Named]:
+    what = kind(node)
+    if what in ("UnresolvedRelation", "RelationTimeTravel"):
+        found = _table(node, what, text, above, star)
+        if found is not None and not (len(found.parts) == 1 and found.parts[0].lower() in scope):
+            yield found
+    if what == "UnresolvedWith":
+        for each in seq(node.cteRelations()):
+            name = each._1().lower()  # noqa: SLF001  # Scala's own name
+            inner = scope | {name} if node.allowRecursion() else scope
+            yield from _named(each._2(), text, inner, None, None)  # noqa: SLF001
+            scope |= {name}
+    if what == "Project":
+        star = _star(node, text)
+    elif what not in _TRANSPARENT:
+        star = None
+    for child in seq(node.children()):
+        yield from _named(child, text, scope, node, star)
+    for inner_plan in seq(node.subqueries()):
+        yield from _named(inner_plan, text, scope, None, None)
+
+
+def _star(project: Any, text: str) -> int | None:
+    """Return the end of the `*` in a list of columns, where there is one."""
+    for each in seq(project.projectList()):
+        span = span_of(each) if kind(each) == "UnresolvedStar" else None
+        if span is not None and text[span.stop - 1] == "*":
+            return span.stop
+    return None
+
+
+def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Named | None:
+    relation = node.relation() if what == "RelationTimeTravel" else node
+    if kind(relation) != "UnresolvedRelation" or relation.isStreaming():
+        return None
+    span = span_of(relation)
+    if span is None:
+        return None
+    name_stop = span.stop
+    version = timestamp = None
+    if what == "RelationTimeTravel":
+        clause = span_of(node)
+        assert clause is not None
+        version = option(node.version())
+        if version is None:
+            said = text[clause.start : clause.stop]
+            timestamp = said[said.upper().index("OF") + 2 :].strip()
+        span = Span(start=span.start, stop=clause.stop)
+    alias_at: int | None = span.stop
+    parent = None if above is None else kind(above)
+    if parent == "SubqueryAlias":
+        alias_at = None
+    else:
+        alias_at = _after_sample(text, span.stop)
+    parts = tuple(seq(relation.multipartIdentifier()))
+    _require_no_options(relation, ".".join(parts))
+    return Named(
+        parts=parts,
+        span=span,
+        name_stop=name_stop,
+        alias_at=alias_at,
+        star=star,
+        version=version,
+        timestamp=timestamp,
+    )
+
+
+def _require_no_options(relation: Any, name: str) -> None:
+    # Spark notes of a table that is to be changed what for.
+    given = [each for each in relation.options().asCaseSensitiveMap() if not each.startswith("__")]
+    if given:
+        raise Unsupported(
+            f"{name} WITH ({given[0]}): options are not for reading; VERSION AS OF, TIMESTAMP AS OF "
+            "and branch_… choose a version"
+        )
+
+
+def _after_sample(text: str, stop: int) -> int:
+    """Return where an alias goes: behind TABLESAMPLE, where that follows a table."""
+    cursor = Cursor(text[stop:])
+    if not cursor.accept("TABLESAMPLE"):
+        return stop
+    cursor.bracket()
+    if cursor.accept("REPEATABLE"):
+        cursor.bracket()
+    return stop + cursor.passed
+
+
+def span_of(node: Any) -> Span | None:
+    """Return where a node stands in the text."""
+    origin = node.origin()
+    start, stop = option(origin.startIndex()), option(origin.stopIndex())
+    return None if start is None or stop is None else Span(start=start, stop=stop + 1)

@@ -1,0 +1,138 @@
+"""Which files an operation removes: those that match, those in a partition, all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
+
+from icetree.catalog.base import TableName
+from icetree.errors import InvalidInput
+from icetree.filters.text import predicate_text
+from icetree.spec import stats
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    concat,
+    is_content,
+    is_data_dv,
+    keys_of,
+)
+from icetree.spec.shape import Shape
+from icetree.table.commit.merge import names_of
+from icetree.tree import prune
+from icetree.tree.bind import bind
+from icetree.tree.changes import REMOVED, Changes
+from icetree.tree.live import LEAF, live_files, placed
+from icetree.tree.partitions import STATS, partition_codes
+from icetree.tree.plan import plan
+from icetree.tree.reading import Reader
+
+_NAMED = ("content_type", "location", "file_format", "referenced_file")
+_COUNTED = ("record_count", "file_size_in_bytes", "dv_size_in_bytes")
+
+
+def removal_of(files: pa.Table) -> pa.Table:
+    """Return entries that carry `leaf` and `position` as rows for `Changes.removed`."""
+    return pa.table(
+        {
+            "content_type": files["content_type"],
+            "key": keys_of(files),
+            "leaf": files[LEAF],
+            "position": files[POSITION],
+            "record_count": files["record_count"],
+            "file_size_in_bytes": pc.coalesce(
+                files["dv_size_in_bytes"], files["file_size_in_bytes"]
+            ),
+        },
+        schema=REMOVED,
+    )
+
+
+def removal_of_tasks(tasks: pa.Table) -> pa.Table:
+    """Return the data files of a plan as rows for `Changes.removed`, or for `Changes.seen`."""
+    same = ("leaf", "position", "record_count", "file_size_in_bytes")
+    if not isinstance(tasks, pa.Table) or not {"location", *same}.issubset(tasks.column_names):
+        raise InvalidInput(f"tasks={tasks!r}: give the tasks of a plan, as scan().plan() has them")
+    content = pa.repeat(pa.scalar(int(Content.DATA), pa.int32()), tasks.num_rows)
+    return pa.table(
+        {"content_type": content, "key": tasks["location"], **{name: tasks[name] for name in same}},
+        schema=REMOVED,
+    )
+
+
+def files_matching(
+    predicate: BooleanExpression,
+    root: Entries,
+    reader: Reader,
+    shape: Shape,
+    *,
+    before: Changes,
+    name: TableName,
+    verb: str,
+) -> pa.Table:
+    """Return the data files all of whose rows match; refuse when a file may match in part.
+
+    `before` is what the transaction has added and removed so far.
+    """
+    found = plan(root, reader, shape, predicate)
+    stays = _left(Content.DATA, found.tasks["location"], before)
+    tasks = found.tasks.filter(stays)
+    in_part = tasks.filter(pc.invert(found.match_whole()).filter(stays))
+    bound = bind(predicate, shape)
+    fresh = before.added.filter(is_content(before.added, Content.DATA))
+    sure = prune.must_match(fresh, bound)
+    unsure = pc.and_not(prune.may_match(fresh, bound), sure)
+    partial = [*in_part["location"].to_pylist(), *fresh["location"].filter(unsure).to_pylist()]
+    if partial:
+        more = f" and {len(partial) - 1} more files" if len(partial) > 1 else ""
+        raise InvalidInput(
+            f"{name}: cannot {verb} by metadata alone, since {partial[0]}{more} may hold rows "
+            f"that match {predicate_text(predicate)} beside rows that do not: {verb} rows with an "
+            "engine, or choose a filter along partition boundaries"
+        )
+    gone = removal_of(placed(fresh.filter(sure), leaf=None))
+    return pa.concat_tables([removal_of_tasks(tasks), gone])
+
+
+def in_same_partitions(
+    added: Entries, root: Entries, reader: Reader, shape: Shape, *, before: Changes
+) -> pa.Table:
+    """Return the data files, live or added before, in any partition that the added files are in."""
+    fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
+    needed = {stats.column(id, stat) for id in fields for stat in STATS}
+    live = _there(root, reader, {"partition_spec_id", *needed}, before)
+    live = live.filter(is_content(live, Content.DATA))
+    new = added.filter(is_content(added, Content.DATA))
+    # Two specs never share a partition, so only files of the same spec can be replaced.
+    specs = pc.is_in(live["partition_spec_id"], pc.unique(new["partition_spec_id"]))
+    live = live.filter(specs)
+    everything = [np.ones(table.num_rows, np.bool_) for table in (live, new)]
+    old_codes, new_codes = partition_codes([live, new], everything, shape)
+    return removal_of(live.filter(pa.array(np.isin(old_codes, new_codes))))
+
+
+def whole_table(root: Entries, reader: Reader, *, before: Changes) -> pa.Table:
+    """Return every file, live or added before; DVs go with their data files."""
+    live = _there(root, reader, set(), before)
+    return removal_of(live.filter(pc.invert(is_data_dv(live))))
+
+
+def _there(root: Entries, reader: Reader, columns: set[str], before: Changes) -> Entries:
+    """Return what is live after the changes before, with where it is tracked."""
+    wanted = {*_NAMED, *_COUNTED, *columns}
+    live = live_files(root, reader, columns=wanted)
+    live = live.filter(_left(live["content_type"], keys_of(live), before))
+    staged = before.added
+    staged = staged.select([name for name in staged.column_names if name in {*wanted, "status"}])
+    return concat([live, placed(staged, leaf=None)])
+
+
+def _left(
+    content: Content | pa.ChunkedArray, keys: pa.ChunkedArray, before: Changes
+) -> pa.ChunkedArray:
+    """Tell which files the changes before did not remove."""
+    gone = names_of(before.removed["content_type"], before.removed["key"])
+    return pc.invert(pc.is_in(names_of(content, keys), gone))

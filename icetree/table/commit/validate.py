@@ -1,0 +1,178 @@
+"""May this work land on that head: requirements, conflicts, and whether it landed before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.schema import index_by_id
+
+from icetree.errors import CommitConflict, InvalidInput, Unsupported
+from icetree.files.table_files import TableFiles
+from icetree.spec import stats
+from icetree.spec.edit.refs import ancestors
+from icetree.spec.encryption import require_plain
+from icetree.spec.entry import BASE_COLUMNS, Content, Entries, is_content
+from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import find_snapshot
+from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
+from icetree.table.commit.merge import merge
+from icetree.table.state import State, Work
+from icetree.tree.changes import Intent, Operation
+from icetree.tree.conflict import OtherCommit, find_conflicts
+from icetree.tree.live import live_files
+
+#: Where a commit's key stands in the summary of its snapshot.
+KEY = "icetree.commit-key"
+
+
+def already_applied(work: Work, metadata: TableMetadata, files: TableFiles) -> Snapshot | None:
+    """Return the snapshot that carries the work's key, where the table still has it."""
+    for snapshot in reversed(metadata.snapshots):
+        if (snapshot.summary or {}).get(KEY) == work.key:
+            return snapshot
+    for ref in reversed(metadata.snapshot_pages):
+        # Pages never change, so which keys one holds is worked out once.
+        at = ("keys", files.location, ref.location)
+        keys = files.cache.derive(at, partial(_keys_on, ref, files), most=1_000)
+        if work.key in keys:
+            return find_snapshot(metadata, keys[work.key], files.page)
+    return None
+
+
+def _keys_on(ref: SnapshotPage, files: TableFiles) -> dict[str, int]:
+    return {
+        snapshot.summary[KEY]: snapshot.snapshot_id
+        for snapshot in files.page(ref).snapshots
+        if snapshot.summary and KEY in snapshot.summary
+    }
+
+
+def validate(work: Work, head: State, files: TableFiles) -> None:
+    """Raise `CommitConflict` when the work may not land on the head."""
+    for requirement in work.requirements:
+        requirement.require(head.metadata, head.name)
+    if not work.changes:
+        return
+    if head.metadata.format_version < FORMAT_VERSION and not work.updates:
+        raise Unsupported(
+            f"{head.name} has format version {head.metadata.format_version}; "
+            f"upgrade it to {FORMAT_VERSION} before writing"
+        )
+    require_plain(head.metadata)
+    _require_branch(work, head)
+    _require_no_new_nulls(work, head)
+    since = commits_since(work, head, files) if _minds_others(work) else []
+    shape = head.metadata.shape()
+    beside = _added_together(work)
+    for change in work.changes:
+        found = find_conflicts(
+            change,
+            isolation=work.isolation,
+            since=since,
+            shape=shape,
+            lookup=lambda names: _lookup(names, work, files),
+            beside=beside,
+        )
+        if found:
+            sentence = "; ".join(conflict.message for conflict in found)
+            # A change that contradicts itself is its writer's mistake, whoever else commits.
+            own = any(conflict.snapshot_id is None for conflict in found)
+            raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+
+
+def _require_branch(work: Work, head: State) -> None:
+    """Raise `CommitConflict` when the branch is gone: made again, it would lack what it had."""
+    branch, refs = work.branch, head.metadata.refs
+    if branch is None or branch not in work.base.metadata.refs:
+        return
+    found = refs.get(branch)
+    if found is None and not work.create_branch:
+        raise CommitConflict(
+            f"{head.name}: another commit removed branch {branch!r}, which this change was made "
+            "on; refresh the table and choose a branch"
+        )
+    if found is not None and found.type != "branch":
+        raise CommitConflict(
+            f"{head.name}: another commit removed branch {branch!r} and made a tag of that name; "
+            "refresh the table and choose a branch"
+        )
+
+
+def _added_together(work: Work) -> Entries | None:
+    """Return what several changes add in the end; None of one, which tells itself."""
+    if len(work.changes) == 1:
+        return None
+    plain = [replace(each, added=each.added.select(BASE_COLUMNS)) for each in work.changes]
+    return merge(plain).added
+
+
+def _require_no_new_nulls(work: Work, head: State) -> None:
+    """Raise `CommitConflict` for a file that may have nulls where they were forbidden meanwhile."""
+    before, now = work.base.metadata, head.metadata
+    if now.current_schema_id == before.current_schema_id:
+        return
+    optional = {id for id, each in index_by_id(before.schema()).items() if not each.required}
+    for id, column in index_by_id(now.schema()).items():
+        if not column.required or id not in optional:
+            continue
+        for change in work.changes:
+            for location in _may_hold_null(change.added, id)[:1].to_pylist():
+                raise CommitConflict(
+                    f"{head.name}: another commit made column {now.shape().names[id]!r} required, "
+                    f"and {location} may have a null there; refresh the table and write its rows "
+                    "again"
+                )
+
+
+def _may_hold_null(added: Entries, field_id: int) -> pa.ChunkedArray:
+    """Return the data files that are not known to have a value of the field in every row."""
+    data, nulls = added.filter(is_content(added, Content.DATA)), stats.column(field_id, "nulls")
+    if nulls not in data.column_names:
+        return data["location"]
+    return data["location"].filter(pc.fill_null(pc.not_equal(data[nulls], 0), True))
+
+
+def _minds_others(work: Work) -> bool:
+    return any(change.intent is not Intent.APPEND for change in work.changes)
+
+
+def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommit]:
+    """Return what others committed to the branch since the work's base, oldest first.
+
+    A snapshot that stays staged follows the table's current one.
+    """
+    branch = work.branch or MAIN
+    base, now = work.base.head(branch), head.head(branch)
+    start = None if base is None else base.snapshot_id
+    since: list[Snapshot] = []
+    back_to: int | None = None
+    for each in ancestors(head.metadata, now.snapshot_id, files.page) if now is not None else ():
+        back_to = each.snapshot_id
+        if back_to == start:
+            break
+        since.append(each)
+        back_to = each.parent_snapshot_id
+    if back_to != start:
+        raise CommitConflict(
+            f"{head.name}: branch {branch} was moved, or expired, and no longer holds "
+            f"snapshot {start}, which this change was made on; refresh the table and redo it"
+        )
+    return [_other(each, head.metadata, files) for each in reversed(since)]
+
+
+def _other(snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> OtherCommit:
+    changed = files.changed(snapshot, metadata.shape())
+    operation = Operation(snapshot.operation or Operation.OVERWRITE)
+    return OtherCommit(snapshot_id=snapshot.snapshot_id, operation=operation, diff=changed)
+
+
+def _lookup(names: pa.Array, work: Work, files: TableFiles) -> pa.Table:
+    metadata = work.base.metadata
+    shape = metadata.shape()
+    root = files.root(work.base.head(work.branch or MAIN), shape)
+    live = live_files(root, files.reader(shape))
+    return live.filter(pc.is_in(live["location"], names))

@@ -1,0 +1,1 @@
+"""Evolution: schema, layout and properties edited, branches and tags moved."""

@@ -1,0 +1,76 @@
+"""Evolution verbs: edit a table's schema, partitioning, sort order and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from icetree.spec.edit.partitioning import SpecEdit
+from icetree.spec.edit.schema import SchemaEdit
+from icetree.spec.edit.sort import SortEdit
+from icetree.spec.fields import FORMAT_VERSION
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.properties import properties_of
+from icetree.spec.update import RemoveProperties, SetProperties, Update, UpgradeFormatVersion
+
+
+class _Edit(Protocol):
+    def updates(self) -> tuple[Update, ...]: ...
+
+
+E = TypeVar("E", bound=_Edit)
+
+
+class Evolution:
+    """What tables and transactions alike can do to metadata.
+
+    An edit is a block: it is applied at the block's end, and not at all when the block fails.
+
+        with table.edit_schema() as schema:
+            schema.add("address.zip", "string").rename("qty", "quantity")
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def metadata(self) -> TableMetadata: ...
+
+        def update(self, *updates: Update) -> Any: ...
+
+    @contextmanager
+    def _edit(self, start: Callable[[TableMetadata], E]) -> Iterator[E]:
+        edit = start(self.metadata)
+        yield edit
+        if updates := edit.updates():
+            self.update(*updates)
+
+    @contextmanager
+    def edit_schema(self) -> Iterator[SchemaEdit]:
+        """Add, drop, rename, reorder and widen columns; set defaults and identifier fields."""
+        with self._edit(SchemaEdit) as edit:
+            yield edit
+
+    @contextmanager
+    def edit_spec(self) -> Iterator[SpecEdit]:
+        """Change how new files are partitioned; files already there stay as they are."""
+        with self._edit(SpecEdit) as edit:
+            yield edit
+
+    @contextmanager
+    def edit_sort(self) -> Iterator[SortEdit]:
+        """Change the order in which new files are written."""
+        with self._edit(SortEdit) as edit:
+            yield edit
+
+    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Any:
+        """Set table properties, given as a mapping or by keyword."""
+        return self.update(SetProperties(updates={**properties_of(properties or {}), **more}))
+
+    def remove_properties(self, *names: str) -> Any:
+        """Remove table properties; ones that are not there are fine."""
+        return self.update(RemoveProperties(removals=names))
+
+    def upgrade(self, format_version: int = FORMAT_VERSION) -> Any:
+        """Raise the format version; only metadata.json is written."""
+        return self.update(UpgradeFormatVersion(format_version=format_version))

@@ -1,0 +1,167 @@
+"""Branches and tags: make, move and remove them, and publish what was staged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.files.table_files import TableFiles
+from icetree.spec.edit import refs
+from icetree.spec.edit.refs import Retention
+from icetree.spec.pages import find_snapshot, history
+from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.texts import text
+from icetree.spec.update import Update
+from icetree.table.arguments import Time, milliseconds, whole
+from icetree.table.commit.commit import Committed
+from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from icetree.spec.metadata import TableMetadata
+    from icetree.table.transaction import Transaction
+    from icetree.tree.conflict import Isolation
+
+#: Iceberg's summary keys of write-audit-publish.
+WAP_ID = "wap.id"
+PUBLISHED_WAP_ID = "published-wap-id"
+
+
+class References:
+    """The ref verbs of a table; each is one commit."""
+
+    files: TableFiles
+
+    if TYPE_CHECKING:
+
+        @property
+        def metadata(self) -> TableMetadata: ...
+
+        def update(self, *updates: Update) -> Committed: ...
+
+        def transaction(
+            self,
+            *,
+            branch: str | None = ...,
+            isolation: Isolation | str = ...,
+            key: str | None = ...,
+            summary: Mapping[str, str] | None = ...,
+            create_branch: bool = ...,
+        ) -> Transaction: ...
+
+    def create_branch(
+        self, name: str, *, at: int | None = None, retention: Retention | None = None
+    ) -> Committed:
+        """Make a branch, at a snapshot or at the current one."""
+        at = None if at is None else whole(at, what="at")
+        return self._refs(refs.create_branch, name, at=at, retention=retention)
+
+    def create_tag(
+        self, name: str, *, at: int | None = None, max_ref_age_ms: int | None = None
+    ) -> Committed:
+        """Make a tag, at a snapshot or at the current one."""
+        at = None if at is None else whole(at, what="at")
+        return self._refs(refs.create_tag, name, at=at, max_ref_age_ms=max_ref_age_ms)
+
+    def remove_branch(self, name: str) -> Committed:
+        """Remove a branch; its snapshots stay until they expire."""
+        return self.update(*refs.remove_branch(self.metadata, name))
+
+    def remove_tag(self, name: str) -> Committed:
+        """Remove a tag."""
+        return self.update(*refs.remove_tag(self.metadata, name))
+
+    def set_retention(self, name: str, retention: Retention) -> Committed:
+        """Change how long a branch or tag, and what it reaches, is kept."""
+        return self.update(*refs.set_retention(self.metadata, name, retention))
+
+    def fast_forward(self, branch: str, to: str | int) -> Committed:
+        """Move a branch ahead to a ref or snapshot that descends from its head."""
+        target = to if isinstance(to, str) else whole(to, what="to")
+        return self._refs(refs.fast_forward, branch, target)
+
+    def rollback(
+        self, to: int | None = None, *, at_ms: Time | None = None, branch: str = MAIN
+    ) -> Committed:
+        """Move a branch back, to a snapshot of its past or to what it was at a time.
+
+        A time is milliseconds since 1970, a datetime with a time zone, or the text of one.
+        """
+        if (to is None) == (at_ms is None):
+            raise InvalidInput("roll back to a snapshot id or to a time: give one of them")
+        if at_ms is None:
+            assert to is not None
+            return self._refs(refs.rollback_to, whole(to, what="to"), branch=branch)
+        at_ms = milliseconds(at_ms, what="at_ms")
+        return self._refs(refs.rollback_to_time, at_ms, branch=branch)
+
+    def set_current(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+        """Point a branch at any snapshot the table has."""
+        snapshot_id = whole(snapshot_id, what="snapshot_id")
+        return self._refs(refs.set_current, snapshot_id, branch=branch)
+
+    def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+        """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
+        snapshot_id = whole(snapshot_id, what="snapshot_id")
+        picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
+        head = self.metadata.refs.get(text(branch, what="branch"))
+        if head is not None:
+            self._require_unpicked(picked, head.snapshot_id, branch)
+        wap = (picked.summary or {}).get(WAP_ID)
+        if wap is not None:
+            self._require_unpublished(wap)
+        if head is not None and picked.parent_snapshot_id == head.snapshot_id:
+            return self.fast_forward(branch, snapshot_id)
+        changed = self.files.changed(picked, self.metadata.shape())
+        transaction = self.transaction(branch=branch)
+        transaction.apply(picked_changes(picked, changed))
+        transaction.note(SOURCE_SNAPSHOT, str(snapshot_id))
+        if wap is not None:
+            transaction.note(PUBLISHED_WAP_ID, wap)
+        # Were the branch to move, it might be by another pick of the same.
+        transaction.rely_on(f"ref {branch}")
+        return transaction.commit()
+
+    def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
+        """Make what was staged under a write-audit-publish id part of a branch."""
+        return self.cherry_pick(self._staged(wap_id).snapshot_id, branch=branch)
+
+    def _staged(self, wap_id: str) -> Snapshot:
+        found = [
+            snapshot
+            for snapshot in history(self.metadata, self.files.page)
+            if (snapshot.summary or {}).get(WAP_ID) == wap_id
+        ]
+        if not found:
+            raise NotFound(f"no snapshot was staged under the id {wap_id!r}")
+        if len(found) > 1:
+            ids = ", ".join(str(each.snapshot_id) for each in reversed(found))
+            raise InvalidInput(
+                f"{len(found)} snapshots were staged under the id {wap_id!r}, and one can be "
+                f"published: cherry_pick the one that counts, of {ids}"
+            )
+        return found[0]
+
+    def _require_unpicked(self, picked: Snapshot, head: int, branch: str) -> None:
+        """Refuse a second time: files would be in the table twice."""
+        for each in refs.ancestors(self.metadata, head, self.files.page):
+            if each.sequence_number < picked.sequence_number:
+                return
+            source = (each.summary or {}).get(SOURCE_SNAPSHOT)
+            if each.snapshot_id == picked.snapshot_id or source == str(picked.snapshot_id):
+                raise InvalidInput(
+                    f"snapshot {picked.snapshot_id} is part of branch {branch!r} already, "
+                    f"by snapshot {each.snapshot_id}"
+                )
+
+    def _require_unpublished(self, wap_id: str) -> None:
+        for snapshot in history(self.metadata, self.files.page):
+            if (snapshot.summary or {}).get(PUBLISHED_WAP_ID) == wap_id:
+                raise InvalidInput(
+                    f"what was staged as {wap_id!r} is published already, "
+                    f"by snapshot {snapshot.snapshot_id}"
+                )
+
+    def _refs(self, make: Any, *args: object, **how: object) -> Committed:
+        return self.update(*make(self.metadata, self.files.page, *args, **how))

@@ -1,0 +1,1 @@
+"""Inspection: what a table is made of, as Arrow tables."""

@@ -1,0 +1,1 @@
+"""Scanning: which files, which rows, and why the others not."""

@@ -1,0 +1,255 @@
+"""A scan: which rows of which snapshot, as a plan, as Arrow data, or as a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.schema import Schema, index_by_id
+from pyiceberg.types import NestedField
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.filters.filter import parse_filter
+from icetree.rows.read import read_tasks
+from icetree.rows.schema import arrow_schema
+from icetree.spec.metadata_columns import (
+    METADATA_COLUMNS,
+    NAMES,
+    PARTITION_FIELD,
+    metadata_columns,
+)
+from icetree.spec.shape import Shape
+from icetree.table.arguments import Time, whole
+from icetree.table.scan.planning import planner
+from icetree.tree.plan import Planner, Run
+from icetree.tree.splits import sizes_of
+from icetree.tree.tasks import Plan
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+    from icetree.table.transaction import Filter
+
+
+class Scan:
+    """What to read of a table. Nothing is read until one asks for a plan, rows or a count."""
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        where: Filter | None = None,
+        columns: Iterable[str] | None = None,
+        snapshot_id: int | None = None,
+        ref: str | None = None,
+        as_of_ms: Time | None = None,
+        case_sensitive: bool = True,
+        limit: int | None = None,
+    ) -> None:
+        self.files = table.files
+        self.metadata = table.metadata
+        self._name = table.name
+        self.where = AlwaysTrue() if where is None else parse_filter(where)
+        self.case_sensitive = case_sensitive
+        self.limit = None if limit is None else whole(limit, what="limit", least=0)
+        self.snapshot = table.snapshot(snapshot_id, ref=ref, as_of_ms=as_of_ms)
+        goes_back = snapshot_id is not None or as_of_ms is not None
+        if ref is not None:
+            goes_back = table.metadata.ref(ref).type == "tag"
+        #: The schema that the filter and the columns are of: that of the time, when going back.
+        self.schema = self.metadata.schema(
+            self.snapshot.schema_id if goes_back and self.snapshot else None
+        )
+        #: What comes out.
+        self.columns = _selected(
+            self.metadata.shape(self.schema.schema_id), columns, case_sensitive
+        )
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return arrow_schema(self.columns)
+
+    @cached_property
+    def _plan(self) -> Plan:
+        return self.planner().whole()
+
+    def planner(self, *, run: Run | None = None) -> Planner:
+        """Return what plans the scan; `run` says where leaves are read, here if not given."""
+        # Files from Hive lack their partition columns, which the stats then tell.
+        expressions = self.metadata.partitioning[0]
+        told_by_stats = any(expression.is_identity for expression in expressions) or any(
+            field.field_id == PARTITION_FIELD for field in self.columns.fields
+        )
+        return planner(
+            self.files,
+            self.metadata,
+            self.snapshot,
+            self.where,
+            schema_id=self.schema.schema_id,
+            case_sensitive=self.case_sensitive,
+            stats_columns=told_by_stats,
+            run=run,
+        )
+
+    def plan(self) -> Plan:
+        """Return the files to read, each with its deletes and what is left to check on rows."""
+        return self._plan
+
+    def plan_parts(self) -> Iterator[Plan]:
+        """Yield the plan leaf by leaf, the first part before the last leaf is read.
+
+        Memory stays the same however large the table is.
+        """
+        return self.planner().parts()
+
+    def splits(
+        self,
+        *,
+        target_bytes: int | None = None,
+        open_cost_bytes: int | None = None,
+        lookback: int | None = None,
+    ) -> pa.Table:
+        """Return the plan as shares of work of about one size; see `Plan.splits`.
+
+        What is not given is as the table's properties have it: `read.split.target-size`,
+        `read.split.open-file-cost` and `read.split.planning-lookback`.
+        """
+        usual = sizes_of(self.metadata.properties)
+        return self._plan.splits(
+            target_bytes=usual.target_bytes if target_bytes is None else target_bytes,
+            open_cost_bytes=usual.open_cost_bytes if open_cost_bytes is None else open_cost_bytes,
+            lookback=usual.lookback if lookback is None else lookback,
+        )
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, a batch at a time, in the order of the plan."""
+        return self._batches(self._plan, self.columns)
+
+    def _batches(self, found: Plan, columns: Schema) -> Iterator[pa.RecordBatch]:
+        left = self.limit
+        if left == 0:
+            return
+        batches = read_tasks(
+            found,
+            store=self.files.store,
+            metadata=self.metadata,
+            columns=columns,
+            schema=self.schema,
+            case_sensitive=self.case_sensitive,
+        )
+        for batch in batches:
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, min(left, batch.num_rows))
+            left -= batch.num_rows
+            if left <= 0:
+                batches.close()  # type: ignore[attr-defined]
+                return
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows."""
+        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+
+    def to_polars(self) -> Any:
+        """Return the rows as a Polars frame."""
+        return _module("polars").from_arrow(self.to_arrow())
+
+    def to_duckdb(self, name: str = "scan", *, connection: Any = None) -> Any:
+        """Return a DuckDB connection in which a view holds the rows."""
+        connection = connection or _module("duckdb").connect()
+        connection.register(name, self.to_arrow())
+        return connection
+
+    def count(self, *, metadata_only: bool = False) -> int:
+        """Return how many rows there are, reading only what metadata alone cannot tell.
+
+        With `metadata_only` no data is read, and `InvalidInput` says why where that is not enough.
+        """
+        tasks = self._plan.tasks
+        sure = self._counted()
+        rows = tasks.filter(sure)
+        total = (pc.sum(rows["record_count"]).as_py() or 0) - (
+            pc.sum(rows["dv_cardinality"]).as_py() or 0
+        )
+        unsure = tasks.filter(pc.invert(sure))
+        if unsure.num_rows and (self.limit is None or total < self.limit):
+            if metadata_only:
+                raise InvalidInput(
+                    f"{self._name}: {unsure.num_rows} of {tasks.num_rows} files may match in part "
+                    "or have deletes that only their rows can tell, such as "
+                    f"{unsure['location'][0]}: count without metadata_only"
+                )
+            rest = replace(self._plan, tasks=unsure)
+            position = Schema(METADATA_COLUMNS["_pos"])
+            total += sum(batch.num_rows for batch in self._batches(rest, position))
+        return total if self.limit is None else min(total, self.limit)
+
+    def _counted(self) -> pa.Array:
+        """Tell of which files metadata says how many rows match."""
+        found = self._plan
+        sure = found.match_whole()
+        for name in ("equality_deletes", "position_deletes"):
+            none = pc.equal(pc.fill_null(pc.list_value_length(found.tasks[name]), 0), 0)
+            sure = pc.and_(sure, none)
+        return sure
+
+
+def _selected(shape: Shape, columns: Iterable[str] | None, case_sensitive: bool) -> Schema:
+    """Return the columns asked for, in the order asked for; `_file` and the like among them."""
+    schema = shape.schema
+    if columns is None:
+        return schema
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        raise InvalidInput(f"columns={columns!r}: give a list of names")
+    names = list(columns)
+    own = [name for name in names if name not in NAMES or _has(schema, name)]
+    try:
+        picked = schema.select(*own, case_sensitive=case_sensitive) if own else Schema()
+    except ValueError:
+        known = ", ".join((*schema.column_names, *NAMES))
+        missing = [name for name in own if not _known(schema, name, case_sensitive)]
+        raise NotFound(
+            f"no column {missing[0] if missing else own!r}; there are: {known}"
+        ) from None
+    fields: dict[int, NestedField] = {}
+    by_id = {field.field_id: field for field in picked.fields}
+    made = metadata_columns(shape) if len(own) < len(names) else {}
+    for name in names:
+        if name in made and name not in own:
+            field = made[name]
+        else:
+            wanted = schema.find_field(name, case_sensitive=case_sensitive)
+            field = next(each for each in by_id.values() if _within(each, wanted.field_id))
+        fields.setdefault(field.field_id, field)
+    return Schema(*fields.values(), schema_id=schema.schema_id)
+
+
+def _has(schema: Schema, name: str) -> bool:
+    return any(field.name == name for field in schema.fields)
+
+
+def _known(schema: Schema, name: str, case_sensitive: bool) -> bool:
+    try:
+        schema.find_field(name, case_sensitive=case_sensitive)
+    except ValueError:
+        return False
+    return True
+
+
+def _within(field: NestedField, field_id: int) -> bool:
+    return field_id in index_by_id(Schema(field))
+
+
+def _module(name: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise InvalidInput(f"{name} is not installed: pip install {name}") from None

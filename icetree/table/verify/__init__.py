@@ -1,0 +1,1 @@
+"""Verification: every rule of the format, over every file a table has."""

@@ -1,0 +1,225 @@
+"""Is every snapshot's tree sound: all invariants, over roots and leaves that share what they can."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable, NotFound
+from icetree.files.table_files import TableFiles
+from icetree.spec.entry import (
+    MANIFESTS,
+    Content,
+    Entries,
+    Status,
+    concat,
+    has_status,
+    is_content,
+    is_live,
+    only,
+)
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import Snapshot
+from icetree.table.verify.files import Referenced
+from icetree.table.verify.findings import Gathering, Kind, Severity
+from icetree.tree import check
+from icetree.tree.check_change import told_of, untold
+from icetree.tree.diff import Diff, diff
+from icetree.tree.files import FileReader
+from icetree.tree.live import live_parts
+from icetree.tree.reading import Keep, Leaf, leaves_in
+from icetree.tree.recount import with_counts
+from icetree.tree.summary import totals
+
+_KINDS: Final = {
+    check.Kind.TREE: Kind.TREE,
+    check.Kind.DANGLING_DATA_DV: Kind.DANGLING_DATA_DV,
+    check.Kind.ROW_IDS: Kind.ROW_LINEAGE,
+}
+
+#: Decoded leaves that are kept for the next snapshot.
+_KEPT_BYTES: Final = 512 * 1024 * 1024
+
+
+class SharedReader:
+    """Reads each leaf once, however many snapshots share it; what is missing is corrupt."""
+
+    def __init__(self, inner: FileReader) -> None:
+        self._inner = inner
+        self._held: OrderedDict[Leaf, Entries] = OrderedDict()
+        self._failed: dict[Leaf, CorruptTable] = {}
+        self._size_bytes = 0
+        #: Locations of the leaves that were read.
+        self.read: set[str] = set()
+        #: Locations of leaves and Puffin files that are not there.
+        self.missing: set[str] = set()
+
+    def leaf(
+        self,
+        leaf: Leaf,
+        *,
+        columns: Collection[str] | None = None,
+        keep: Keep | None = None,
+    ) -> Entries:
+        """Return the leaf's entries, all of them."""
+        del columns, keep  # whole leaves serve every later question
+        if leaf in self._failed:
+            raise self._failed[leaf]
+        if leaf in self._held:
+            self._held.move_to_end(leaf)
+            return self._held[leaf]
+        self.read.add(leaf.location)
+        try:
+            entries = self._inner.leaf(leaf)
+        except CorruptTable as error:
+            self._failed[leaf] = error
+            raise
+        except NotFound:
+            self._failed[leaf] = self._lost(leaf.location)
+            raise self._failed[leaf] from None
+        self._held[leaf] = entries
+        self._size_bytes += entries.nbytes
+        while self._size_bytes > _KEPT_BYTES and len(self._held) > 1:
+            _, dropped = self._held.popitem(last=False)
+            self._size_bytes -= dropped.nbytes
+        return entries
+
+    def failure(self, leaf: Leaf) -> CorruptTable | None:
+        """Return why a leaf cannot be read; None when it can."""
+        try:
+            self.leaf(leaf)
+        except CorruptTable as error:
+            return error
+        return None
+
+    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+        """Return a range of a file."""
+        try:
+            return self._inner.blob(location, offset=offset, size_bytes=size_bytes)
+        except NotFound:
+            raise self._lost(location) from None
+
+    def _lost(self, location: str) -> CorruptTable:
+        self.missing.add(location)
+        return CorruptTable(location, "is missing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """Checks one snapshot after the other, newest first."""
+
+    metadata: TableMetadata
+    files: TableFiles
+    found: Gathering
+    shape: Shape
+    reader: SharedReader
+    #: Leaves, Puffin files, data and delete files that some snapshot needs.
+    referenced: Referenced = field(default_factory=Referenced)
+    #: By the parent they wait for: snapshots with their root, their live files and their changes.
+    children: dict[int, list[tuple[int, str, Entries, Diff]]] = field(default_factory=dict)
+
+    def check(self, snapshot: Snapshot) -> Entries | None:
+        """Check a snapshot's tree; return its live files, None where they cannot be told."""
+        file, id = snapshot.root_file, snapshot.snapshot_id
+        try:
+            root = self.files.root(snapshot, self.shape)
+        except NotFound:
+            self.found.add(Kind.MISSING_FILE, file, "this root is missing", snapshot_id=id)
+            return None
+        except CorruptTable as error:
+            self.found.add(Kind.UNREADABLE, error.file, error.rule, snapshot_id=id)
+            return None
+        here = root.filter(is_live(root))
+        tops = is_content(here, *MANIFESTS, Content.MANIFEST_DV)
+        self.referenced.add(only(here, tops), id)
+        if self._has_bad_leaf(here, id):
+            return None
+        if snapshot.root_manifest is None:
+            root = with_counts(root, self.reader)
+        is_sound = self._check_tree(root, snapshot, file)
+        try:
+            live = concat(live_parts(root, self.reader, root_file=file))
+        except CorruptTable as error:
+            self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
+            return None
+        self.referenced.add(live, id)
+        if is_sound:
+            self._check_changes(snapshot, root, live)
+        for rule in _wrong_totals(live, snapshot):
+            self.found.add(Kind.SUMMARY, file, rule, snapshot_id=id, severity=Severity.WARNING)
+        return live
+
+    def _has_bad_leaf(self, root: Entries, id: int) -> bool:
+        """Read every leaf, and report each that cannot be, not only the first."""
+        bad = [error for error in map(self.reader.failure, leaves_in(root)) if error is not None]
+        for error in bad:
+            is_missing = error.file in self.reader.missing
+            kind = Kind.MISSING_FILE if is_missing else Kind.UNREADABLE
+            self.found.add(kind, error.file, error.rule, snapshot_id=id)
+        return bool(bad)
+
+    def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> bool:
+        """Report every broken rule of a tree; tell whether there was none."""
+        id = snapshot.snapshot_id
+        end = None
+        if snapshot.first_row_id is not None and snapshot.added_rows is not None:
+            end = snapshot.first_row_id + snapshot.added_rows
+        broken = check.check(
+            root,
+            self.reader,
+            self.shape,
+            root_file=file,
+            # A manifest list does not tell which leaves its snapshot only moved.
+            snapshot_id=None if snapshot.root_manifest is None else id,
+            sequence_number=snapshot.sequence_number or None,
+            next_row_id=end,
+        )
+        for each in broken:
+            is_missing = each.file in self.reader.missing
+            kind = Kind.MISSING_FILE if is_missing else _KINDS[each.kind]
+            self.found.add(kind, each.file, each.rule, snapshot_id=id)
+        if snapshot.root_manifest is not None and not broken:
+            for rule in _not_its_own(root, id):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=id)
+        return not broken
+
+    def _check_changes(self, snapshot: Snapshot, root: Entries, live: Entries) -> None:
+        """Hold what snapshots say they changed against the trees before and after them."""
+        own = told_of(live)
+        for child, file, after, changed in self.children.pop(snapshot.snapshot_id, ()):
+            for rule in untold(own, after, changed):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=child)
+        if snapshot.root_manifest is None:
+            return  # what v1 to v3 say of their changes was never a promise
+        id, file = snapshot.snapshot_id, snapshot.root_file
+        try:
+            changed = diff(root, self.reader, root_file=file)
+        except CorruptTable as error:
+            self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
+            return
+        if (parent := snapshot.parent_snapshot_id) is not None:
+            self.children.setdefault(parent, []).append((id, file, own, changed))
+        else:
+            for rule in untold(own.slice(0, 0), own, changed):
+                self.found.add(Kind.TREE, file, rule, snapshot_id=id)
+
+
+def _not_its_own(root: Entries, snapshot_id: int) -> Iterator[str]:
+    """Yield entries that say they came or went in this snapshot, but name another."""
+    for status in (Status.ADDED, Status.DELETED):
+        other = pc.and_(has_status(root, status), pc.not_equal(root["snapshot_id"], snapshot_id))
+        for name in root["location"].filter(pc.fill_null(other, True))[:1]:
+            yield f"{name} is {status.name}, but not by this snapshot"
+
+
+def _wrong_totals(live: Entries, snapshot: Snapshot) -> Iterator[str]:
+    summary = snapshot.summary or {}
+    for key, real in totals(live).items():
+        told = summary.get(key)
+        if told is not None and told != str(real):
+            yield f"{key} in the summary is {told}, but it is {real}"

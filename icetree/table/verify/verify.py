@@ -1,0 +1,139 @@
+"""Verifying a table: every rule of the format, over every snapshot it still has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import CorruptTable, InvalidInput, NotFound
+from icetree.files.cache import Cache
+from icetree.files.table_files import TableFiles, read_metadata
+from icetree.spec.entry import Content, Entries
+from icetree.spec.location import stored_form
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Snapshot
+from icetree.table.verify.data import TARGET_ROWS, DataCheck
+from icetree.table.verify.files import check_files
+from icetree.table.verify.findings import Gathering, Kind, Report
+from icetree.table.verify.history import check_history
+from icetree.table.verify.trees import SharedReader, Trees
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+Which: TypeAlias = Literal["all", "current"]
+#: Told of what is under way: what, how many are done, of how many.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+#: Bytes of files that are kept at hand: decoded leaves are kept beside them.
+_CACHE_BYTES: Final = 64 * 1024 * 1024
+
+
+def verify(
+    table: Table,
+    *,
+    deep: bool = False,
+    snapshots: Which = "all",
+    progress: Progress | None = None,
+) -> Report:
+    """Return every broken rule of a table, as of the state that the handle has seen.
+
+    Everything is read anew from the store. With `deep`, data files and deletion vectors are read
+    whole: rows, field ids, stats and checksums. With "current", only the current snapshot's tree
+    is looked at; history itself is checked either way.
+    """
+    if snapshots not in ("all", "current"):
+        raise InvalidInput(f"snapshots={snapshots!r}: allowed are 'all' and 'current'")
+    tell = progress or (lambda *_: None)
+    found = Gathering()
+    files = replace(table.files, cache=Cache(_CACHE_BYTES))
+    metadata, file = _stored_metadata(table, files, found)
+    every, pages = check_history(metadata, files, found, metadata_file=file)
+    chosen = every
+    if snapshots == "current":
+        chosen = [each for each in every if each.snapshot_id == metadata.current_snapshot_id]
+    counts = {"snapshots": len(chosen), "pages": pages}
+    counts |= _check_trees(chosen, metadata, files, found, tell, deep=deep)
+    return Report(findings=found.sorted(), counts=counts)
+
+
+def unreadable(error: CorruptTable | NotFound, *, file: str) -> Report:
+    """Return the report on a table whose newest metadata file itself cannot be read."""
+    found = Gathering()
+    if isinstance(error, CorruptTable):
+        found.add(Kind.METADATA, error.file, error.rule)
+    else:
+        found.add(Kind.MISSING_FILE, file, "the table's newest metadata file is missing")
+    return Report(findings=found.sorted())
+
+
+def _stored_metadata(
+    table: Table, files: TableFiles, found: Gathering
+) -> tuple[TableMetadata, str]:
+    """Return the metadata as it is stored; what the handle holds where that is damaged."""
+    at = table.state.metadata_location
+    file = stored_form(at, table.location)
+    try:
+        return read_metadata(files.store, at), file
+    except CorruptTable as error:
+        found.add(Kind.METADATA, file, error.rule)
+    except NotFound:
+        found.add(Kind.MISSING_FILE, file, "the table's newest metadata file is missing")
+    return table.metadata, file
+
+
+def _check_trees(
+    snapshots: list[Snapshot],
+    metadata: TableMetadata,
+    files: TableFiles,
+    found: Gathering,
+    tell: Progress,
+    *,
+    deep: bool,
+) -> dict[str, int]:
+    shape = metadata.shape()
+    reader = SharedReader(files.reader(shape))
+    trees = Trees(metadata=metadata, files=files, found=found, shape=shape, reader=reader)
+    unread = _Unread()
+    whole: list[tuple[Entries, int]] = []
+    for done, snapshot in enumerate(snapshots, start=1):
+        live = trees.check(snapshot)
+        if deep and live is not None:
+            whole.append((unread.new_in(live), snapshot.snapshot_id))
+        tell("snapshots", done, len(snapshots))
+    named = trees.referenced.table()
+    check_files(named, files.store, metadata.location, found, progress=tell)
+    kinds = named["content_type"]
+    counts = {"leaves": len(reader.read), "files": pc.count_distinct(named["location"]).as_py()}
+    counts["data files"] = pc.sum(pc.equal(kinds, int(Content.DATA))).as_py() or 0
+    if deep:
+        counts |= {"rows": 0, "deletion vectors": 0}
+        gone = pa.array(sorted(found.files(Kind.MISSING_FILE)), pa.string())
+        check = DataCheck.of(files.store, metadata, shape)
+        for live, id in whole:
+            there = live.filter(pc.invert(pc.is_in(live["location"], value_set=gone)))
+            for what, count in check.run(there, id, found, progress=tell).items():
+                counts[what] += count
+    return counts
+
+
+class _Unread:
+    """Tells which files of a snapshot no newer one had, so that each is read once."""
+
+    def __init__(self) -> None:
+        self._seen: pa.Array = pa.array([], pa.string())
+
+    def new_in(self, live: Entries) -> Entries:
+        """Return the files that come up for the first time, DVs with the rows of their files."""
+        targets = pc.index_in(live["referenced_file"], live["location"].combine_chunks())
+        live = live.append_column(TARGET_ROWS, live["record_count"].take(targets))
+        # A Puffin file holds many DVs: each is named by its offset too.
+        at = pc.fill_null(live["dv_offset"].cast(pa.string()), "")
+        keys = pc.binary_join_element_wise(live["location"], at, "\n").combine_chunks()
+        new = pc.invert(pc.is_in(keys, value_set=self._seen))
+        self._seen = pa.concat_arrays([self._seen, keys.filter(new)])
+        return live.filter(new)
