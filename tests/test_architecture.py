@@ -1,4 +1,7 @@
-"""Which room may import which. `ARCHITECTURE.md` draws the picture that this file enforces."""
+"""Which room may import which, and which folder of a room which other.
+
+`ARCHITECTURE.md` draws the picture that this file enforces.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ ROWS = [
     ["spec"],
     ["codec"],
     ["tree", "store", "catalog"],
+    ["files", "filters"],
+    ["rows"],
     ["table"],
     ["spark"],
     ["picture"],
@@ -27,6 +32,40 @@ ROWS = [
     ["__init__", "__main__"],  # the package's own face: all that `import icetree` shows
 ]
 LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
+
+# Floors of a room, from the ground up: folders, and files that stand above some. What is not named
+# is the ground, which all may stand on. As between rooms, no floor imports upwards or sideways.
+FLOORS = {
+    "spec": [["edit"]],
+    "codec": [["avro", "parquet"], ["legacy", "manifest"]],
+    "table": [
+        ["commit", "scan", "changes", "inspect", "verify"],
+        ["evolve", "moving", "repair"],
+        ["transaction"],
+        ["table"],
+        ["connection"],
+    ],
+    "spark": [
+        ["functions"],
+        ["names"],
+        ["read"],
+        ["changes", "pushdown", "write"],
+        ["rows", "source"],
+        ["sql", "stream", "writer"],
+        ["lake"],
+        ["__init__"],
+    ],
+    "cli": [["demo"], ["main"]],
+}
+GROUND = "the ground"
+FLOOR = {
+    (room, part): floor
+    for room, floors in FLOORS.items()
+    for floor, row in enumerate(floors, start=1)
+    for part in row
+}
+# What users hold: whoever below is handed one may say so, to type checkers alone.
+DOORS = {"icetree.table.table", "icetree.table.transaction", "icetree.spark.lake"}
 
 # Packages that only one room may know of, wherever the import stands.
 OWNER = {
@@ -56,49 +95,67 @@ TAKES_ITS_OWN = {
 
 
 def broken_rules(path: str, source: str) -> list[str]:
-    """Return a sentence for each import in a file of the package that its room may not make."""
-    room = room_of(PurePosixPath(path).with_suffix("").parts)
+    """Return a sentence for each import in a file of the package that it may not make."""
+    room, part = place_of(PurePosixPath(path).with_suffix("").parts)
     if room not in LEVEL:
         return [f"{path}: {room!r} is no declared room"]
     return [
-        f"{path}:{line}: {room} may not import {target}"
-        for line, target in imports(path, ast.parse(source))
-        if not allowed(room, target)
+        f"{path}:{line}: {room}, {part}, may not import {target}"
+        for line, target, for_types in imports(path, ast.parse(source))
+        if not allowed(room, part, target, for_types=for_types)
     ]
 
 
-def allowed(room: str, target: str) -> bool:
+def allowed(room: str, part: str, target: str, *, for_types: bool) -> bool:
     package, *parts = target.split(".")
     if package != "icetree":
         return OWNER.get(package, room) == room
-    other = room_of(parts)
-    return other == room or (other in LEVEL and LEVEL[other] < LEVEL[room])
+    other, its_part = place_of(parts)
+    if other != room:
+        return other in LEVEL and LEVEL[other] < LEVEL[room]
+    if for_types and any(f"{target}.".startswith(f"{door}.") for door in DOORS):
+        return True
+    return part == its_part or FLOOR.get((room, its_part), 0) < FLOOR.get((room, part), 0)
 
 
-def room_of(parts: tuple[str, ...] | list[str]) -> str:
-    """Return the room of a module path inside the package; the package itself is `__init__`."""
-    return parts[0] if parts else "__init__"
+def place_of(parts: tuple[str, ...] | list[str]) -> tuple[str, str]:
+    """Return the room of a module path inside the package, and the part of the room.
+
+    The package itself is `__init__`, and so is a room itself, and whatever is no file of it.
+    """
+    room, part, *_ = [*parts, "__init__", "__init__"]
+    if not any((PACKAGE / room / name).exists() for name in (part, f"{part}.py")):
+        part = "__init__"
+    return room, part if (room, part) in FLOOR else GROUND
 
 
-def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield (line, full module name) of every import, at whatever depth and of whatever kind."""
+def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
+    """Yield (line, full module name, whether for types alone) of every import, of whatever kind."""
     package = ".".join(["icetree", *PurePosixPath(path).parent.parts])
+    for_types = {each for node in ast.walk(tree) if asks_for_types(node) for each in ast.walk(node)}
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
                 for name in names:
-                    yield node.lineno, name.name
+                    yield node.lineno, name.name, node in for_types
             case ast.ImportFrom(module=module, names=names, level=level):
                 base = resolve_name("." * level + (module or ""), package)
                 for name in names:
-                    # `from icetree import tree` names a room; further down it is known already.
-                    yield node.lineno, f"{base}.{name.name}" if base == "icetree" else base
+                    # `from icetree import tree` names a room, `from icetree.table import scan` a
+                    # part of one; further down it is known already.
+                    is_high = base.partition(".")[0] == "icetree" and base.count(".") < 2
+                    target = f"{base}.{name.name}" if is_high else base
+                    yield node.lineno, target, node in for_types
             case ast.Call(
                 func=ast.Attribute(attr="import_module" | "__import__")
                 | ast.Name(id="import_module" | "__import__"),
                 args=[ast.Constant(value=str(name)), *_],
             ):
-                yield node.lineno, resolve_name(name, package)
+                yield node.lineno, resolve_name(name, package), False
+
+
+def asks_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def taken(source: str) -> list[str]:
@@ -169,6 +226,16 @@ def test_what_gives_time_chance_or_threads_is_caught(source: str) -> None:
         ("tree/plan.py", "import sqlalchemy.orm"),
         ("spark/read.py", "from icetree.cli import main"),
         ("picture.py", "from icetree.cli import main"),
+        ("rows/read.py", "from icetree.table.scan.scan import Scan"),
+        ("filters/parser.py", "from icetree.files.cache import Cache"),
+        ("table/state.py", "from icetree.table.commit.commit import commit"),
+        ("table/scan/scan.py", "from icetree.table.verify.verify import verify"),
+        ("table/scan/scan.py", "from icetree.table import verify"),
+        ("table/scan/scan.py", "def lazily():\n    from icetree.table.table import Table"),
+        ("table/scan/scan.py", "if TYPE_CHECKING:\n    from icetree.table import connection"),
+        ("spec/metadata.py", "from .edit import refs"),
+        ("spark/write/sink.py", "from icetree.spark.rows.change import delete"),
+        ("spark/sql/dml.py", "from icetree.spark import Lake"),
         ("__init__.py", "import pyspark"),
         ("attic/old.py", ""),
     ],
@@ -189,10 +256,30 @@ def test_a_forbidden_import_is_caught(path: str, source: str) -> None:
         ("cli/show.py", "from icetree.picture import draw"),
         ("__main__.py", "from icetree.cli import main"),
         ("__init__.py", "from .table import Table"),
+        (
+            "table/scan/scan.py",
+            "from icetree.rows import read\nfrom icetree.table.scan import explain",
+        ),
+        ("table/scan/scan.py", "if TYPE_CHECKING:\n    from icetree.table.table import Table"),
+        ("table/table.py", "def scan():\n    from icetree.table.scan.scan import Scan"),
+        ("spec/edit/refs.py", "from icetree.spec import metadata"),
+        ("spec/metadata.py", "from icetree.spec import snapshot"),
+        ("spark/lake.py", "from icetree.spark.sql.statement import run_sql"),
     ],
 )
 def test_an_allowed_import_passes(path: str, source: str) -> None:
     assert broken_rules(path, source) == []
+
+
+def test_every_floor_is_there() -> None:
+    known = {str(PurePosixPath(file).with_suffix("")) for file in FILES}
+    folders = {str(parent) for file in FILES for parent in PurePosixPath(file).parents}
+    assert {f"{room}/{part}" for room, part in FLOOR} <= known | folders
+
+
+def test_every_folder_of_a_room_has_its_floor() -> None:
+    folders = {PurePosixPath(file).parts[:2] for file in FILES if file.count("/") > 1}
+    assert folders <= FLOOR.keys()
 
 
 def test_the_core_imports_without_spark() -> None:

@@ -17,7 +17,9 @@ from typing import Any, Final
 
 from campaigns.fuzz.confine import SECONDS_AN_INPUT, confine
 
-_PACKAGES: Final = ["icetree.codec", "icetree.spec", "icetree.table", "icetree.tree"]
+_PACKAGES: Final = [
+    f"icetree.{room}" for room in ("codec", "files", "filters", "rows", "spec", "table", "tree")
+]
 _MOST_MB: Final = 4096
 _EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s+(\d+)")
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from pyiceberg.expressions import BooleanExpression
 
 from icetree.errors import InvalidInput
 from icetree.filters.parser import parse
 
+#: A filter as users give it.
+Filter: TypeAlias = "BooleanExpression | str"
 
-def parse_filter(where: BooleanExpression | str) -> BooleanExpression:
+
+def parse_filter(where: Filter) -> BooleanExpression:
     """Return a filter given as an expression or as text such as `country = 'DE' and n > 3`.
 
-    `table.filter_parser` has the grammar, and what a filter means for nulls and NaNs.
+    `filters.parser` has the grammar, and what a filter means for nulls and NaNs.
     """
     if isinstance(where, BooleanExpression):
         return where

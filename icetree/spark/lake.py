@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from icetree.errors import InvalidInput
+from icetree.filters.filter import Filter
 from icetree.spark.cache import Cache
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
@@ -25,7 +26,6 @@ from icetree.store.places import local_folder
 from icetree.table.changes.changes import Point
 from icetree.table.commit.commit import Committed
 from icetree.table.connection import Connection, open_connection
-from icetree.table.transaction import Filter
 
 if TYPE_CHECKING:
     from icetree.spark.sql.views import View
@@ -227,3 +227,39 @@ class Lake:
         """Return a handle whose commits outdate what is kept of the table."""
         table.after_commit = partial(self.cache.outdate, str(table.name))
         return table
+
+    def moment(self, *, reads_cache: bool = False) -> Moment:
+        """Return this lake as one statement sees it; `reads_cache` where kept rows may answer."""
+        return Moment(self, reads_cache=reads_cache)
+
+
+class Moment(Lake):
+    """A lake as one statement sees it: every table at the version in which it was found first.
+
+    Whatever the statement asks of a table, once or often, is asked of one handle: what it reads of
+    the table is of one version, and what it commits is checked against all that came after that.
+    """
+
+    def __init__(self, lake: Lake, *, reads_cache: bool = False) -> None:
+        # Nothing is opened anew: it has what the lake has.
+        vars(self).update(vars(lake))
+        self._lake = lake
+        self.reads_cache = reads_cache
+        self._tables: dict[str, Table] = {}
+
+    @property
+    def namespace(self) -> str | None:
+        """Where names without a namespace are looked for: in the lake's own."""
+        return self._lake.namespace
+
+    @namespace.setter
+    def namespace(self, name: str | None) -> None:
+        self._lake.namespace = name
+
+    @override
+    def handle(self, name: str) -> Table:
+        """Return the one handle of a table."""
+        found = self._tables.get(name)
+        if found is None:
+            found = self._tables[name] = self._lake.handle(name)
+        return found

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from typing_extensions import Self
 
 from icetree.errors import CommitUnknown, InvalidInput
+from icetree.filters.filter import Filter
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
 from icetree.spark.wap import begin, branch_to_read
@@ -21,7 +22,7 @@ from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
-from icetree.table.transaction import Filter, Transaction
+from icetree.table.transaction import Transaction
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake

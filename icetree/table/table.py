@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from icetree.catalog.base import Catalog, TableName
 from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles, read_metadata
+from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot, history, snapshot_as_of
@@ -26,7 +27,7 @@ from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State
-from icetree.table.transaction import Files, Filter, New, Removed, Transaction
+from icetree.table.transaction import Files, New, Removed, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Table(Evolution, References):
     ) -> Scan:
         """Say which rows to read, of the current snapshot or of another; nothing is read yet.
 
-        `where` is text such as `country = 'DE' and n > 3` (see `table.filter_parser`) or a
+        `where` is text such as `country = 'DE' and n > 3` (see `filters.parser`) or a
         PyIceberg expression. `as_of_ms` is a time: milliseconds, a datetime or its text.
         Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
         `_last_updated_sequence_number`, where they are asked for.

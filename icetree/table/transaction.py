@@ -12,7 +12,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
-from icetree.filters.filter import parse_filter
+from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.equality_files import require_fields
 from icetree.rows.fit import ArrowData
 from icetree.rows.write import write_files
@@ -66,7 +66,6 @@ Files: TypeAlias = "Entries | Iterable[Entry]"
 New: TypeAlias = "Files | ArrowData"
 #: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
 Removed: TypeAlias = "pa.Table | Iterable[str]"
-Filter: TypeAlias = "BooleanExpression | str"
 
 #: Facts of the base that each kind of update relies on.
 _RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {

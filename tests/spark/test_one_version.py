@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import CommitConflict
-from icetree.spark.moment import Moment
 from tests.spark.busy_lake import BusyLake
 
 
@@ -40,7 +39,7 @@ def test_a_query_reads_one_version_of_a_table_that_it_names_twice(
 
 
 def test_a_statement_has_all_that_its_lake_has(lake: BusyLake) -> None:
-    moment = Moment(lake)
+    moment = lake.moment()
     assert all(getattr(moment, name, None) is each for name, each in vars(lake).items())
     moment.namespace = "other"
     assert lake.namespace == moment.namespace == "other"

@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 import icetree
 from icetree.errors import NotFound
 from icetree.spark.source.options import Options
+from icetree.spark.source.stream import SnapshotReader
 from icetree.spark.source.write import TableStreamWriter, TableWriter
-from icetree.spark.stream.read import SnapshotReader
 from icetree.table.connection import Connection
 
 ROWS = pa.table({"n": [1, 2]})

@@ -17,7 +17,7 @@ import fastavro
 import pyarrow as pa
 
 from icetree.codec import limits
-from icetree.codec.avro import blocks as avro_blocks
+from icetree.codec.avro.blocks import DECODERS, decompress
 from icetree.codec.avro.schema import broken_rule
 from icetree.codec.unpack import UNREADABLE, OverLimit
 from icetree.errors import CorruptTable
@@ -104,7 +104,7 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")
-    if codec != "null" and codec not in avro_blocks.DECODERS:
+    if codec != "null" and codec not in DECODERS:
         raise CorruptTable(file, f"unknown Avro codec {codec!r}")
     if kind_of(schema) != "record":
         raise CorruptTable(file, "the Avro schema is not a record")
@@ -124,7 +124,7 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
 
 def _decompress(blocks: bytes, codec: str, file: str) -> bytes:
     try:
-        return avro_blocks.decompress(blocks, codec, limits.METADATA.bytes)
+        return decompress(blocks, codec, limits.METADATA.bytes)
     except OverLimit:
         raise limits.METADATA.exceeded(file, "its Avro blocks unpack to more") from None
     except UNREADABLE as error:

@@ -11,7 +11,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from icetree.filters.filter import parse_filter
+from icetree.filters.filter import Filter, parse_filter
 from icetree.spark.complaints import one_line
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.filters import row_condition
@@ -26,7 +26,7 @@ from icetree.table.commit.removing import removal_of_tasks
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
-from icetree.table.transaction import Filter, Transaction
+from icetree.table.transaction import Transaction
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ class IcetreeSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns that are read."""
         from icetree.spark.source.read import read_schema
-        from icetree.spark.stream.read import change_schema
+        from icetree.spark.source.stream import change_schema
 
         given = self._given()
         return change_schema(given) if given.flag("changes") else read_schema(given)
@@ -51,7 +51,7 @@ class IcetreeSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a snapshot, or the changes since one."""
         from icetree.spark.source.read import PushingReader, TableReader
-        from icetree.spark.stream.read import ChangesReader
+        from icetree.spark.source.stream import ChangesReader
 
         given = self._given()
         if given.flag("changes"):
@@ -61,7 +61,7 @@ class IcetreeSource(DataSource):
     @override
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what reads snapshots as they are made."""
-        from icetree.spark.stream.read import SnapshotReader
+        from icetree.spark.source.stream import SnapshotReader
 
         return SnapshotReader(self._given(), schema)
 

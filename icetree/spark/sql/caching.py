@@ -9,7 +9,6 @@ from pyspark import StorageLevel
 
 from icetree.errors import InvalidInput
 from icetree.spark.cache import Held
-from icetree.spark.moment import Moment
 from icetree.spark.names import quoted
 from icetree.spark.sql.names import find_table
 from icetree.spark.sql.select import select, select_view
@@ -36,7 +35,7 @@ def refresh_view(lake: Lake, parts: Sequence[str]) -> None:
     """Let Spark itself read what a view finds now."""
     view = find_view(lake, parts)
     if view is not None:
-        rows, _ = select_view(Moment(lake), view)
+        rows, _ = select_view(lake.moment(), view)
         renew_view(view, parts, rows)
 
 
@@ -66,7 +65,7 @@ def _cache(lake: Lake, plan: Any, _: str) -> bool:
 
 def _cache_as(lake: Lake, plan: Any, text: str) -> bool:
     name = plan.tempViewName()
-    if not new_view(Moment(lake), name, query_of(text), replace=True):
+    if not new_view(lake.moment(), name, query_of(text), replace=True):
         return False
     key = _key(lake, [name])
     assert key is not None
@@ -78,7 +77,7 @@ def _hold(lake: Lake, key: str, parts: Sequence[str], plan: Any) -> None:
     """Keep rows from now on: they are of this moment, whenever they are read."""
     lake.cache.hold(key, Held(level=_level(plan), tables=frozenset({key})))
     try:
-        rows = select(Moment(lake, reads_cache=True), f"TABLE {'.'.join(map(quoted, parts))}")
+        rows = select(lake.moment(reads_cache=True), f"TABLE {'.'.join(map(quoted, parts))}")
         if not plan.isLazy():
             rows.count()
     except BaseException:

@@ -9,7 +9,6 @@ from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.functions.calls import with_functions
-from icetree.spark.moment import Moment
 from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
 from icetree.spark.sql.ddl import run_ddl
@@ -47,14 +46,14 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     text = identified(lake.spark, text)
     refuse_others(lake, text)
     text = with_functions(text, lake.spark)
-    moment = Moment(lake)
+    moment = lake.moment()
     if run_extension(moment, text):
         return _nothing(lake)
     plan = parse(lake.spark, text)
     if kind(plan) == "Call":
         raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
     if is_query(lake.spark, plan):
-        return select(Moment(lake, reads_cache=True), text, plan=plan)
+        return select(lake.moment(reads_cache=True), text, plan=plan)
     if run_ddl(moment, plan, text) or run_dml(moment, plan, text) or run_cache(lake, plan, text):
         return _nothing(lake)
     shown = run_show(moment, plan)
@@ -76,9 +75,9 @@ def _by_spark(lake: Lake, plan: Any, text: str) -> DataFrame:
         elif parts and find_table(lake, parts) is not None:
             words = " ".join(text.split()[:2]).upper()
             raise Unsupported(f"{words}: not for {'.'.join(parts)}, a table of the lake")
-    if run_view(Moment(lake), plan, text):
+    if run_view(lake.moment(), plan, text):
         return _nothing(lake)
-    moment = Moment(lake, reads_cache=what == "ExplainCommand")
+    moment = lake.moment(reads_cache=what == "ExplainCommand")
     if what == "ExplainCommand":
         inner = plan.logicalPlan()
         bound = bind(moment, text, inner)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
-from icetree.filters.filter import parse_filter
+from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.read import read_tasks
 from icetree.table.changes.changes import ChangeRange, Point
 from icetree.tree.bind import bind
@@ -19,7 +19,6 @@ from icetree.tree.tasks import Metrics, Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-    from icetree.table.transaction import Filter
 
 
 class AppendScan:

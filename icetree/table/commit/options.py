@@ -11,11 +11,12 @@ from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.snapshot import MAIN
 from icetree.spec.texts import storable, text
 from icetree.table.commit.validate import KEY
-from icetree.table.evolve.refs import PUBLISHED_WAP_ID
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
 from icetree.tree.conflict import Isolation
 from icetree.tree.summary import OWN_NAMES
 
+#: Iceberg's summary key of what was staged and is published.
+PUBLISHED_WAP_ID: Final = "published-wap-id"
 #: What icetree notes in summaries, and reads there again.
 _TAKEN: Final = OWN_NAMES | {KEY, REPLACE_PARTITIONS, SOURCE_SNAPSHOT, PUBLISHED_WAP_ID}
 

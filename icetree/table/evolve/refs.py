@@ -14,6 +14,7 @@ from icetree.spec.texts import text
 from icetree.spec.update import Update
 from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
     from icetree.table.transaction import Transaction
     from icetree.tree.conflict import Isolation
 
-#: Iceberg's summary keys of write-audit-publish.
+#: Iceberg's summary key of what is staged for an audit.
 WAP_ID = "wap.id"
-PUBLISHED_WAP_ID = "published-wap-id"
 
 
 class References:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.filters.filter import Filter
 from icetree.filters.text import predicate_text
 from icetree.rows.files import name_mapping, open_file
 from icetree.rows.row_groups import groups_that_may_match
@@ -27,7 +28,6 @@ from icetree.tree.reading import Leaf, leaves_in
 if TYPE_CHECKING:
     from icetree.spec.shape import Shape
     from icetree.table.table import Table
-    from icetree.table.transaction import Filter
 
 #: What stands in `by` where no part of the filter is the reason.
 NO_ROWS: Final = "it holds no rows"

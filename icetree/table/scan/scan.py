@@ -14,7 +14,7 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.filters.filter import parse_filter
+from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.metadata_columns import (
@@ -32,7 +32,6 @@ from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-    from icetree.table.transaction import Filter
 
 
 class Scan:
