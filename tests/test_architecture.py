@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +15,13 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "icetree"
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "icetree"
 FILES = sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
 
 # From the ground up. A room imports from rows below its own and from itself, never sideways.
 ROWS = [
-    ["errors", "surroundings"],
+    ["errors", "secrets", "surroundings"],
     ["spec"],
     ["codec"],
     ["tree", "store", "catalog"],
@@ -269,6 +271,23 @@ def test_a_forbidden_import_is_caught(path: str, source: str) -> None:
 )
 def test_an_allowed_import_passes(path: str, source: str) -> None:
     assert broken_rules(path, source) == []
+
+
+def test_the_drawing_shows_every_room_on_its_row() -> None:
+    drawing = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+    known = [
+        [name for name in re.findall(r"\w+", line) if name in LEVEL] for line in drawing.split("\n")
+    ]
+    drawn = [sorted(row) for row in known if row]
+    assert drawn == [sorted(row) for row in reversed(ROWS)]
+
+
+def test_whoever_asks_where_something_is_finds_a_file() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    questions = page.partition("## Where is")[2].partition("## Words")[0]
+    answers = re.findall(r"^\| .+ \| `(.+)` \|$", questions, re.MULTILINE)
+    assert len(answers) == 20
+    assert [each for each in answers if each not in FILES] == []
 
 
 def test_every_floor_is_there() -> None:

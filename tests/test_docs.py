@@ -39,3 +39,18 @@ def test_every_property_that_the_code_knows_is_documented() -> None:
     page = "".join((ROOT / each).read_text() for each in pages)
     assert len(known) > 30
     assert sorted(name for name in known if f"`{name}" not in page) == []
+
+
+def test_every_file_of_the_package_that_a_page_names_is_there() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    rooms = {folder.name for folder in (ROOT / "icetree").iterdir() if folder.is_dir()}
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"`((?:\w+/)+\w+(?:\.py)?)`", page.read_text())
+        if name.partition("/")[0] in rooms
+    }
+    places = {str(each.relative_to(ROOT / "icetree")) for each in (ROOT / "icetree").rglob("*")}
+    assert len(named) > 20
+    gone = [each for each in named if not {each[1], f"{each[1]}.py"} & places]
+    assert sorted(gone) == []

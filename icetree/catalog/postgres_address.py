@@ -10,7 +10,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from icetree.errors import InvalidInput
-from icetree.spec.secrets import Secrets
+from icetree.secrets import Secrets
 
 _SCHEME: Final = "postgresql://"
 _SECRETS: Final = ("password", "sslpassword", "oauth_client_secret")

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from icetree.errors import InvalidInput
+from icetree.secrets import Secrets
 from icetree.spec.properties import seconds, whole_number
-from icetree.spec.secrets import Secrets
 
 #: Our name of an option, and that of obstore. What is not given, obstore looks up in AWS_* variables.
 _CREDENTIALS: Final = {
