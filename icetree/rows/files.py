@@ -38,6 +38,7 @@ from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
+CHECKSUMS: Final = "read.parquet.checksums"
 _ORC_ID_KEY: Final = b"iceberg.id"
 _BYTES_A_ROW: Final = 8
 #: What Arrow raises for broken bytes; a name that is no text is a ValueError.
@@ -66,9 +67,9 @@ class _Reader(Protocol):
 
 
 class ParquetReader:
-    """A Parquet file; its pages are held against their checksums where that is asked for."""
+    """A Parquet file; its pages are held against their checksums unless told not to."""
 
-    def __init__(self, source: pa.NativeFile, location: str, *, checksums: bool = False) -> None:
+    def __init__(self, source: pa.NativeFile, location: str, *, checksums: bool = True) -> None:
         self.file: CheckedFile = open_parquet(
             source,
             file=location,
@@ -186,11 +187,12 @@ def open_file(
     file_format: str,
     *,
     mapping: NameMapping | None,
-    checksums: bool = False,
+    checksums: bool = True,
 ) -> DataFile:
     """Open a file of rows at an absolute location.
 
-    With `checksums`, pages of Parquet are held against theirs, where they have any.
+    Pages of Parquet are held against their checksums, where they have any, unless `checksums` is
+    false.
     """
     if file_format not in ("parquet", "orc"):
         raise Unsupported(

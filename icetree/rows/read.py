@@ -19,6 +19,7 @@ from icetree.errors import CorruptTable
 from icetree.files.parallel import results
 from icetree.rows.deletes import Deletes, Flags, KeyColumn, Matcher, Rows
 from icetree.rows.files import (
+    CHECKSUMS,
     DataFile,
     Group,
     ReadRules,
@@ -47,6 +48,7 @@ from icetree.spec.metadata_columns import (
     POS_FIELD,
     SPEC_ID_FIELD,
 )
+from icetree.spec.properties import flag
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from icetree.store.base import Store
@@ -70,6 +72,8 @@ class _Reading:
     filters: tuple[RowFilter | None, ...]
     plan: Plan
     case_sensitive: bool
+    #: Whether pages of data files are held against their checksums.
+    checksums: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +156,7 @@ def _reading(
         ),
         plan=plan,
         case_sensitive=case_sensitive,
+        checksums=flag(metadata.properties, CHECKSUMS, default=True),
     )
 
 
@@ -160,7 +165,13 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
     [task] = tasks.select(TASK.names).to_pylist()
     location = absolute(task["location"], reading.metadata.location)
     deletes = reading.deletes
-    file = open_file(reading.store, location, task["file_format"], mapping=deletes.mapping)
+    file = open_file(
+        reading.store,
+        location,
+        task["file_format"],
+        mapping=deletes.mapping,
+        checksums=reading.checksums,
+    )
     stored = sum(group.rows for group in file.groups)
     if stored != task["record_count"]:
         raise CorruptTable(location, f"it has {stored} rows, its entry says {task['record_count']}")

@@ -36,6 +36,14 @@ def whole_number(properties: Mapping[str, str], name: str, *, default: int, leas
     return number
 
 
+def flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
+    """Return a property that is true or false; InvalidInput when it is neither."""
+    given = properties.get(name, str(default))
+    if given.lower() not in ("true", "false"):
+        raise InvalidInput(f"{name}={given!r}: allowed are 'true' and 'false'")
+    return given.lower() == "true"
+
+
 def seconds(properties: Mapping[str, str], name: str, *, default: float) -> float:
     """Return a property that is a span of time; InvalidInput when it is none that can pass."""
     given = properties.get(name, str(default))

@@ -136,7 +136,14 @@ def test_a_flipped_bit_in_a_plain_data_page_is_found(tmp_path: Path) -> None:
 
         with site.changed(name, spoil):
             [finding] = table.verify(deep=True).findings
+            with pytest.raises(CorruptTable, match="CRC") as error:
+                table.scan("id = 1").to_arrow()
+            with pytest.raises(CorruptTable, match="CRC"):
+                table.changes().to_arrow()
+            table.set_properties({"read.parquet.checksums": "false"})
+            assert table.scan().to_arrow()["country"].to_pylist() != ["Atlantis"]
         assert (finding.kind, finding.file) == (Kind.CHECKSUM, name)
+        assert error.value.file.endswith(name)
         assert table.verify(deep=True).is_clean
 
 

@@ -73,6 +73,12 @@ def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Conne
     assert pc.all(pc.starts_with(places, f"{path}/")).as_py()
 
 
+def test_confinement_is_on_or_off_and_nothing_else(lake: Connection) -> None:
+    table = lake.create_table("db.t", SCHEMA, properties={"write.files.confined": "yes"})
+    with pytest.raises(InvalidInput, match="write.files.confined='yes'"):
+        table.append_files([replace(file_of("x"), location="file:///other/x.parquet")])
+
+
 # --- names in metadata ---------------------------------------------------------------------------
 
 

@@ -27,6 +27,7 @@ from icetree.spec.entry import (
 from icetree.spec.equality import broken_equality
 from icetree.spec.locations import given_form_array, is_uri
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.properties import flag
 from icetree.spec.shape import Shape
 from icetree.tree.partitions import spans
 
@@ -73,7 +74,7 @@ def stored_entries(
     _require_partitions(entries, shape, name)
     for sentence in broken_equality(entries, shape):
         raise InvalidInput(f"{name}: {sentence}")
-    if metadata.properties.get(CONFINED, "false").lower() == "true":
+    if flag(metadata.properties, CONFINED, default=False):
         _require_confined(entries, name, metadata)
     return entries
 

@@ -111,7 +111,7 @@ class DataCheck:
         content = entry["content_type"][0].as_py()
         is_position = content == Content.POSITION_DELETES
         mapping = None if is_position else self.mapping
-        file = open_file(self.store, place, format, mapping=mapping, checksums=True)
+        file = open_file(self.store, place, format, mapping=mapping)
         if format == "parquet":
             yield from self._splits(entry, file, name)
         told = entry["record_count"][0].as_py()
