@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import pyarrow.compute as pc
 from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
-from icetree.errors import InvalidInput
+from icetree.errors import CorruptTable, InvalidInput, NotFound
+from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import FILES, MANIFESTS, Entries, is_content, is_live
@@ -22,6 +26,7 @@ from icetree.spec.location import (
 )
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Snapshot
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit.commit import next_metadata_location
@@ -49,14 +54,16 @@ def settle(state: State, store: Store) -> State:
             f"{state.metadata_location} is of a v{metadata.format_version} table at "
             f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
         )
-    tops = [each.manifests or (each.root_file,) for each in metadata.snapshots]
+    files = TableFiles(store=store, location=folder)
+    every = [*_readable_history(metadata, files)]
+    tops = [each.manifests or (each.root_file,) for each in every]
     stuck = [name for names in tops for name in names if not is_relative(name)]
     if stuck:
         raise InvalidInput(
             f"{stuck[0]} is named in full by a snapshot from before the upgrade: "
             "expire snapshots from before the upgrade, then copy the table"
         )
-    _require_relative(metadata, TableFiles(store=store, location=folder))
+    _require_relative(every, metadata, files)
     moved = replace(metadata, location=folder, last_updated_ms=now_ms())
     name = next_metadata_location(state.metadata_location, compress=True)
     at = absolute(name, folder)
@@ -64,13 +71,34 @@ def settle(state: State, store: Store) -> State:
     return State(name=state.name, metadata=moved, metadata_location=at)
 
 
-def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
-    """Refuse a table whose branches or tags reach manifests that name its own files in full."""
+def _readable_history(metadata: TableMetadata, files: TableFiles) -> Iterator[Snapshot]:
+    """Yield every snapshot, those that refs point to first; a lost page is for `repair` to tell."""
+    pinned = {ref.snapshot_id for ref in metadata.refs.values()}
+    yield from sorted(metadata.snapshots, key=lambda each: each.snapshot_id not in pinned)
+    for page in metadata.snapshot_pages:
+        with suppress(CorruptTable, NotFound):
+            yield from files.page(page).snapshots
+
+
+def _require_relative(
+    snapshots: list[Snapshot], metadata: TableMetadata, files: TableFiles
+) -> None:
+    """Refuse a table of which a snapshot reaches manifests that name its own files in full.
+
+    Any snapshot can be read again, or be gone back to: there its rows would be another table's.
+    """
     shape = metadata.shape()
     reader = files.reader(shape)
+    pinned = {ref.snapshot_id for ref in metadata.refs.values()}
+
+    def root_of(snapshot: Snapshot) -> Entries | None:
+        needed = snapshot.snapshot_id in pinned
+        return _read(lambda: files.root(snapshot, shape), needed=needed)
+
     seen: set[str] = set()
-    for id in {ref.snapshot_id for ref in metadata.refs.values()}:
-        root = files.root(metadata.snapshot(id), shape)
+    for snapshot, root in zip(snapshots, in_order(root_of, snapshots), strict=True):
+        if root is None:
+            continue
         # A manifest that is DELETED nothing reads any more, and it may be gone for good. Of files
         # that are, the snapshot's changes tell.
         needed = root.filter(pc.or_(is_live(root), is_content(root, *FILES)))
@@ -84,7 +112,25 @@ def _require_relative(metadata: TableMetadata, files: TableFiles) -> None:
         for leaf in leaves_in(needed):
             if leaf.location not in seen:
                 seen.add(leaf.location)
-                _require_none_left(reader.leaf(leaf, columns=_NAMES), metadata.location)
+                entries = _read(
+                    partial(reader.leaf, leaf, columns=_NAMES),
+                    needed=snapshot.snapshot_id in pinned,
+                )
+                if entries is not None:
+                    _require_none_left(entries, metadata.location)
+
+
+def _read(manifest: Callable[[], Entries], *, needed: bool) -> Entries | None:
+    """Return a manifest; None for one that cannot be read and that no branch or tag needs.
+
+    Nobody can read it later either, and so no wrong row.
+    """
+    try:
+        return manifest()
+    except (CorruptTable, NotFound):
+        if needed:
+            raise
+        return None
 
 
 def _require_none_left(entries: Entries, location: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 
@@ -34,14 +35,16 @@ def respell(
     *,
     columns: Collection[str] = _COLUMNS,
     below: Spell | None = None,
+    of: Collection[Snapshot] | None = None,
 ) -> None:
     """Write every manifest of a table on a local disk again, its locations in another spelling.
 
-    Those in leaves are spelt as `below` tells, where it is given.
+    Those in leaves are spelt as `below` tells, where it is given. With `of`, it is done for these
+    snapshots only.
     """
     folder = Path(table.location.removeprefix("file://"))
     shape = table.metadata.shape()
-    snapshots = list(table.history())
+    snapshots = list(table.history() if of is None else of)
     roots = [table.files.root(each, shape) for each in snapshots]
     leaves = {leaf.location for root in roots for leaf in leaves_in(root)}
     sizes = {

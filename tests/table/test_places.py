@@ -75,7 +75,7 @@ def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Conne
 
 def test_confinement_is_on_or_off_and_nothing_else(lake: Connection) -> None:
     table = lake.create_table("db.t", SCHEMA, properties={"write.files.confined": "yes"})
-    with pytest.raises(InvalidInput, match="write.files.confined='yes'"):
+    with pytest.raises(InvalidInput, match=r"write\.files\.confined='yes'"):
         table.append_files([replace(file_of("x"), location="file:///other/x.parquet")])
 
 
@@ -266,6 +266,34 @@ def test_one_name_in_full_wherever_it_stands_keeps_a_copied_table_from_being_reg
         open_lake(tmp_path).register_table(
             "db.copy", at.replace(table.location, str(tmp_path / "copy"))
         )
+
+
+def test_a_name_in_full_in_a_former_snapshot_keeps_a_copied_table_from_being_registered(
+    tmp_path: Path,
+) -> None:
+    """One could read that snapshot, or go back to it, and get rows of the table at the old place."""
+    table = make_table(tmp_path)
+    former = min(table.history(), key=lambda each: each.sequence_number)
+    respell(table, SPELLINGS["a URI"], of=[former])
+    at = table.state.metadata_location
+    shutil.copytree(table.location, tmp_path / "copy")
+    with pytest.raises(InvalidInput, match="is named in full"):
+        open_lake(tmp_path).register_table(
+            "db.copy", at.replace(table.location, str(tmp_path / "copy"))
+        )
+
+
+def test_what_is_lost_of_former_snapshots_keeps_no_copied_table_from_being_registered(
+    tmp_path: Path,
+) -> None:
+    table = make_table(tmp_path)
+    first = min(table.history(), key=lambda each: each.sequence_number)
+    folder = tmp_path / "copy"
+    shutil.copytree(table.location, folder)
+    (folder / first.root_file).unlink()
+    at = table.state.metadata_location.replace(table.location, str(folder))
+    copy = open_lake(tmp_path).register_table("db.copy", at)
+    assert copy.scan().to_arrow().num_rows == table.scan().to_arrow().num_rows
 
 
 def test_a_leaf_that_is_deleted_may_be_gone_when_a_table_is_verified_or_moved(

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import NotFound
+from icetree.errors import CorruptTable, NotFound
 from icetree.spec.entry import Entries
 from icetree.spec.location import prefix_of
 from icetree.spec.locations import absolute_array
@@ -71,16 +71,17 @@ def check_files(
     places = absolute_array(files["location"], table_location)
     sizes = _listed(places, store, table_location)
     if sizes is None:
-        sizes = _asked(places, store, progress)
+        sizes, refused = _asked(places, store, progress)
     else:
         # A listing may lag behind: what it lacks is asked for before anything is said.
         unseen = pc.is_null(sizes)
-        sizes = pc.replace_with_mask(
-            sizes, unseen, _asked(places.filter(unseen), store, progress).cast(pa.int64())
-        )
-    files = files.append_column("real", sizes)
+        asked, refused = _asked(places.filter(unseen), store, progress)
+        sizes = pc.replace_with_mask(sizes, unseen, asked)
+    files = files.append_column("real", sizes).append_column("place", places)
     for row in files.filter(pc.is_null(sizes)).to_pylist():
-        found.add(Kind.MISSING_FILE, row["location"], "is missing", snapshot_id=row["snapshot_id"])
+        rule = refused.get(row["place"])
+        kind = Kind.MISSING_FILE if rule is None else Kind.UNREADABLE
+        found.add(kind, row["location"], rule or "is missing", snapshot_id=row["snapshot_id"])
     differs = pc.fill_null(pc.not_equal(files["real"], files["size"]), False)
     for row in files.filter(differs).to_pylist():
         rule = f"has {row['real']} bytes, its entry says {row['size']}"
@@ -100,12 +101,20 @@ def _listed(places: pa.Array, store: Store, table_location: str) -> pa.Array | N
     return pa.array(sizes, pa.int64()).take(at)
 
 
-def _asked(places: pa.Array, store: Store, progress: Callable[[str, int, int], None]) -> pa.Array:
+def _asked(
+    places: pa.Array, store: Store, progress: Callable[[str, int, int], None]
+) -> tuple[pa.Array, dict[str, str]]:
+    """Return the sizes, null for what is not there, and why some cannot be asked for."""
+    refused: dict[str, str] = {}
+
     def size(place: str) -> int | None:
         try:
             return store.size(place)
+        except CorruptTable as error:
+            refused[place] = error.rule
         except NotFound:
-            return None
+            pass
+        return None
 
     sizes = []
     names = places.to_pylist()
@@ -113,4 +122,4 @@ def _asked(places: pa.Array, store: Store, progress: Callable[[str, int, int], N
         for done, each in enumerate(pool.map(size, names), start=1):
             sizes.append(each)
             progress("files", done, len(names))
-    return pa.array(sizes, pa.int64())
+    return pa.array(sizes, pa.int64()), refused

@@ -20,6 +20,7 @@ from icetree.table.verify.data import TARGET_ROWS, DataCheck
 from icetree.table.verify.files import check_files
 from icetree.table.verify.findings import Gathering, Kind, Report
 from icetree.table.verify.history import check_history
+from icetree.table.verify.judged_store import JudgedStore
 from icetree.table.verify.trees import SharedReader, Trees
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def verify(
         raise InvalidInput(f"snapshots={snapshots!r}: allowed are 'all' and 'current'")
     tell = progress or (lambda *_: None)
     found = Gathering()
-    files = replace(table.files, cache=Cache(_CACHE_BYTES))
+    store = JudgedStore(table.files.store)
+    files = replace(table.files, store=store, cache=Cache(_CACHE_BYTES))
     metadata, file = _stored_metadata(table, files, found)
     every, pages = check_history(metadata, files, found, metadata_file=file)
     chosen = every

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +62,21 @@ def test_a_sound_table_has_no_findings(site: Site) -> None:
 def test_the_fixture_has_a_manifest_dv_and_files_at_both_levels(site: Site) -> None:
     contents = set(site.root["content_type"].to_pylist())
     assert contents >= {Content.DATA, Content.DATA_MANIFEST, Content.MANIFEST_DV}
+
+
+@pytest.mark.parametrize("files", [1, LISTED_FROM])
+def test_a_name_that_no_store_takes_is_a_finding(tmp_path: Path, files: int) -> None:
+    with open_lake(tmp_path) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", pa.schema([("n", pa.int64())]))
+        few = [Entry(location=f"{n}", record_count=1, file_size_in_bytes=9) for n in range(files)]
+        bad = ["data/a\0b.parquet", "data/" + "x" * 5000, "http://host/x.parquet"]
+        table.append_files([*few, *(dataclasses.replace(few[0], location=name) for name in bad)])
+        report = table.verify(deep=True)
+        assert len(table.repair().left) == len(report.findings)
+    for name in bad:
+        assert kinds(report, name) == {Kind.UNREADABLE}
+    assert kinds(report, "0") == {Kind.MISSING_FILE}
 
 
 def test_only_the_current_tree_is_looked_at_on_demand(site: Site) -> None:
