@@ -58,37 +58,43 @@ def key_column(field_id: int, metadata: TableMetadata, current: Schema) -> KeyCo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matcher:
-    """The keys of some equality deletes, ready to be looked for among rows."""
+    """The keys of some equality deletes, ready to be looked for among rows.
+
+    A row is compared key by key: values have numbers, and so have the combinations of the values so
+    far that some delete has. There are no more of these than deletes, so no number grows too large.
+    """
 
     keys: tuple[KeyColumn, ...]
-    #: The distinct values of each key, and the rows of codes into them, as one number each.
+    #: The distinct values of each key.
     values: tuple[pa.Array, ...]
-    codes: Rows
+    #: The combinations up to each key, ascending: by the number of the one before and the value's.
+    combined: tuple[Rows, ...]
 
     def gone(self, value_of: Callable[[KeyColumn], pa.Array]) -> Flags:
         """Tell which rows have a deleted key; nulls equal nulls, NaNs equal NaNs."""
         code: Any = 0
         known: Any = True
-        for key, values in zip(self.keys, self.values, strict=True):
+        for key, values, combined in zip(self.keys, self.values, self.combined, strict=True):
             at = pc.index_in(plain(value_of(key)), value_set=values)
             known = known & pc.is_valid(at).to_numpy(zero_copy_only=False)
-            code = code * len(values) + pc.fill_null(at, 0).to_numpy().astype(np.int64)
-        found: Flags = np.isin(code, self.codes) & known
+            here = code * len(values) + pc.fill_null(at, 0).to_numpy().astype(np.int64)
+            code = np.minimum(np.searchsorted(combined, here), len(combined) - 1)
+            known = known & (combined[code] == here)
+        found: Flags = known
         return found
 
 
 def matcher(keys: Sequence[KeyColumn], columns: Sequence[pa.ChunkedArray]) -> Matcher:
-    """Return the keys of deletes, one column each, ready to be looked for."""
+    """Return the keys of deletes, one column each and not without any, ready to be looked for."""
     values = tuple(plain(column.unique()) for column in columns)
     code: Rows = np.zeros(len(columns[0]), np.int64)
-    reach = 1
+    combined: list[Rows] = []
     for column, distinct in zip(columns, values, strict=True):
-        reach *= max(1, len(distinct))
-        if reach >= 1 << 62:
-            raise OverflowError(reach)
         flat = plain(column.combine_chunks())
-        code = code * len(distinct) + pc.index_in(flat, value_set=distinct).to_numpy()
-    return Matcher(keys=tuple(keys), values=values, codes=np.unique(code))
+        here = code * len(distinct) + pc.index_in(flat, value_set=distinct).to_numpy()
+        step, code = np.unique(here, return_inverse=True)
+        combined.append(step)
+    return Matcher(keys=tuple(keys), values=values, combined=tuple(combined))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +120,16 @@ class Deletes:
         groups: dict[tuple[int, ...], list[int]] = {}
         for number in numbers:
             groups.setdefault(self._ids(number), []).append(number)
-        return [found for ids, each in groups.items() for found in self._matchers(ids, each)]
+        found = [self._matcher(ids, each) for ids, each in groups.items()]
+        return [each for each in found if each is not None]
 
-    def _matchers(self, ids: tuple[int, ...], numbers: list[int]) -> list[Matcher]:
-        def make() -> list[Matcher]:
+    def _matcher(self, ids: tuple[int, ...], numbers: list[int]) -> Matcher | None:
+        def make() -> Matcher | None:
             keys = [key_column(id, self.metadata, self.schema) for id in ids]
             tables = [self._equality(number, keys) for number in numbers]
             if not any(table.num_rows for table in tables):
-                return []
-            try:
-                return [matcher(keys, pa.concat_tables(tables).columns)]
-            except OverflowError:
-                # Too many combinations for one number: by file there are fewer.
-                return [matcher(keys, table.columns) for table in tables if table.num_rows]
+                return None
+            return matcher(keys, pa.concat_tables(tables).columns)
 
         return self.cache.derive(("matchers", ids, *numbers), make, most=_KEPT)
 

@@ -176,6 +176,19 @@ def test_an_equality_delete_reaches_older_rows_of_its_partition_alone() -> None:
         delete_equal(table, pa.table({"n": [1]}), ["n"], everywhere=True)
 
 
+def test_an_equality_delete_may_compare_many_columns_of_many_values() -> None:
+    """All that could be combined is more than any number tells; what deletes have is not."""
+    count, names = 2**13, list("abcde")
+    rows = pa.table({name: [5 * n + at for n in range(count)] for at, name in enumerate(names)})
+    table = new_table(rows.schema)
+    table.append(rows)
+    # Of each pair of rows, only one key is as some row's: the other takes a value of a neighbour.
+    mixed = rows.set_column(4, "e", pa.array([5 * (n ^ (n & 1)) + 4 for n in range(count)]))
+    places = {"metadata": table.metadata, "store": table.files.store}
+    table.row_delta(write_equality_deletes(mixed, names, **places))
+    assert table.scan().to_arrow()["a"].to_pylist() == [5 * n for n in range(1, count, 2)]
+
+
 def test_an_equality_delete_by_a_column_that_was_dropped_or_widened_still_applies() -> None:
     schema = pa.schema([("a", pa.int32()), ("b", pa.int32()), ("c", pa.string())])
     table = new_table(schema)
