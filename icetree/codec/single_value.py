@@ -194,9 +194,12 @@ def _numbers(stored: pa.Array, type: IcebergType) -> pa.Array:
         at = lengths == width
         found = np.frombuffer(_matrix(stored.filter(pa.array(at)), width).tobytes(), dtype)
         found = found.astype(target)
-        if factor != 1 and np.abs(found).max() > _MAX_LONG // factor:
-            raise ValueError("a date out of the promoted type's range")
-        values[at] = found * factor if factor != 1 else found
+        if factor != 1:
+            # Days beyond the ends of the type they were promoted to: as `spec.stats.widened` has it.
+            last = _MAX_LONG // factor
+            ends = np.where(np.abs(found) > last, np.sign(found) * _MAX_LONG, 0)
+            found = np.where(ends == 0, np.clip(found, -last, last) * factor, ends)
+        values[at] = found
     array = pa.array(values, from_pandas=True)
     return array.cast(bounds_type(type))
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icetree.spec.fields import (
     LAST_STATS_FIELD,
@@ -22,6 +23,9 @@ from icetree.spec.fields import (
 from icetree.spec.fields import STATS_STRIDE as STRIDE
 
 STATS = tuple(STAT_OFFSETS)
+#: How far a time may be from 1970, on either side, and how many times there are in a day.
+FARTHEST: Final = 2**63 - 1
+TIMES_IN_A_DAY: Final = {"us": 86_400 * 10**6, "ns": 86_400 * 10**9}
 _FIELD_OF_LINEAGE = {start: field_id for field_id, start in LINEAGE_STATS.items()}
 
 _TYPES: dict[str, pa.DataType] = {
@@ -91,6 +95,22 @@ def field_of(base: int) -> int | None:
 def stat_of(field_id: int, id: int) -> str | None:
     """Return which stat of the field has the id, None for one this version does not know."""
     return STAT_BY_OFFSET.get(id - base_id(field_id))
+
+
+def widened(bounds: pa.Array | pa.ChunkedArray, type: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """Return bounds in the wider type that their column has now.
+
+    Of all that a column can be widened to, only times have ends that days go beyond: 1677 and 2262
+    for nanoseconds. Such a bound becomes the end itself: so it bounds what it did, and a table with
+    a row that cannot be read as the new type still has all the others.
+    """
+    if not (pa.types.is_date(bounds.type) and pa.types.is_timestamp(type)):
+        return bounds.cast(type)
+    days, in_a_day = bounds.cast(pa.int32()).cast(pa.int64()), TIMES_IN_A_DAY[type.unit]
+    last = FARTHEST // in_a_day
+    times = pc.multiply(pc.min_element_wise(pc.max_element_wise(days, -last), last), in_a_day)
+    times = pc.if_else(pc.greater(days, last), FARTHEST, times)
+    return pc.if_else(pc.less(days, -last), -FARTHEST, times).cast(type)
 
 
 def storable(table: pa.Table) -> pa.Table:

@@ -131,9 +131,11 @@ def test_bounds_written_before_a_promotion_are_read_as_the_narrower_type() -> No
     assert decoded(DecimalType(20, 2), b"\xff\x85") == [Decimal("-1.23")]
 
 
-def test_a_date_beyond_the_range_of_its_promoted_type_is_refused() -> None:
-    with pytest.raises(CorruptTable, match="out of the promoted type's range"):
-        decoded(TimestampNanoType(), struct.pack("<i", 200_000))
+def test_a_date_beyond_the_ends_of_its_promoted_type_is_at_the_end() -> None:
+    days = [struct.pack("<i", day) for day in (-(2**31), -106_752, -106_751, 106_751, 106_752)]
+    end, in_a_day = 2**63 - 1, 86_400 * 10**9
+    found = [-end, -end, -106_751 * in_a_day, 106_751 * in_a_day, end]
+    assert raw(TimestampNanoType(), *days) == found
 
 
 @pytest.mark.parametrize(

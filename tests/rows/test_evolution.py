@@ -98,6 +98,25 @@ def test_promoted_columns_are_widened_and_filtered_as_the_new_type() -> None:
     assert found["day"].cast(pa.date32()).to_pylist() == [dt.date(2026, 1, 2)]
 
 
+@pytest.mark.parametrize("at_root", ["1000", "1"])
+def test_a_day_that_nanoseconds_cannot_tell_costs_its_own_row_alone(at_root: str) -> None:
+    schema = pa.schema([("day", pa.date32()), ("n", pa.int64())])
+    table = new_table(schema, properties={"write.root.max-data-entries": at_root})
+    days = [dt.date(1, 1, 1), dt.date(2026, 1, 2), dt.date(9999, 12, 31), None]
+    for n, day in enumerate(days):
+        table.append(pa.table([[day], [n]], schema=schema))
+    with table.edit_schema() as edit:
+        edit.widen("day", "timestamp_ns")
+    table.append(table.scan("n = 1").to_arrow())
+    assert table.scan(columns=["n"]).to_arrow()["n"].to_pylist().count(1) == 2
+    assert table.scan("day = '2026-01-02T00:00:00'").to_arrow()["n"].to_pylist() == [1, 1]
+    assert table.scan("day > '2026-01-02T00:00:00'").count() == 1
+    assert table.scan("day is null").to_arrow()["n"].to_pylist() == [3]
+    assert table.verify().is_clean
+    with pytest.raises(CorruptTable, match="day is not timestamp_ns"):
+        table.scan("day < '2026-01-02T00:00:00'", columns=["day"]).to_arrow()
+
+
 DEFAULTS: dict[str, Any] = {
     "boolean": True,
     "int": 7,

@@ -25,7 +25,7 @@ def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
         column = _corner(column, name, file)
     if not _widens(column.type, expected) and not _are_days(column.type, name, shape):
         raise CorruptTable(file, f"column {name} has type {column.type}, expected {expected}")
-    return column.cast(expected)
+    return stats.widened(column, expected)
 
 
 def _corner(column: pa.StructArray, name: str, file: str) -> pa.StructArray:

@@ -35,7 +35,7 @@ def _widened(entries: Entries, shape: Shape) -> Entries:
             continue
         type = shape.bounds_type(int(name.partition(":")[0]))
         if type is not None and entries[name].type != type:
-            wider[name] = entries[name].cast(type)
+            wider[name] = stats.widened(entries[name], type)
     return with_columns(entries, **wider) if wider else entries
 
 
