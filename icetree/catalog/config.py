@@ -12,11 +12,16 @@ from urllib.parse import parse_qsl
 from icetree.catalog.base import Catalog
 from icetree.catalog.memory import MemoryCatalog
 from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
+from icetree.catalog.sql_layout import LAYOUT_PROPERTIES
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.spec.properties import seconds
 
 CONNECT_TIMEOUT: Final = "catalog.connect-timeout"
 REQUEST_TIMEOUT: Final = "catalog.request-timeout"
+#: Every property of a connection that a catalog reads.
+CATALOG_PROPERTIES: Final = frozenset(
+    {CONNECT_TIMEOUT, REQUEST_TIMEOUT, "type", "py-catalog-impl"} | LAYOUT_PROPERTIES
+)
 _POSTGRES = re.compile(r"(?:postgresql|postgres)(?:\+\w+)?://")
 _SQLITE = re.compile(r"sqlite(?:\+\w+)?://")
 #: What may be the name of a catalog, and is no address or list of options by mistake.
@@ -35,6 +40,9 @@ class Config:
     uri: str = field(repr=False)
     warehouse: str | None
     properties: Mapping[str, str] = field(repr=False)
+    #: The names of the properties that were given here and now, not found in a configuration that
+    #: other clients share.
+    given: frozenset[str] = frozenset()
 
 
 def resolve(uri_or_name: str | None, properties: Mapping[str, Any]) -> Config:
@@ -80,7 +88,8 @@ def resolve(uri_or_name: str | None, properties: Mapping[str, Any]) -> Config:
             f"as sqlite:///catalog.db, or set PYICEBERG_CATALOG__{name.upper()}__URI"
         )
     warehouse = merged.pop("warehouse", None)
-    return Config(name=name, uri=uri, warehouse=warehouse, properties=merged)
+    here = frozenset(given.keys() & merged.keys())
+    return Config(name=name, uri=uri, warehouse=warehouse, properties=merged, given=here)
 
 
 def open_catalog(config: Config) -> Catalog:

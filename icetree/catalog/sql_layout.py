@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from icetree.catalog.database import Database, Duplicate
 from icetree.errors import InvalidInput, NotFound
+
+_INIT: Final = "init_catalog_tables"
+_VERSION: Final = ("schema_version", "jdbc.schema-version")
+#: Every property of a connection that is read here.
+LAYOUT_PROPERTIES: Final = frozenset({_INIT, *_VERSION})
 
 TABLES = "iceberg_tables"
 PROPERTIES = "iceberg_namespace_properties"
@@ -78,7 +84,7 @@ def prepare(database: Database, properties: Mapping[str, str]) -> bool:
     processes at once; NotFound, InvalidInput.
     """
     migrate = _wants_v1(properties)
-    create = properties.get("init_catalog_tables", "true").lower() not in ("false", "0", "no")
+    create = properties.get(_INIT, "true").lower() not in ("false", "0", "no")
     for _ in range(2):
         have, more = database.columns(TABLES), database.columns(PROPERTIES)
         if have and more and (TYPE in have or not migrate):
@@ -99,7 +105,7 @@ def prepare(database: Database, properties: Mapping[str, str]) -> bool:
 
 
 def _wants_v1(properties: Mapping[str, str]) -> bool:
-    for key in ("schema_version", "jdbc.schema-version"):
+    for key in _VERSION:
         if (version := properties.get(key)) is None:
             continue
         if version.lower() not in ("v0", "v1"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icetree.cli.lake import Lake, as_json_option, load, pass_lake, table_argument
+from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
 from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
@@ -50,7 +50,7 @@ def _verified(lake: Lake, name: str, *, deep: bool, current: bool, quiet: bool) 
 
     with lake.open() as connection:
         try:
-            table = load(connection, name)
+            table = connection.table(name)
         except (CorruptTable, NotFound) as error:
             # A name that stands for a damaged or missing file is a finding; no name is none.
             if not connection.table_exists(name):

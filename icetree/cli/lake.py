@@ -57,34 +57,9 @@ class Lake:
 
     @contextmanager
     def table(self, name: str) -> Iterator[Table]:
-        """Open a table; a name that is none is refused with those that there are."""
+        """Open a table."""
         with self.open() as connection:
-            yield load(connection, name)
-
-
-def load(connection: Connection, name: str) -> Table:
-    """Return a table; NotFound says which names there are."""
-    try:
-        return connection.table(name)
-    except NotFound as error:
-        if connection.table_exists(name):
-            raise  # the name is there, but not what it stands for
-        raise NotFound(f"{error}; {_instead(connection, name)}") from None
-
-
-def _instead(connection: Connection, name: str) -> str:
-    from difflib import get_close_matches
-
-    namespace = name.rpartition(".")[0]
-    try:
-        names = connection.tables(namespace)
-    except NotFound:
-        known = ", ".join(connection.namespaces()[:8])
-        return f"there are the namespaces: {known}" if known else "the catalog is empty"
-    by_last = {each.rpartition(".")[2]: each for each in names}
-    for near in get_close_matches(name.rpartition(".")[2], by_last, n=1):
-        return f"did you mean {by_last[near]}?"
-    return f"{namespace} has: {', '.join(names[:8])}" if names else f"{namespace} has no tables"
+            yield connection.table(name)
 
 
 def snapshot_of(table: Table, text: str | None) -> Snapshot | None:

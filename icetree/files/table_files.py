@@ -16,10 +16,12 @@ from icetree.files.parallel import in_order
 from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
 from icetree.spec.location import LOCAL, absolute, scheme_of
+from icetree.spec.locations import origins
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.base import Store
+from icetree.store.open import EveryStore
 from icetree.tree.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
@@ -58,6 +60,12 @@ class TableFiles:
         if leaf.size_bytes <= _WHOLE_BYTES or scheme_of(location) not in LOCAL:
             return self.fetch(leaf.location)
         return self.cache.peek(location) or self.store.open(location)
+
+    def require_open(self, stored: pa.Array) -> None:
+        """Refuse files in a store that the table may not name: for who reads them by itself."""
+        if isinstance(self.store, EveryStore):
+            for origin in origins(stored):
+                self.store.check(f"{origin}/")
 
     def write(self, files: Iterable[NewFile]) -> None:
         """Store new files, side by side; when it returns, all of them are durable."""

@@ -1,10 +1,10 @@
 """File locations: relative to the table when under it, else absolute URIs.
 
 A stored location is relative exactly when it has no scheme. One file has one stored form, however
-a writer spelt it: in full or not, `file:/p`, `file:///p` or `/p`, `s3:`, `s3a:` or `s3n:`. A path
-without a scheme is one where the table is. On a disk `a//b` and `a/./b` are `a/b`; elsewhere names
-are keys, and nothing but the scheme is normalised. A part `..` is refused everywhere: what it leads
-to depends on what is on the way there.
+a writer spelt it: in full or not, `file:/p`, `file:///p` or `/p`, `s3:`, `s3a:` or `s3n:`, `gs:` or
+`gcs:`, `abfss:` or `wasbs:`. A path without a scheme is one where the table is. On a disk `a//b` and `a/./b` are `a/b`; elsewhere names
+are keys, and nothing but what stands before them is normalised. A part `..` is refused everywhere:
+what it leads to depends on what is on the way there.
 """
 
 from __future__ import annotations
@@ -17,6 +17,14 @@ from icetree.errors import InvalidInput
 #: Schemes that name the same places; the empty one is that of a plain path.
 LOCAL: Final = frozenset({"", "file"})
 S3: Final = frozenset({"s3", "s3a", "s3n"})
+GCS: Final = frozenset({"gs", "gcs"})
+AZURE: Final = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+#: The same without a word of the account, which is then the connection's: other names.
+AZURE_SHORT: Final = frozenset({"az", "azure"})
+#: Schemes of one store, and the one that is written where the table has none of them.
+ONE_STORE: Final = ((S3, "s3"), (GCS, "gs"), (AZURE, "abfss"), (AZURE_SHORT, "az"))
+#: The two faces that Azure has for the same files: which of them a name has goes with its scheme.
+AZURE_FACE: Final = r"^([A-Za-z]+://[^/@]*@[^/@.]*)\.(?:blob|dfs)\."
 
 SCHEME: Final = r"^[A-Za-z][A-Za-z0-9+.\-]*:/"
 #: A URI of a place on this machine's disk, and what stands before the path in it.
@@ -56,7 +64,7 @@ def origin_of(table_location: str) -> str:
 def canonical(location: str, table_location: str) -> str:
     """Return an absolute location in the one spelling that is compared: always a URI.
 
-    Of the schemes for S3 it is the table's own.
+    Of the schemes for one store it is the table's own.
     """
     if location.startswith("/"):
         location = origin_of(table_location) + location
@@ -64,13 +72,22 @@ def canonical(location: str, table_location: str) -> str:
         return "file://" + re.sub(SLASHES, "/", "/" + re.sub(DISK, "", location))
     scheme = scheme_of(location)
     rest = location[len(scheme) :]
-    return (s3_scheme(table_location) if scheme in S3 else scheme) + rest
+    for same, default in ONE_STORE:
+        if scheme in same:
+            scheme = scheme_in(table_location, same, default)
+    found = scheme + rest
+    return re.sub(AZURE_FACE, azure_face(scheme), found) if scheme in AZURE else found
 
 
-def s3_scheme(table_location: str) -> str:
-    """Return the scheme that S3 has in this table."""
+def scheme_in(table_location: str, same: frozenset[str], default: str) -> str:
+    """Return the scheme that a store has in this table, of those that name it."""
     own = scheme_of(table_location)
-    return own if own in S3 else "s3"
+    return own if own in same else default
+
+
+def azure_face(scheme: str) -> str:
+    """Return what takes the place of `AZURE_FACE`."""
+    return rf"\1.{'blob' if scheme.startswith('wasb') else 'dfs'}."
 
 
 def stored_form(location: str, table_location: str) -> str:

@@ -74,12 +74,23 @@ def canonical_array(full: Locations, table_location: str) -> pa.Array:
     on_disk = pc.or_(pc.starts_with(full, "/"), pc.match_substring_regex(full, one.ON_DISK))
     path = _join("/", pc.replace_substring_regex(full, one.DISK, ""))
     path = _join("file://", pc.replace_substring_regex(path, one.SLASHES, "/"))
-    s3 = f"{one.s3_scheme(table_location)}:/"
-    keys = pc.replace_substring_regex(full, r"^(?i:s3[an]?):/", s3)
-    parts = pc.extract_regex(keys, r"(?s)^(?P<scheme>[^:]*)(?P<rest>.*)$")
+    return pc.if_else(on_disk, path, _canonical_keys(full, table_location))
+
+
+def _canonical_keys(full: pa.Array, table_location: str) -> pa.Array:
+    parts = pc.extract_regex(full, r"(?s)^(?P<scheme>[^:]*)(?P<rest>.*)$")
     scheme, rest = (pc.struct_field(parts, name) for name in ("scheme", "rest"))
-    keys = pc.binary_join_element_wise(pc.ascii_lower(scheme), rest, "")
-    return pc.if_else(on_disk, path, keys)
+    scheme = pc.ascii_lower(scheme)
+    for same, default in one.ONE_STORE:
+        own = one.scheme_in(table_location, same, default)
+        scheme = pc.if_else(pc.is_in(scheme, pa.array(sorted(same))), own, scheme)
+    keys = pc.binary_join_element_wise(scheme, rest, "")
+    own = one.scheme_in(table_location, one.AZURE, "abfss")
+    is_azure = pc.equal(scheme, own)
+    if not pc.any(is_azure).as_py():
+        return keys
+    faced = pc.replace_substring_regex(keys, one.AZURE_FACE, one.azure_face(own))
+    return pc.if_else(is_azure, faced, keys)
 
 
 def canonical_range(
@@ -89,10 +100,12 @@ def canonical_range(
 
     All that lies between two locations of one origin has that origin, so another spelling of it
     changes no order. On a disk more than the origin may be spelt otherwise: only a single location
-    stays what it was.
+    stays what it was. Of Azure the account's host may be, so it must be there in full.
     """
     lower, upper = _text(lower), _text(upper)
-    same = pc.equal(_origin(lower), _origin(upper))
+    origin = _origin(lower)
+    cut_off = pc.match_substring_regex(origin, r"^(?i:abfss?|wasbs?):$")
+    same = pc.and_not(pc.equal(origin, _origin(upper)), cut_off)
     lower, upper = (canonical_array(each, table_location) for each in (lower, upper))
     kept = pc.or_(pc.invert(pc.starts_with(lower, "file://")), pc.equal(lower, upper))
     is_known = pc.and_(same, kept)
@@ -102,6 +115,15 @@ def canonical_range(
 def is_uri(stored: Locations) -> Any:
     """Tell which locations, in their stored form, are outside the table."""
     return pc.match_substring_regex(stored, one.SCHEME)
+
+
+def origins(stored: Locations) -> list[str]:
+    """Return what stands before the paths of those, in their stored form, outside the table."""
+    stored = _text(stored)
+    outside = stored if _are_plain(stored) else stored.filter(is_uri(stored))
+    if outside is stored:
+        return []
+    return [each for each in pc.unique(_origin(outside)).to_pylist() if each]
 
 
 def is_full(locations: Locations) -> Any:

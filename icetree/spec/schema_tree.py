@@ -140,6 +140,12 @@ def dotted(path: Path) -> str:
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Return a hint at the nearest name, empty when none is near."""
+    near = nearest(name, names)
+    return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the nearest of some names, whatever their case; None when none is near."""
     lowered = {each.casefold(): each for each in names}
     near = get_close_matches(name.casefold(), lowered, n=1)
-    return f"; did you mean {lowered[near[0]]!r}?" if near else ""
+    return lowered[near[0]] if near else None

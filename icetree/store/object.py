@@ -1,4 +1,4 @@
-"""Files in S3 or whatever speaks its protocol.
+"""Files in an object store: S3 and whatever speaks its protocol, Google Cloud Storage, Azure.
 
 One request per call wherever the protocol allows. Requests are retried here rather than in the
 client: after an answer that was lost, a conditional put finds the name taken, and only who knows of
@@ -24,9 +24,8 @@ from icetree.errors import (
     Unsupported,
 )
 from icetree.store.base import FileInfo, check_range, write_side_by_side
-from icetree.store.places import bucket_and_key
+from icetree.store.object_options import ObjectOptions, allowance_s
 from icetree.store.ranged import ranged_file
-from icetree.store.s3_options import S3Options, allowance_s
 from icetree.surroundings import between, elapsed_s, wait
 
 T = TypeVar("T")
@@ -36,14 +35,14 @@ _FIRST_WAIT_S: Final = 0.1
 _LONGEST_WAIT_S: Final = 5.0
 #: What `open` reads ahead from the end: the footer of all but the widest Parquet files.
 _TAIL_BYTES: Final = 64 * 1024
-#: Where the client asks a machine of AWS for its role, when nobody gave it credentials.
-_INSTANCE_METADATA: Final = "169.254.169.254"
+#: Where the client asks a machine of the cloud for its role, when nobody gave it credentials.
+_INSTANCE_METADATA: Final = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 
 
 class ObjectStore:
-    """A store of `s3://bucket/key`; one connection pool per bucket, made at first use."""
+    """A store of buckets with keys; one connection pool per bucket, made at first use."""
 
-    def __init__(self, options: S3Options) -> None:
+    def __init__(self, options: ObjectOptions) -> None:
         self._options = options
         self._lock = Lock()
         self._buckets: dict[tuple[str, int, int], Any] = {}
@@ -132,18 +131,18 @@ class ObjectStore:
         write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
 
     def delete(self, locations: Iterable[str]) -> None:
-        keys: dict[str, list[str]] = {}
+        keys: dict[str, tuple[str, list[str]]] = {}
         for location in locations:
-            bucket, key = bucket_and_key(_checked(location))
-            keys.setdefault(bucket, []).append(key)
-        for name, each in keys.items():
-            self._retried(f"s3://{name}/{each[0]}", partial(_delete, self._bucket(name), each))
+            bucket, key = self._named(location)
+            keys.setdefault(bucket, (location, []))[1].append(key)
+        for name, (first, each) in keys.items():
+            self._retried(first, partial(_delete, self._bucket(name), each))
 
     def list(self, folder: str) -> Iterator[FileInfo]:
-        name, below = bucket_and_key(folder)
+        name, below = self._options.place(folder)
         below = below.rstrip("/")
         if below:
-            _checked(f"s3://{name}/{below}")
+            _check_key(folder, below)
         prefix = folder.rstrip("/")[: -len(below)] if below else folder.rstrip("/") + "/"
         # A broken stream cannot be taken up again here, so that the client retries each page.
         stream = self._bucket(name, retries=self._options.retries).list(below or None)
@@ -165,8 +164,13 @@ class ObjectStore:
         return self.size(location) == len(content) and self.read(location) == content
 
     def _place(self, location: str, *, size_bytes: int = 0) -> tuple[Any, str]:
-        name, key = bucket_and_key(_checked(location))
+        name, key = self._named(location)
         return self._bucket(name, size_bytes=size_bytes), key
+
+    def _named(self, location: str) -> tuple[str, str]:
+        name, key = self._options.place(location)
+        _check_key(location, key)
+        return name, key
 
     def _bucket(self, name: str, *, retries: int = 0, size_bytes: int = 0) -> Any:
         """Return the client for requests that carry so much: its time-out is all its requests'."""
@@ -212,18 +216,20 @@ class _PastTheEnd(InvalidInput):
     """A range that starts at the end of the file or behind it."""
 
 
-def _connect(bucket: str, options: S3Options, *, retries: int, allowance_s: int) -> Any:
+def _connect(bucket: str, options: ObjectOptions, *, retries: int, allowance_s: int) -> Any:
     try:
+        from obstore import store as clients
         from obstore.exceptions import BaseError
-        from obstore.store import S3Store
     except ImportError as error:
-        raise Unsupported("S3 needs one more package: pip install 'icetree[s3]'") from error
+        raise Unsupported(
+            f"{options.extra} needs one more package: pip install 'icetree[{options.extra}]'"
+        ) from error
     try:
-        settings = options.client_settings(retries=retries, allowance_s=allowance_s)
-        return S3Store(bucket, **settings)
+        settings = options.client_settings(bucket, retries=retries, allowance_s=allowance_s)
+        return getattr(clients, options.client)(**settings)
     except (BaseError, ValueError) as error:
         why = options.secrets.hide(_short(error))
-        raise InvalidInput(f"s3://{bucket} cannot be used: {why}") from None
+        raise InvalidInput(f"{bucket!r} of {options.where} cannot be used: {why}") from None
 
 
 def _delete(bucket: Any, keys: list[str]) -> None:
@@ -236,46 +242,40 @@ def _delete(bucket: Any, keys: list[str]) -> None:
                 _delete(bucket, [key])
 
 
-def _checked(location: str) -> str:
+def _check_key(location: str, key: str) -> None:
     """Refuse keys that the client cannot name: it takes a key for a path."""
-    _, key = bucket_and_key(location)
     if {"", ".", ".."} & set(key.split("/")):
         raise InvalidInput(
             f"{location!r} has an empty part, or one that is . or ..: no such key can be used"
         )
-    return location
 
 
-def _told(error: Exception, location: str, options: S3Options) -> IcetreeError:
+def _told(error: Exception, location: str, options: ObjectOptions) -> IcetreeError:
     """Return what a caller can act on; Unavailable is what may pass."""
     from obstore import exceptions as client
 
     status = _status(error)
-    where = options.endpoint or "AWS"
+    where = options.where
     short = options.secrets.hide(_short(error))
     if isinstance(error, FileNotFoundError | client.NotFoundError):
-        bucket = " (nor does its bucket)" if "NoSuchBucket" in str(error) else ""
+        missing = re.search("NoSuchBucket|ContainerNotFound", str(error))
+        bucket = " (nor does its bucket)" if missing else ""
         return NotFound(f"{location} does not exist{bucket}")
     if isinstance(error, client.AlreadyExistsError | client.PreconditionError) and status != 409:
         return AlreadyExists(f"{location} already exists")
     if status == 416:
         return _PastTheEnd(f"{location} ends before that range")
-    if _INSTANCE_METADATA in str(error):
-        return InvalidInput(
-            f"no credentials for {location}: set s3.access-key-id and s3.secret-access-key, "
-            "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        )
+    if _INSTANCE_METADATA.search(str(error)):
+        return InvalidInput(f"no credentials for {location}: set {options.credentials_hint}")
     if status in (401, 403) or isinstance(error, PermissionError):
         return InvalidInput(f"{where} refused {location}: {short}; check the credentials")
     if status == 501 or isinstance(error, NotImplementedError):
-        return Unsupported(
-            f"{where} cannot do what {location} needs: {short}; if it knows no conditional put, "
-            "set s3.conditional-put to false"
-        )
+        advice = "if it knows no conditional put, set s3.conditional-put to false"
+        return Unsupported(f"{where} cannot do what {location} needs: {short}; {advice}")
     if status and status < 500 and status not in (408, 409, 429):
-        return InvalidInput(f"{where} refused {location}: {short}; check s3.region and s3.endpoint")
+        return InvalidInput(f"{where} refused {location}: {short}; check {options.check}")
     return Unavailable(
-        f"{where} did not answer for {location}: {short}; check s3.endpoint and the network"
+        f"{where} did not answer for {location}: {short}; check {options.check} and the network"
     )
 
 
@@ -292,4 +292,4 @@ def _short(error: Exception) -> str:
     if code:
         return f"{code[1]} ({message[1]})" if message and message[1] else code[1]
     # Which request it was and how long it took is no news to who asked.
-    return re.sub(r"^Generic S3 error: Error performing \S+ \S+ in \S+ - ", "", text)
+    return re.sub(r"^Generic \w+ error: Error performing \S+ \S+ in \S+ - ", "", text)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.location import scheme_of
+from icetree.spec.location import AZURE, AZURE_SHORT, GCS, S3, scheme_of
 
 MEMORY: Final = frozenset({"memory"})
+_AZURE_FORM: Final = "abfss://container@account.dfs.core.windows.net/key"
+_HOST: Final = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
 
 
 def local_path(location: str) -> str:
@@ -36,17 +38,50 @@ def local_folder(given: str | Path) -> str:
 
 def bucket_and_key(location: str) -> tuple[str, str]:
     """Return the bucket and the key of an S3 location; the key of a whole bucket is empty."""
-    found = re.fullmatch(r"(?i:s3[an]?)://([^/]+)(?:/(.*))?", location, re.DOTALL)
     refuse_credentials(location)
-    if not found:
-        raise InvalidInput(f"{location!r} is no S3 location: give s3://bucket/key")
-    return found[1], found[2] or ""
+    return _bucket_and_key(location, S3, "S3", "s3://bucket/key")
 
 
-def refuse_credentials(location: str) -> None:
+def google_bucket_and_key(location: str) -> tuple[str, str]:
+    """Return the bucket and the key of a location in Google Cloud Storage."""
+    refuse_credentials(location, "a Google Cloud Storage", "gs://bucket/key", "gcs.*")
+    return _bucket_and_key(location, GCS, "Google Cloud Storage", "gs://bucket/key")
+
+
+def azure_place(location: str) -> tuple[str, str, str]:
+    """Return the container, the account's host, empty where none is named, and the key."""
+    authority, key = _bucket_and_key(location, AZURE | AZURE_SHORT, "Azure", _AZURE_FORM)
+    container, _, host = authority.partition("@")
+    if ":" in authority or "@" in host or not container or (host and not _HOST.fullmatch(host)):
+        # What else is before the slash may be a key, and is not repeated.
+        raise InvalidInput(
+            f"an Azure location names a container and its account: give {_AZURE_FORM}, and keys "
+            "as adls.*"
+        )
+    if host and scheme_of(location) in AZURE_SHORT:
+        raise InvalidInput(
+            f"{location!r} names an account: give {_AZURE_FORM}, or az://container/key"
+        )
+    return container, host.lower(), key
+
+
+def _bucket_and_key(
+    location: str, schemes: frozenset[str], service: str, form: str
+) -> tuple[str, str]:
+    found = re.fullmatch(r"([A-Za-z][A-Za-z0-9]*)://([^/]+)(?:/(.*))?", location, re.DOTALL)
+    if not found or found[1].lower() not in schemes:
+        raise InvalidInput(f"{location!r} is no {service} location: give {form}")
+    return found[2], found[3] or ""
+
+
+def refuse_credentials(
+    location: str,
+    what: str = "an S3",
+    form: str = "s3://bucket/key",
+    instead: str = "s3.access-key-id and s3.secret-access-key",
+) -> None:
     """Refuse `s3://key:secret@bucket`, without a word of it: it would get into the table's files."""
     if not {"@", ":"}.isdisjoint(location.partition("://")[2].partition("/")[0]):
         raise InvalidInput(
-            "an S3 location holds no credentials: give s3://bucket/key, and the keys as "
-            "s3.access-key-id and s3.secret-access-key"
+            f"{what} location holds no credentials: give {form}, and the keys as {instead}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from pyiceberg.schema import Schema
 from typing_extensions import Self
 
 from icetree.catalog.base import Catalog, TableName, parse_name, parse_namespace
-from icetree.catalog.config import open_catalog, resolve
+from icetree.catalog.config import CATALOG_PROPERTIES, Config, open_catalog, resolve
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
@@ -18,22 +19,32 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
+from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.texts import text
 from icetree.store.base import Store
-from icetree.store.open import store_for
+from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_properties
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.commit.commit import COMPRESSION, next_metadata_location
+from icetree.table.nearest import instead_of
 from icetree.table.state import State
 from icetree.table.table import Table
 
 #: How many bytes of manifests a connection keeps at most.
 CACHE_BYTES: Final = "io.manifest.cache.max-total-bytes"
+#: The kinds of store that any table may name files in, beside the one that it lies in.
+STORES: Final = "io.stores"
+
+#: Every property that a connection may be given.
+CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
 
 
 class Connection:
-    """A catalog with the store its tables live in; `icetree.connect` makes one."""
+    """A catalog with the stores its tables live in; `icetree.connect` makes one.
+
+    A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
+    """
 
     def __init__(
         self,
@@ -42,12 +53,18 @@ class Connection:
         store: Store,
         warehouse: str | None = None,
         cache_bytes: int = DEFAULT_LIMIT_BYTES,
+        stores: Iterable[str] = (),
     ) -> None:
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse.rstrip("/") if warehouse else None
+        self._stores = frozenset(stores)
         # Locations are unique, so tables can share a cache and its limit.
         self._cache = Cache(cache_bytes)
+
+    def __repr__(self) -> str:
+        place = f", warehouse={self.warehouse!r}" if self.warehouse else ""
+        return f"Connection({self.catalog.name!r}{place})"
 
     def __enter__(self) -> Self:
         return self
@@ -99,9 +116,19 @@ class Connection:
 
     # --- tables ----------------------------------------------------------------------------
 
-    def tables(self, namespace: str) -> list[str]:
-        """Return the full names of the tables in a namespace."""
-        return [str(each) for each in self.catalog.tables(parse_namespace(namespace))]
+    def tables(self, namespace: str | None = None) -> list[str]:
+        """Return the full names of the tables in a namespace; without one, of all tables."""
+        if namespace is not None:
+            return [str(each) for each in self.catalog.tables(parse_namespace(namespace))]
+        found: list[TableName] = []
+        left = self.catalog.namespaces()
+        while left:
+            each = left.pop()
+            # What is dropped meanwhile is not there any more.
+            with suppress(NotFound):
+                found += self.catalog.tables(each)
+                left += self.catalog.namespaces(each)
+        return [str(each) for each in sorted(found)]
 
     def create_table(
         self,
@@ -112,8 +139,9 @@ class Connection:
         order_by: Iterable[str] | str = (),
         properties: Mapping[str, str] | None = None,
         location: str | None = None,
+        exist_ok: bool = False,
     ) -> Table:
-        """Make an empty table.
+        """Make an empty table; with `exist_ok`, one that has the name already is fine as it is.
 
         `schema` is a PyIceberg or Arrow schema; `partition_by` and `order_by` take transforms
         as text: `day(ts)`, `bucket(16, id)`, `country`, one or a list of them.
@@ -128,19 +156,28 @@ class Connection:
             at_ms=now_ms(),
             uuid=new_uuid(),
         )
-        if self._exists(table):
-            raise AlreadyExists(f"table {table} exists: choose another name, or load it")
-        compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
-        at = absolute(next_metadata_location(None, compress=compress), metadata.location)
-        self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
-        self.catalog.create(table, at)
+        try:
+            if self._exists(table):
+                raise AlreadyExists(f"table {table} exists: choose another name, or load it")
+            compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
+            at = absolute(next_metadata_location(None, compress=compress), metadata.location)
+            self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+            self.catalog.create(table, at)
+        except AlreadyExists:
+            # Also when it came to be a moment ago.
+            if exist_ok and self._exists(table):
+                return self.table(name)
+            raise
         return self._table(State(name=table, metadata=metadata, metadata_location=at))
 
     def table(self, name: str) -> Table:
         """Return a table's handle, on its newest state."""
         table = parse_name(name)
-        at = self.catalog.load(table)
-        metadata = read_metadata(self.store, at)
+        try:
+            at = self.catalog.load(table)
+        except NotFound as error:
+            raise NotFound(f"{error}{instead_of(table, self.catalog)}") from None
+        metadata = read_metadata(self._beside(at), at)
         return self._table(State(name=table, metadata=metadata, metadata_location=at))
 
     def table_exists(self, name: str) -> bool:
@@ -159,13 +196,14 @@ class Connection:
             parse_name(name),
             text(metadata_location, what="metadata_location"),
         )
+        store = self._beside(metadata_location)
         state = settle(
             State(
                 name=table,
-                metadata=read_metadata(self.store, metadata_location),
+                metadata=read_metadata(store, metadata_location),
                 metadata_location=metadata_location,
             ),
-            self.store,
+            store,
         )
         self.catalog.create(table, state.metadata_location)
         return self._table(state)
@@ -181,8 +219,16 @@ class Connection:
     # --- within ----------------------------------------------------------------------------
 
     def _table(self, state: State) -> Table:
-        files = TableFiles(store=self.store, location=state.metadata.location, cache=self._cache)
+        # Where the catalog says that the table is, whatever its metadata says of other places.
+        store = self._beside(state.metadata_location)
+        files = TableFiles(store=store, location=state.metadata.location, cache=self._cache)
         return Table(catalog=self.catalog, files=files, state=state)
+
+    def _beside(self, location: str) -> Store:
+        """Return the stores that a table at a location may name files in."""
+        if isinstance(self.store, EveryStore):
+            return self.store.beside(location, self._stores)
+        return self.store
 
     def _exists(self, table: TableName) -> bool:
         try:
@@ -196,19 +242,48 @@ class Connection:
             return text(location, what="location").rstrip("/")
         if self.warehouse is None:
             raise InvalidInput(
-                f"no place for {table}: give the table a location, or the connection a warehouse"
+                f"no place for table {table}: give the table a location, or the connection a warehouse"
             )
         return "/".join((self.warehouse, *table.namespace, table.name))
 
 
 def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connection:
-    """Open what an address or a configured name stands for; see `icetree.connect`."""
+    """Open what an address or a configured name stands for; see `icetree.connect`.
+
+    A property that is given here and means nothing is refused; one of a configuration may be
+    another client's.
+    """
     config = resolve(uri, properties)
+    _check_given(config)
     warehouse = config.warehouse
     if warehouse is not None and "://" not in warehouse:
         warehouse = local_folder(warehouse)
-    store = store_for(warehouse or "file:///", config.properties)
+    store = EveryStore(config.properties)
+    if warehouse is not None:
+        store.prepare(warehouse)
     cache_bytes = whole_number(config.properties, CACHE_BYTES, default=DEFAULT_LIMIT_BYTES, least=0)
     return Connection(
-        catalog=open_catalog(config), store=store, warehouse=warehouse, cache_bytes=cache_bytes
+        catalog=open_catalog(config),
+        store=store,
+        warehouse=warehouse,
+        cache_bytes=cache_bytes,
+        stores=_stores(config.properties),
     )
+
+
+def _check_given(config: Config) -> None:
+    for name in sorted(config.given - CONNECTION_PROPERTIES):
+        hint = did_you_mean(name, CONNECTION_PROPERTIES) or "; docs/connecting.md lists them all"
+        raise InvalidInput(f"{name!r} is no property of a connection{hint}")
+    check_store_properties(config.properties, config.given)
+
+
+def _stores(properties: Mapping[str, str]) -> frozenset[str]:
+    named = [each.strip() for each in properties.get(STORES, "").split(",")]
+    for each in filter(None, named):
+        if each not in KINDS:
+            raise InvalidInput(
+                f"{STORES} has {each!r}: give kinds of store, with commas between: "
+                f"{', '.join(KINDS)}{did_you_mean(each, KINDS)}"
+            )
+    return frozenset(filter(None, named))

@@ -360,6 +360,7 @@ class Transaction(Evolution):
         entries = stored_entries(
             files, self.metadata, self._shape, self._base.name, sequence_number=sequence_number
         )
+        self._table.files.require_open(entries["location"])
         store, made = self._table.files.store, self._written
         require_fields(entries, metadata=self.metadata, store=store, made=made)
         return entries

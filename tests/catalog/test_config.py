@@ -81,6 +81,7 @@ def test_an_address_needs_no_configuration() -> None:
         uri="sqlite:///c.db",
         warehouse="/w",
         properties={"s3.path-style-access": "true"},
+        given=frozenset({"s3.path-style-access"}),
     )
 
 

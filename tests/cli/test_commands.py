@@ -185,8 +185,8 @@ def test_verify_exits_with_2_when_it_cannot_run(run: Run) -> None:
     [
         (("describe", "db.tt"), "did you mean db.t?"),
         (("describe", "t"), "write namespace.table"),
-        (("snapshots", "other.t"), "there are the namespaces: db"),
-        (("verify", "db.zzz"), "db has: db.t"),
+        (("snapshots", "other.t"), "there are the namespaces db"),
+        (("verify", "db.zzz"), "there are db.t"),
         (("files", "db.t", "--where", "idd = 3"), "there are: id, ts"),
         (("files", "db.t", "--where", "id = = 3"), "id = = 3"),
         (("explain", "db.t", "--where", "nope > 3"), "no column 'nope'"),

@@ -28,6 +28,10 @@ PLACES = (
     "/",
     "memory://m/t",
     "s3a:/b/t",
+    "gcs://b/t",
+    "abfss://c@a.dfs.z/t",
+    "wasb://c@a.blob.z/t",
+    "az://c/t",
 )
 
 
@@ -89,7 +93,24 @@ def test_a_location_is_stored_relative_only_under_the_table(location: str, store
         ("s3a://b/t", ("s3://b/x", "s3a://b/x", "S3://b/x", "/x"), "s3a://b/x"),
         ("memory://m/t", ("s3://b/x", "s3a://b/x", "s3n://b/x"), "s3://b/x"),
         ("s3://b/t", ("s3:/b/x", "s3a:/b/x", "S3N:/b/x"), "s3:/b/x"),
-        ("gs://b/t", ("GS://b/t/a", "gs://b/t/a", "/t/a"), "a"),
+        ("gs://b/t", ("GS://b/t/a", "gs://b/t/a", "gcs://b/t/a", "/t/a"), "a"),
+        ("gcs://b/t", ("gs://b/x", "GCS://b/x"), "gcs://b/x"),
+        (
+            "abfss://c@a.dfs.core.windows.net/t",
+            (
+                "abfs://c@a.dfs.core.windows.net/t/x",
+                "wasbs://c@a.blob.core.windows.net/t/x",
+                "WASB://c@a.blob.core.windows.net/t/x",
+                "/t/x",
+            ),
+            "x",
+        ),
+        (
+            "wasbs://c@a.blob.core.windows.net/t",
+            ("abfss://c@a.dfs.core.windows.net/x", "wasb://c@a.blob.core.windows.net/x"),
+            "wasbs://c@a.blob.core.windows.net/x",
+        ),
+        ("az://c/t", ("azure://c/t/x", "AZ://c/t/x"), "x"),
     ],
 )
 def test_a_file_has_one_stored_form_however_it_is_spelt(
@@ -191,6 +212,13 @@ _STARTS = st.sampled_from(
         "/wh/t/",
         "file://h/",
         "x+y:/",
+        "GS://b/t/",
+        "gcs:/",
+        "abfs://c@a.dfs.z/t/",
+        "wasbs://c@a.blob.z/",
+        "abfss://c/",
+        "abfs://c@a.blob.",
+        "azure://c/t/",
     ]
 )
 
@@ -238,6 +266,12 @@ def test_a_stored_form_stays_and_means_the_same_place(location: str, table: str)
         (TABLE, ("s3://b/t/a", "s3a://b/t/c"), (None, None)),
         (TABLE, ("s3", "s4"), (None, None)),
         (TABLE, ("s3://b/t/a", None), (None, None)),
+        (
+            "abfss://c@a.dfs.z/t",
+            ("wasb://c@a.blob.z/a", "wasb://c@a.blob.z/c"),
+            ("abfss://c@a.dfs.z/a", "abfss://c@a.dfs.z/c"),
+        ),
+        ("abfss://c@a.dfs.z/t", ("wasb://c@a.bl", "wasb://c@a.bm"), (None, None)),
     ],
 )
 def test_bounds_of_locations_count_only_where_no_spelling_is_lost(

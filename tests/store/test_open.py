@@ -42,8 +42,8 @@ def test_a_key_is_taken_as_it_stands() -> None:
 
 
 def test_an_unknown_scheme_is_unsupported() -> None:
-    with pytest.raises(Unsupported, match="gs://"):
-        store_for("gs://bucket/x")
+    with pytest.raises(Unsupported, match=r"ftp://.*there are file://, .*s3://, gs://, abfss://"):
+        store_for("ftp://bucket/x")
 
 
 def test_a_name_in_memory_means_the_same_files_for_all() -> None:
@@ -81,7 +81,8 @@ def test_properties_are_those_of_pyiceberg() -> None:
             "s3.request-timeout": "60",
         }
     )
-    assert options.client_settings() == {
+    assert options.client_settings("bucket") == {
+        "bucket": "bucket",
         "endpoint": "http://host:1",
         "access_key_id": "a",
         "secret_access_key": "b",

@@ -9,8 +9,9 @@ import pytest
 
 from icetree.errors import Unavailable
 from icetree.store.base import Store
+from icetree.store.object_options import allowance_s
 from icetree.store.open import store_for
-from icetree.store.s3_options import allowance_s, options_of
+from icetree.store.s3_options import options_of
 from tests.servers.naughty import ANSWERS, naughty
 from tests.servers.slow_s3 import slow_s3
 
@@ -84,7 +85,7 @@ def test_a_silent_store_is_asked_again_only_within_the_time_for_retries() -> Non
 
 def test_a_request_that_carries_much_may_take_longer() -> None:
     assert [allowance_s(mib << 20) for mib in (0, 1, 2, 3, 8, 9, 512)] == [0, 1, 2, 4, 8, 16, 512]
-    settings = options_of({}).client_settings(allowance_s=16)
+    settings = options_of({}).client_settings("b", allowance_s=16)
     assert settings["client_options"]["timeout"] == "26000ms"
 
 

@@ -166,6 +166,7 @@ def _keys_of(
 
 def _listed(deletes: pa.Table, numbers: list[int], scan: Scan) -> pa.Table:
     chosen = deletes.take(pa.array(numbers))
+    scan.files.require_open(chosen["location"])
     locations = absolute_array(chosen["location"], scan.metadata.location)
     return listed(locations, chosen["file_size_in_bytes"], pa.array(numbers, pa.int64()))
 

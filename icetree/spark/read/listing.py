@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from icetree.spec.location import LOCAL, S3, scheme_of
+from icetree.spec.location import AZURE, GCS, LOCAL, S3, scheme_of
 from icetree.store.places import local_path
 
 #: The columns of a scan that tell of each row where it stands.
@@ -57,9 +57,13 @@ def address(location: str) -> str:
     scheme = scheme_of(location)
     if scheme in LOCAL:
         return "file://" + quote(local_path(location))
+    rest = location.partition("://")[2]
     if scheme in S3:
-        rest = location.partition("://")[2]
         return "s3a://" + quote(rest)
+    if scheme in GCS:
+        return "gs://" + quote(rest)
+    if scheme in AZURE:
+        return f"{scheme}://" + quote(rest, safe="/@")
     return quote(location, safe="/:")
 
 

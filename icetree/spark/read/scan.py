@@ -210,6 +210,7 @@ def _scanned(
     hidden = [*((_STORED_PREFIX, each) for each in lineage), *((KEY_PREFIX, each) for each in more)]
     fields = {field.field_id: field for field in (*reading.needed, *(x for _, x in hidden))}
     names = safe_names(fields.values(), scan.metadata)
+    scan.files.require_open(tasks["location"])
     files = _listed(tasks, scan.metadata.location)
     stored = read_listed(spark, files, reader_schema(fields.values(), names))
 
