@@ -74,6 +74,7 @@ class AzureOptions(ObjectOptions):
         "AZURE_CLIENT_SECRET",
     )
     public: ClassVar[frozenset[str]] = frozenset({"tenant_id", "client_id"})
+    reads_from_the_end: ClassVar[bool] = False
 
     #: The one account that is meant; None for whichever a location names.
     account: str | None = None

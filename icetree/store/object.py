@@ -78,6 +78,13 @@ class ObjectStore:
         bucket, key = self._place(location)
 
         def last_bytes() -> tuple[int, bytes]:
+            if not self._options.reads_from_the_end:
+                size_bytes: int = bucket.head(key)["size"]
+                start = max(0, size_bytes - _TAIL_BYTES)
+                length = size_bytes - start
+                if not length:
+                    return 0, b""
+                return size_bytes, bytes(bucket.get_range(key, start=start, length=length))
             found = bucket.get(key, options={"range": {"suffix": _TAIL_BYTES}})
             return found.meta["size"], bytes(found.bytes())
 
@@ -261,7 +268,9 @@ def _told(error: Exception, location: str, options: ObjectOptions) -> IcetreeErr
         missing = re.search("NoSuchBucket|ContainerNotFound", str(error))
         bucket = " (nor does its bucket)" if missing else ""
         return NotFound(f"{location} does not exist{bucket}")
-    if isinstance(error, client.AlreadyExistsError | client.PreconditionError) and status != 409:
+    # A 409 of S3 says that another is writing there now, that of Azure that another has.
+    is_taken = status != 409 or "BlobAlreadyExists" in str(error)
+    if isinstance(error, client.AlreadyExistsError | client.PreconditionError) and is_taken:
         return AlreadyExists(f"{location} already exists")
     if status == 416:
         return _PastTheEnd(f"{location} ends before that range")

@@ -40,6 +40,8 @@ class ObjectOptions:
     secret_variables: ClassVar[tuple[str, ...]]
     #: Credentials that may be shown.
     public: ClassVar[frozenset[str]] = frozenset()
+    #: Whether the last bytes can be had without knowing how many there are.
+    reads_from_the_end: ClassVar[bool] = True
 
     endpoint: str | None = None
     anonymous: bool = False

@@ -9,6 +9,7 @@ import pytest
 
 from icetree.store.base import Store
 from icetree.store.open import EveryStore, store_for
+from tests.servers.clouds import ACCOUNT, shared_cloud
 from tests.servers.s3 import S3Server, shared_s3
 
 
@@ -33,7 +34,7 @@ def bucket(s3: S3Server) -> str:
     return s3.new_bucket()
 
 
-@pytest.fixture(params=["path", "file", "memory", "s3", "every"])
+@pytest.fixture(params=["path", "file", "memory", "s3", "every", "google", "azure"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     match request.param:
         case "path":
@@ -42,6 +43,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
             return Place(store_for(f"file://{tmp_path}"), f"file://{tmp_path}/table")
         case "every":
             return Place(EveryStore(), f"file://{tmp_path}/table")
+        case "google":
+            folder = f"gs://bucket/{tmp_path.name}"
+            return Place(store_for(folder, shared_cloud().google), folder)
+        case "azure":
+            folder = f"abfss://box@{ACCOUNT}.dfs.core.windows.net/{tmp_path.name}"
+            return Place(store_for(folder, shared_cloud().azure), folder)
         case "memory":
             folder = f"memory://{tmp_path.name}/table"
             return Place(store_for(folder), folder)
