@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from campaigns.simulate import by_hand
+from campaigns.simulate.by_hand import Tracked, Tree
 from campaigns.simulate.conflicts import must
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import (
@@ -24,9 +26,7 @@ from campaigns.simulate.model import (
     projected,
 )
 from icetree.catalog.base import TableName
-from icetree.files.cache import Cache
-from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.entry import Content
+from icetree.files.table_files import read_metadata
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
@@ -52,6 +52,9 @@ class Judge:
         self.store = store
         self.histories: dict[TableName, History] = {}
         self.landings = 0
+        self._reader = by_hand.Reader(store.read)
+        #: Every file of a snapshot that is there.
+        self._needed: set[str] = set()
 
     def begin(self, table: TableName, location: str) -> None:
         """Learn of a table that was just made."""
@@ -84,6 +87,18 @@ class Judge:
             history.keys[commit.key] = history.keys.get(commit.key, 0) + 1
             self._require(history.keys[commit.key] == 1, "a key once", f"{commit.key} came twice")
         return state
+
+    def deleting(self, locations: Iterable[str]) -> None:
+        """Look at files that are about to be deleted: none may be needed."""
+        heads = [history.head for history in self.histories.values()]
+        needed = {each.location for each in heads} | {
+            f"{each.metadata.location}/{page.location}"
+            for each in heads
+            for page in each.metadata.snapshot_pages
+        }
+        for location in locations:
+            is_needed = location in self._needed or location in needed
+            self._require(not is_needed, "files stay", f"{location} is deleted")
 
     # --- whether it might land --------------------------------------------------------------
 
@@ -128,53 +143,79 @@ class Judge:
             "sequence numbers",
             f"#{made.sequence_number} came after #{before.last_sequence_number}",
         )
-        files = TableFiles(store=self.store, location=after.location, cache=Cache(0))
-        changed = files.changed(made, after.shape())
-        added, removed = changed.added.to_pylist(), changed.removed.to_pylist()
-        fresh = {file.name: file for file in (self._file(each, after) for each in _data(added))}
-        self._numbers(made, before, after, _data(added))
+        tree = self._tree(commit, history, parent, made, after)
+        data = [each for each in tree.added if each.content == by_hand.DATA]
+        fresh = {each.location: self._file(each, after) for each in data}
+        self._numbers(made, before, after, data)
         self._rows(commit, made, fresh, after)
-        state = _next(commit, parent, made, fresh, _names(added, Content.EQUALITY_DELETES))
-        self._files(commit, parent, state, added, removed)
+        state = _next(commit, parent, made, fresh, _names(tree.added, by_hand.EQUALITY_DELETES))
+        self._files(commit, tree, state, after)
         wrong = commit.row_law(parent, state)
         if wrong is not None:
             self._found("serializable", wrong)
         return state
 
-    def _file(self, entry: dict[str, Any], metadata: TableMetadata) -> DataFile:
+    def _tree(
+        self,
+        commit: Commit,
+        history: History,
+        parent: State,
+        made: Snapshot,
+        after: TableMetadata,
+    ) -> Tree:
+        """Return the tree of a snapshot; it must hold what was there, but for what it changed."""
+        assert made.root_manifest is not None
+        before = history.trees[parent.id]
+        tree = self._reader.tree(after.location, made.root_manifest)
+        history.trees[made.snapshot_id] = tree
+        self._needed |= tree.files
+        self._require(not tree.is_doubled, "files", f"{commit.text}: a file stands there twice")
+        meant = (before.live - tree.removed) | tree.added
+        self._require(
+            tree.live == meant and tree.removed <= before.live,
+            "files",
+            f"{commit.text}: {_apart(tree.live, meant)}",
+        )
+        return tree
+
+    def _file(self, tracked: Tracked, metadata: TableMetadata) -> DataFile:
         """Return a data file as it is, read by Arrow alone."""
-        content = self.store.read(f"{metadata.location}/{entry['location']}")
-        table = pq.read_table(pa.BufferReader(content))
+        content = self.store.read(f"{metadata.location}/{tracked.location}")
+        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         ids = [int(each.metadata[b"PARQUET:field_id"]) for each in table.schema]
         columns = dict(zip(ids, (column.to_pylist() for column in table.columns), strict=True))
         numbers, ages = columns.pop(_ROW_ID, None), columns.pop(_UPDATED, None)
+        first = -1 if tracked.first_row_id is None else tracked.first_row_id
         rows = []
         for at in range(table.num_rows):
             number, age = numbers and numbers[at], ages and ages[at]
             rows.append(
                 Row(
                     values={id: values[at] for id, values in columns.items()},
-                    row_id=entry["first_row_id"] + at if number is None else number,
-                    updated=entry["sequence_number"] if age is None else age,
+                    row_id=first + at if number is None else number,
+                    updated=tracked.sequence if age is None else age,
                 )
             )
-        places = {place_of(row.values, metadata, entry["partition_spec_id"]) for row in rows}
-        self._require(len(places) == 1, "partitions", f"{entry['location']} is in {places}")
-        return DataFile(name=entry["location"], place=places.pop(), rows=tuple(rows))
+        places = {place_of(row.values, metadata, tracked.spec) for row in rows}
+        self._require(len(places) == 1, "partitions", f"{tracked.location} is in {places}")
+        self._require(
+            len(rows) == tracked.rows, "files", f"{tracked.location} has {len(rows)} rows"
+        )
+        return DataFile(name=tracked.location, place=places.pop(), rows=tuple(rows))
 
     def _numbers(
         self,
         made: Snapshot,
         before: TableMetadata,
         after: TableMetadata,
-        added: list[dict[str, Any]],
+        added: list[Tracked],
     ) -> None:
         """Require that new files share out the snapshot's row ids, without gap or overlap."""
         next_id = before.next_row_id or 0
         self._require(made.first_row_id == next_id, "row ids", f"start at {made.first_row_id}")
-        for first, count in sorted((each["first_row_id"], each["record_count"]) for each in added):
+        for first, rows in sorted((each.first_row_id or 0, each.rows) for each in added):
             self._require(first == next_id, "row ids", f"a file starts at {first}, not {next_id}")
-            next_id += count
+            next_id += rows
         self._require(after.next_row_id == next_id, "row ids", f"next is {after.next_row_id}")
 
     def _rows(
@@ -209,36 +250,31 @@ class Judge:
         }
         self._require(ages == {age}, "lineage", f"row {row.row_id} is of {ages}, not of {age}")
 
-    def _files(
-        self,
-        commit: Commit,
-        parent: State,
-        state: State,
-        added: list[dict[str, Any]],
-        removed: list[dict[str, Any]],
-    ) -> None:
-        """Require that those files went, and those rows were marked, that were meant."""
-        went = _names(removed, Content.DATA)
+    def _files(self, commit: Commit, tree: Tree, state: State, after: TableMetadata) -> None:
+        """Require that those files went, and those rows are marked, that were meant."""
+        went = _names(tree.removed, by_hand.DATA)
         meant = {name for part in commit.parts for name in part.removed}
         self._require(went == meant, "files", f"{commit.text}: removed {sorted(went ^ meant)}")
-        lifted = _names(removed, Content.EQUALITY_DELETES)
+        lifted = _names(tree.removed, by_hand.EQUALITY_DELETES)
         self._require(
             lifted == {name for part in commit.parts for name in part.lifted},
             "files",
             f"{commit.text}: equality deletes {lifted} went",
         )
-        vectors = {
-            each["referenced_file"]: each["record_count"]
-            for each in added
-            if each["content_type"] == Content.POSITION_DELETES
+        there = _names(tree.live, by_hand.DATA)
+        self._require(
+            there == state.files.keys(),
+            "files",
+            f"{commit.text}: {_apart(there, state.files.keys())}",
+        )
+        marked = {
+            each.referenced: self._reader.positions(after.location, each)
+            for each in tree.live
+            if each.content == by_hand.DATA_DV
         }
-        expected = {
-            name: len(state.gone[name])
-            for part in commit.parts
-            for name in part.vectors
-            if state.gone[name] != parent.gone.get(name, frozenset())
-        }
-        self._require(vectors == expected, "files", f"{commit.text}: DVs {vectors}, not {expected}")
+        self._require(
+            marked == state.gone, "files", f"{commit.text}: DVs {marked}, not {state.gone}"
+        )
 
     def _metadata(
         self, commit: Commit, before: TableMetadata, after: TableMetadata, state: State | None
@@ -347,12 +383,13 @@ def _still_dead(
             yield file.name, dead
 
 
-def _data(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [each for each in entries if each["content_type"] == Content.DATA]
+def _names(files: Iterable[Tracked], content: int) -> set[str]:
+    return {each.location for each in files if each.content == content}
 
 
-def _names(entries: list[dict[str, Any]], content: Content) -> set[str]:
-    return {each["location"] for each in entries if each["content_type"] == content}
+def _apart(found: Iterable[Any], meant: Iterable[Any]) -> str:
+    there, wanted = set(found), set(meant)
+    return f"{list(there - wanted)[:3]} too many, {list(wanted - there)[:3]} missing"
 
 
 def _few(meant: Counter[Any], found: Counter[Any]) -> str:

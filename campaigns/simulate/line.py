@@ -14,6 +14,7 @@ from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.store.base import Store, write_in_turn
+from icetree.store.memory import MemoryStore
 from tests.store.wrapped import Request, WrappedStore
 
 T = TypeVar("T")
@@ -187,6 +188,19 @@ class Line:
 
 def _short(location: str) -> str:
     return location.rpartition("/")[2]
+
+
+class WatchedStore(MemoryStore):
+    """A store in memory; `watch` is told of what is about to be deleted from it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.watch: Callable[[list[str]], None] = lambda _: None
+
+    def delete(self, locations: Iterable[str]) -> None:
+        going = [*locations]
+        self.watch(going)
+        super().delete(going)
 
 
 class LineStore(WrappedStore):

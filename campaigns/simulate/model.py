@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType
 
+from campaigns.simulate.by_hand import Tree
 from icetree.spec.metadata import TableMetadata
 from icetree.tree.changes import Intent
 
@@ -183,6 +184,8 @@ class History:
 
     versions: list[Version]
     states: dict[int | None, State] = field(default_factory=lambda: {None: State()})
+    #: Snapshots as their files have them, which the states were held against.
+    trees: dict[int | None, Tree] = field(default_factory=lambda: {None: Tree()})
     #: Keys of commits, and how often each landed.
     keys: dict[str, int] = field(default_factory=dict)
 

@@ -126,9 +126,15 @@ class Turn:
         return min(int(each.properties.get("commit.retry.num-retries", 1_000)) for each in heads)
 
     def _explained(self, commit: Commit) -> bool:
-        """Tell whether anything that was committed meanwhile may be in this commit's way."""
+        """Tell whether anything that was committed may be in this commit's way.
+
+        That is what came meanwhile; and whatever took a file before that it is to remove.
+        """
         history = self.world.history(str(commit.table))
         base = head_of(commit.base, commit.branch)
+        there = history.states[base].files.keys()
+        if any(not part.removed <= there for part in commit.parts):
+            return True
         minds = any(part.intent is not Intent.APPEND for part in commit.parts)
         for version in self._versions_since(commit):
             for fact in commit.relies_on:

@@ -11,7 +11,16 @@ from campaigns.simulate.clock import Clock, Surroundings
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.judge import Finding, Judge
 from campaigns.simulate.laws import require_all
-from campaigns.simulate.line import Crashed, Fate, Interrupted, Landed, Line, LineCatalog, LineStore
+from campaigns.simulate.line import (
+    Crashed,
+    Fate,
+    Interrupted,
+    Landed,
+    Line,
+    LineCatalog,
+    LineStore,
+    WatchedStore,
+)
 from campaigns.simulate.model import History
 from campaigns.simulate.script import Script, Step
 from campaigns.simulate.turn import Turn
@@ -20,7 +29,6 @@ from campaigns.simulate.verbs.tables import BANK, ROWS, make_tables
 from icetree.catalog.base import TableName, parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import Unavailable
-from icetree.store.memory import MemoryStore
 from icetree.surroundings import within
 from icetree.table.connection import Connection
 from icetree.table.table import Table
@@ -57,9 +65,10 @@ class World:
     def __init__(self, script: Script, verbs: Mapping[str, Verb]) -> None:
         self.script = script
         self.clock = Clock()
-        self.store = MemoryStore()
+        self.store = WatchedStore()
         self.catalog = MemoryCatalog("simulated")
         self.judge = Judge(self.store)
+        self.store.watch = self.judge.deleting
         self.log: list[str] = []
         self.faults: Counter[str] = Counter()
         self.outcomes: Counter[str] = Counter()
