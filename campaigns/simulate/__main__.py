@@ -52,7 +52,7 @@ def _show(outcome: Outcome) -> None:
 
 def _many(options: argparse.Namespace) -> int:
     started, told = time.monotonic(), 0.0
-    tally = Tally()
+    tally, shown = Tally(), 0
     for tally in campaign(
         first=options.first,
         operations=options.operations,
@@ -63,13 +63,14 @@ def _many(options: argparse.Namespace) -> int:
         if spent - told > _TELL_EVERY_S:
             told = spent
             _tell(tally, spent)
-        if len(tally.findings) >= _ENOUGH:
+        for seed, what in [*tally.findings.items()][shown:]:
+            print(f'FOUND {what}\n  again: make simulate ARGS="--seed {seed}"', flush=True)
+        shown = len(tally.findings)
+        if shown >= _ENOUGH:
             break
     _tell(tally, time.monotonic() - started)
     print("faults:", ", ".join(f"{kind.lower()} {n}" for kind, n in tally.faults.most_common()))
     print("commits:", ", ".join(f"{how} {n}" for how, n in tally.outcomes.most_common()))
-    for seed, what in tally.findings.items():
-        print(f'FOUND {what}\n  again: make simulate ARGS="--seed {seed}"')
     print("all is well" if not tally.findings else f"{len(tally.findings)} seeds broke a law")
     return 1 if tally.findings else 0
 

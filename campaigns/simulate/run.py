@@ -21,6 +21,8 @@ class Outcome:
     faults: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     finding: Finding | None = None
+    #: Whether it was found by looking at what there was in the end.
+    at_the_end: bool = False
     log: tuple[str, ...] = ()
 
 
@@ -35,10 +37,11 @@ def run(script: Script, *, to_the_end: bool = True) -> Outcome:
     Unless one looks at it `to_the_end`, only what writers do and see is checked.
     """
     world = World(script, VERBS)
-    finding = None
+    finding, at_the_end = None, False
     try:
         world.run()
         if to_the_end:
+            at_the_end = True
             world.look_at_all()
     except Finding as found:
         finding = found
@@ -49,5 +52,6 @@ def run(script: Script, *, to_the_end: bool = True) -> Outcome:
         faults=world.faults,
         outcomes=world.outcomes,
         finding=finding,
+        at_the_end=finding is not None and at_the_end,
         log=tuple(world.log),
     )

@@ -18,7 +18,7 @@ def shrunk(outcome: Outcome, *, most_runs: int = 400) -> Outcome:
         found = False
         for script in _shorter(best.script):
             left -= 1
-            tried = run(script)
+            tried = run(script, to_the_end=outcome.at_the_end)
             if tried.finding is not None and tried.finding.law == law:
                 best, found = tried, True
                 break
