@@ -26,6 +26,7 @@ from campaigns.simulate.model import (
     projected,
 )
 from icetree.catalog.base import TableName
+from icetree.errors import NotFound
 from icetree.files.table_files import read_metadata
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
@@ -52,7 +53,7 @@ class Judge:
         self.store = store
         self.histories: dict[TableName, History] = {}
         self.landings = 0
-        self._reader = by_hand.Reader(store.read)
+        self._reader = by_hand.Reader(self._read)
         #: Every file of a snapshot that is there.
         self._needed: set[str] = set()
 
@@ -180,7 +181,7 @@ class Judge:
 
     def _file(self, tracked: Tracked, metadata: TableMetadata) -> DataFile:
         """Return a data file as it is, read by Arrow alone."""
-        content = self.store.read(f"{metadata.location}/{tracked.location}")
+        content = self._read(f"{metadata.location}/{tracked.location}")
         table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
         ids = [int(each.metadata[b"PARQUET:field_id"]) for each in table.schema]
         columns = dict(zip(ids, (column.to_pylist() for column in table.columns), strict=True))
@@ -299,6 +300,12 @@ class Judge:
             self._found("metadata", f"{commit.text}: {wrong}")
 
     # --- within -----------------------------------------------------------------------------
+
+    def _read(self, location: str) -> bytes:
+        try:
+            return self.store.read(location)
+        except NotFound:
+            self._found("files stay", f"{location} is named, and not there")
 
     def _require(self, holds: bool, law: str, what: str) -> None:
         if not holds:

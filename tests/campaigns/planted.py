@@ -13,8 +13,8 @@ import pytest
 from icetree.catalog.base import Outcome, Swapped, Unknown
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
-from icetree.table.commit.commit import commit
-from icetree.tree import changes, conflict, flush, grow, pointers
+from icetree.table.commit import commit
+from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -102,6 +102,37 @@ def overlook_equality_deletes(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def delete_a_file_that_landed(patch: pytest.MonkeyPatch) -> None:
+    swap = commit._swap
+
+    def careless(work: Any, catalog: Any, head: Any, attempt: Any, files: Any) -> Outcome:
+        outcome = swap(work, catalog, head, attempt, files)
+        if isinstance(outcome, Swapped) and head.metadata.snapshots and attempt.snapshot:
+            files.delete([attempt.snapshot.root_manifest])
+        return outcome
+
+    patch.setattr(commit, "_swap", careless)
+
+
+def flush_files_as_younger(patch: pytest.MonkeyPatch) -> None:
+    make_leaf = flush.make_leaf
+
+    def younger(entries: Any, *args: Any, **how: Any) -> Any:
+        ages = pc.add(entries["sequence_number"], pa.scalar(1, pa.int64()))
+        return make_leaf(with_columns(entries, sequence_number=ages), *args, **how)
+
+    patch.setattr(flush, "make_leaf", younger)
+
+
+def narrow_the_bounds_of_leaves(patch: pytest.MonkeyPatch) -> None:
+    extreme = aggregate._extreme
+
+    def least_of(bounds: Any, empty: Any, **_: bool) -> Any:
+        return extreme(bounds, empty, least=True)
+
+    patch.setattr(aggregate, "_extreme", least_of)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -153,7 +184,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
     ),
     "a won race is taken for lost": Planted(
         patch=take_a_won_race_for_lost,
-        laws={"lands once", "errors"},
+        laws={"lands once", "files stay"},
         verbs=("append", "append files"),
     ),
     "a lost answer is taken for a good one": Planted(
@@ -161,7 +192,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
     ),
     "files are deleted while in doubt": Planted(
         patch=delete_files_in_doubt,
-        laws={"lands once", "errors", "refusals are true"},
+        laws={"lands once", "files stay"},
         verbs=("append", "append files"),
     ),
     "row ids start one too late": Planted(
@@ -174,5 +205,14 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=overlook_equality_deletes,
         laws={"rows", "changes"},
         verbs=("append", "delete equal", "upsert", "scan"),
+    ),
+    "a file of the newest tree is deleted": Planted(
+        patch=delete_a_file_that_landed, laws={"files stay"}, verbs=("append", "scan")
+    ),
+    "files are younger after a flush": Planted(
+        patch=flush_files_as_younger, laws={"files"}, verbs=("append", "delete equal")
+    ),
+    "bounds of leaves are too narrow": Planted(
+        patch=narrow_the_bounds_of_leaves, laws={"rows"}, verbs=("append", "append files", "scan")
     ),
 }
