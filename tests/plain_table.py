@@ -17,9 +17,11 @@ Condition = tuple[str, Callable[[Row], bool]]
 LASTING = ("id", "g", "s", "day", "st")
 
 
-def above(value: Any, least: float) -> bool:
-    """Compare as Spark does: a NaN is above every number, a null above none."""
-    return value is not None and (math.isnan(value) or value > least)
+def above(value: Any, least: float, *, nan_is_greatest: bool = True) -> bool:
+    """Compare numbers; a null is above none, and a NaN above every one to Spark, else above none."""
+    if value is None:
+        return False
+    return nan_is_greatest if math.isnan(value) else value > least
 
 
 def within(row: Row, at: int) -> Any:
@@ -27,11 +29,15 @@ def within(row: Row, at: int) -> Any:
     return None if row["st"] is None else row["st"][at]
 
 
-def conditions(chance: random.Random, inner: str) -> Condition:
+def conditions(chance: random.Random, inner: str, *, nan_is_greatest: bool = True) -> Condition:
     """Return a random condition on the columns that every version of the table has.
 
     `inner` is what the first field of the struct is called.
     """
+
+    def over(value: Any, least: float) -> bool:
+        return above(value, least, nan_is_greatest=nan_is_greatest)
+
     number = chance.randrange(60)
     least = chance.randrange(-3, 10)
     word = chance.choice("abc")
@@ -42,17 +48,17 @@ def conditions(chance: random.Random, inner: str) -> Condition:
                 f"id BETWEEN {number} AND {number + 9}",
                 lambda row: number <= row["id"] <= number + 9,
             ),
-            (f"g > {least}", lambda row: above(row["g"], least)),
+            (f"g > {least}", lambda row: over(row["g"], least)),
             ("g IS NULL", lambda row: row["g"] is None),
             (f"s = '{word}'", lambda row: row["s"] == word),
             (
                 f"s <> '{word}' OR id = {number}",
                 lambda row: (row["s"] is not None and row["s"] != word) or row["id"] == number,
             ),
-            ("NOT (g <= 4)", lambda row: above(row["g"], 4)),
-            (f"st.{inner} > {least}", lambda row: above(within(row, 0), least)),
+            ("NOT (g <= 4)", lambda row: over(row["g"], 4)),
+            (f"st.{inner} > {least}", lambda row: over(within(row, 0), least)),
             (f"st.{inner} IS NULL", lambda row: within(row, 0) is None),
-            (f"st.x > {least}", lambda row: above(within(row, 1), least)),
+            (f"st.x > {least}", lambda row: over(within(row, 1), least)),
             (
                 f"id IN ({number}, {number + 1}, {number + 2})",
                 lambda row: number <= row["id"] <= number + 2,

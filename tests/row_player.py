@@ -1,0 +1,214 @@
+"""Does the same to a table and to its model, through whichever door: the steps of the row laws."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from icetree.table.commit.commit import Committed
+from tests.plain_table import (
+    LASTING,
+    Model,
+    Row,
+    comparable,
+    conditions,
+    fresh_ids,
+    new_rows,
+)
+
+MODES = ("merge-on-read", "copy-on-write")
+COLUMNS = [("id", "long"), ("g", "double"), ("s", "string"), ("day", "long")]
+COLUMNS += [("st", "struct<n: long, x: double>")]
+#: What a statement sets, and what that means.
+Change = tuple[dict[str, str], Callable[[Row], Row]]
+
+
+class Evolved(Enum):
+    """What a step changed other than rows."""
+
+    SCHEMA = 1
+    SPEC = 2
+
+
+class Player:
+    """Plays random steps; how each is done to the table, a door says."""
+
+    #: Whether a NaN is above every number, as it is to Spark.
+    nan_is_greatest = False
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.model = Model()
+        self.added = 0
+        self.operations = 0
+        partitions = chance.choice([[], ["day"], ["bucket(3, id)"], ["truncate(4, s)", "day"]])
+        self.create(COLUMNS, partitions)
+        self._modes()
+
+    # --- what a door does ------------------------------------------------------------------
+
+    def create(self, columns: list[tuple[str, str]], partition_by: list[str]) -> None:
+        raise NotImplementedError
+
+    def handle(self) -> Any:
+        """Return the table, on its newest state."""
+        raise NotImplementedError
+
+    def add(self, rows: list[Row]) -> Committed:
+        raise NotImplementedError
+
+    def delete_where(self, where: str) -> Committed:
+        raise NotImplementedError
+
+    def set_where(self, to: dict[str, str], where: str) -> Committed:
+        raise NotImplementedError
+
+    def begin_merge(self, rows: list[Row]) -> Any:
+        raise NotImplementedError
+
+    def replace_where(self, where: str, rows: list[Row]) -> Committed:
+        raise NotImplementedError
+
+    def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
+        """Return the columns and rows of the table."""
+        raise NotImplementedError
+
+    def changes(self) -> list[Change]:
+        """Return some changes, as the door writes them."""
+        raise NotImplementedError
+
+    # --- steps -----------------------------------------------------------------------------
+
+    def _modes(self) -> None:
+        verbs = ("delete", "update", "merge")
+        self.handle().set_properties(
+            {f"write.{verb}.mode": self.chance.choice(MODES) for verb in verbs}
+        )
+
+    def step(self) -> None:
+        """Do one random operation, if there is something to do it to; note what the table then was."""
+        names = ["append"] * 3 + ["delete", "update", "merge", "overwrite"] * 2
+        names += ["add_column", "rename_column", "drop_column", "repartition", "change_modes"]
+        names += ["rename_within"]
+        done = getattr(self, self.chance.choice(names))()
+        self.operations += done is not None
+        if isinstance(done, Committed) and done.snapshot is not None:
+            self.model.remember(done.snapshot.snapshot_id)
+
+    def condition(self) -> tuple[str, Callable[[Row], bool]]:
+        return conditions(self.chance, self.model.inner, nan_is_greatest=self.nan_is_greatest)
+
+    def append(self) -> Committed:
+        ids = fresh_ids(self.chance, self.model, self.chance.randrange(1, 25))
+        rows = new_rows(self.chance, ids, self.model.columns)
+        self.model.append(rows)
+        return self.add(rows)
+
+    def delete(self) -> Committed:
+        text, holds = self.condition()
+        self.model.delete(holds)
+        return self.delete_where(text)
+
+    def update(self) -> Committed:
+        text, holds = self.condition()
+        to, change = self.chance.choice(self.changes())
+        self.model.update(holds, change)
+        return self.set_where(to, text)
+
+    def merge(self) -> Committed:
+        here = [row["id"] for row in self.model.rows]
+        some = self.chance.sample(here, min(len(here), self.chance.randrange(8)))
+        ids = some + fresh_ids(self.chance, self.model, self.chance.randrange(1, 6))
+        source = new_rows(self.chance, ids, self.model.columns)
+        update, insert = self.chance.random() < 0.8, self.chance.random() < 0.8
+        delete, drop = self.chance.random() < 0.4, self.chance.random() < 0.3
+        merge = self.begin_merge(source)
+        if delete or not (update or insert or drop):
+            delete = True
+            merge.when_matched_delete("source.id % 3 = 0")
+        if update:
+            merge.when_matched_update_all()
+        if insert:
+            merge.when_not_matched_insert_all()
+        if drop:
+            merge.when_not_matched_by_source_delete("target.id % 7 = 0")
+        self.model.merge(
+            source,
+            update=update,
+            insert=insert,
+            delete=(lambda row: row["id"] % 3 == 0) if delete else None,
+            drop_others=(lambda row: row["id"] % 7 == 0) if drop else None,
+        )
+        return merge.run()
+
+    def overwrite(self) -> Committed:
+        day = self.chance.randrange(3)
+        ids = fresh_ids(self.chance, self.model, self.chance.randrange(1, 6))
+        rows = [{**row, "day": day} for row in new_rows(self.chance, ids, self.model.columns)]
+        self.model.delete(lambda row: row["day"] == day)
+        self.model.append(rows)
+        return self.replace_where(f"day = {day}", rows)
+
+    def add_column(self) -> Evolved | None:
+        self.added += 1
+        name = f"c{self.added % 3}" if f"c{self.added % 3}" not in self.model.columns else None
+        if name is None:
+            return None
+        default = self.chance.choice([None, 7])
+        with self.handle().edit_schema() as edit:
+            edit.add(name, "long", default=default)
+        self.model.add_column(name, default)
+        return Evolved.SCHEMA
+
+    def rename_column(self) -> Evolved | None:
+        if len(self.model.columns) == len(LASTING):
+            return None
+        name = self.chance.choice(self.model.columns[len(LASTING) :])
+        new = next(c for c in ("c0", "c1", "c2", "c3", "c4") if c not in self.model.columns)
+        with self.handle().edit_schema() as edit:
+            edit.rename(name, new)
+        self.model.rename_column(name, new)
+        return Evolved.SCHEMA
+
+    def rename_within(self) -> Evolved:
+        new = "m" if self.model.inner == "n" else "n"
+        with self.handle().edit_schema() as edit:
+            edit.rename(f"st.{self.model.inner}", new)
+        self.model.inner = new
+        return Evolved.SCHEMA
+
+    def drop_column(self) -> Evolved | None:
+        if len(self.model.columns) == len(LASTING):
+            return None
+        name = self.chance.choice(self.model.columns[len(LASTING) :])
+        with self.handle().edit_schema() as edit:
+            edit.drop(name)
+        self.model.drop_column(name)
+        return Evolved.SCHEMA
+
+    def repartition(self) -> Evolved:
+        with self.handle().edit_spec() as edit:
+            for each in edit.fields:
+                edit.remove(each.name)
+            edit.add(self.chance.choice(["day", "bucket(2, id)", "truncate(10, id)"]))
+        return Evolved.SPEC
+
+    def change_modes(self) -> None:
+        self._modes()
+
+    # --- what must hold --------------------------------------------------------------------
+
+    def compare(self) -> None:
+        columns, found = self.rows()
+        assert columns == self.model.columns
+        assert comparable(found, columns) == comparable(self.model.rows, columns)
+
+    def compare_past(self) -> None:
+        picked = self.chance.sample(sorted(self.model.past), min(3, len(self.model.past)))
+        for snapshot_id in picked:
+            columns, rows = self.model.past[snapshot_id]
+            named, found = self.rows(snapshot_id)
+            assert named == columns
+            assert comparable(found, columns) == comparable(rows, columns)
