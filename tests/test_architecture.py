@@ -42,7 +42,7 @@ FLOORS = {
     "codec": [["avro", "parquet"], ["legacy", "manifest"]],
     "table": [
         ["commit", "scan", "changes", "inspect", "verify"],
-        ["evolve", "moving", "repair"],
+        ["evolve", "moving", "repair", "rows"],
         ["transaction"],
         ["table"],
         ["connection"],

@@ -16,7 +16,7 @@ _TOKEN: Final = re.compile(
     | (?P<quoted>"(?:[^"]|"")+"|`(?:[^`]|``)+`)
     | (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
     | (?P<word>[^\W\d][\w$]*)
-    | (?P<sign><=|>=|<>|!=|==|[=<>(),.])
+    | (?P<sign><=|>=|<>|!=|==|\|\||[=<>(),.+\-*/%])
     | (?P<end>$)
     )""",
     re.VERBOSE,
@@ -54,10 +54,10 @@ def tokens(text: str) -> list[Token]:
     return found
 
 
-def mistake(text: str, at: int, what: str) -> InvalidInput:
-    """Return the error for a mistake in a filter; people count characters from 1."""
+def mistake(text: str, at: int, what: str, *, of: str = "filter") -> InvalidInput:
+    """Return the error for a mistake in a text; people count characters from 1."""
     shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return InvalidInput(f"cannot read the filter {shown!r} at character {at + 1}: {what}")
+    return InvalidInput(f"cannot read the {of} {shown!r} at character {at + 1}: {what}")
 
 
 def _unread(rest: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -74,12 +75,15 @@ class _Reading:
     case_sensitive: bool
     #: Whether pages of data files are held against their checksums.
     checksums: bool
+    #: The rows to read of each task, None for all of all.
+    picked: Mapping[int, Rows] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OpenTask:
     """A task whose file is open and whose deletes are read."""
 
+    number: int
     task: dict[str, Any]
     location: str
     file: DataFile
@@ -94,6 +98,8 @@ class _OpenTask:
     matchers: tuple[Matcher, ...]
     #: The partition of the file, where that is asked for.
     partition: pa.Scalar | None
+    #: The rows to read, None for all.
+    picked: Rows | None
 
 
 def read_tasks(
@@ -111,16 +117,48 @@ def read_tasks(
     `columns` is what comes out; reserved ids stand for metadata columns, and rows that are gone
     come out as well where `_deleted` is among them. `schema` is the one the plan was made with. At most a few row groups are in memory, whatever the plan's size.
     """
+    found = read_by_task(
+        plan,
+        store=store,
+        metadata=metadata,
+        columns=columns,
+        schema=schema,
+        case_sensitive=case_sensitive,
+        threads=threads,
+    )
+    with closing(found):
+        for _, batch in found:
+            yield batch
+
+
+def read_by_task(
+    plan: Plan,
+    *,
+    store: Store,
+    metadata: TableMetadata,
+    columns: Schema,
+    schema: Schema | None = None,
+    case_sensitive: bool = True,
+    threads: int | None = None,
+    picked: Mapping[int, Rows] | None = None,
+) -> Generator[tuple[int, pa.RecordBatch], None, None]:
+    """Yield what `read_tasks` does, each batch after the number of its task in the plan.
+
+    Of the tasks in `picked` only the rows at these positions come out, which ascend, and of other
+    tasks none; row groups without any are not read.
+    """
     schema = schema or metadata.schema()
     workers = threads or min(8, (os.cpu_count() or 1) + 2)
-    reading = _reading(plan, store, metadata, columns, schema, case_sensitive)
+    reading = _reading(plan, store, metadata, columns, schema, case_sensitive, picked)
+    numbers = range(plan.tasks.num_rows) if picked is None else sorted(picked)
     pool = new_pool(workers, "icetree-read")
     try:
-        opens = (partial(_open, number, reading) for number in range(plan.tasks.num_rows))
+        opens = (partial(_open, number, reading) for number in numbers)
         opened = results(pool, opens, ahead=workers)
         units = (partial(_read, one, group, reading) for one in opened for group in one.groups)
-        for batches in results(pool, units, ahead=workers):
-            yield from batches
+        for number, batches in results(pool, units, ahead=workers):
+            for batch in batches:
+                yield number, batch
     finally:
         # Not waited for: an abandoned generator may be closed by the garbage collector, in a
         # thread that holds locks which the workers need to end.
@@ -134,6 +172,7 @@ def _reading(
     columns: Schema,
     schema: Schema,
     case_sensitive: bool,
+    picked: Mapping[int, Rows] | None,
 ) -> _Reading:
     return _Reading(
         store=store,
@@ -157,6 +196,7 @@ def _reading(
         plan=plan,
         case_sensitive=case_sensitive,
         checksums=flag(metadata.properties, CHECKSUMS, default=True),
+        picked=picked,
     )
 
 
@@ -188,7 +228,11 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         groups = groups_that_may_match(
             file, reading.plan.residuals[task["residual"]], reading.shape, reading.case_sensitive
         )
+    picked = None if reading.picked is None else reading.picked[number]
+    if picked is not None:
+        groups = tuple(group for group in groups if _has(picked, group))
     return _OpenTask(
+        number=number,
         task=task,
         location=location,
         file=file,
@@ -200,7 +244,14 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         removed=deletes.removed_rows(task, location),
         matchers=matchers,
         partition=_partition(tasks, reading),
+        picked=picked,
     )
+
+
+def _has(picked: Rows, group: Group) -> bool:
+    """Tell whether some of the rows are in a row group."""
+    first, last = np.searchsorted(picked, [group.first_row, group.first_row + group.rows])
+    return bool(first < last)
 
 
 def _partition(tasks: pa.Table, reading: _Reading) -> pa.Scalar | None:
@@ -273,8 +324,8 @@ def _constants(tasks: pa.Table, task: dict[str, Any], shape: Shape) -> dict[int,
     return found
 
 
-def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatch]:
-    """Return the live, matching rows of one row group."""
+def _read(one: _OpenTask, group: Group, reading: _Reading) -> tuple[int, list[pa.RecordBatch]]:
+    """Return the task's number and the live, matching rows of one row group."""
     made = []
     at = group.first_row
     for batch in one.file.read(group, list(one.wanted.values()), one.rules):
@@ -282,7 +333,7 @@ def _read(one: _OpenTask, group: Group, reading: _Reading) -> list[pa.RecordBatc
         at += batch.num_rows
         if found.num_rows:
             made.append(found)
-    return made
+    return one.number, made
 
 
 def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -> pa.RecordBatch:
@@ -290,7 +341,7 @@ def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -
     columns = dict(zip(one.wanted, batch.columns, strict=True))
     gone = _gone(one, columns, at, size)
     marks = any(field.field_id == DELETED_FIELD for field in reading.columns)
-    kept = _kept(one, columns, None if marks else gone, size)
+    kept = _kept(one, columns, None if marks else gone, at, size)
     arrays = []
     for field in reading.columns:
         array = _made(field.field_id, one, columns, gone, at)
@@ -313,10 +364,15 @@ def _gone(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> F
 
 
 def _kept(
-    one: _OpenTask, columns: dict[str, pa.Array], gone: Flags | None, size: int
+    one: _OpenTask, columns: dict[str, pa.Array], gone: Flags | None, at: int, size: int
 ) -> Flags | None:
     """Tell which rows come out; None for all of them."""
     kept = np.ones(size, np.bool_) if gone is None else ~gone
+    if one.picked is not None:
+        first, last = np.searchsorted(one.picked, [at, at + size])
+        chosen = np.zeros(size, np.bool_)
+        chosen[one.picked[first:last] - at] = True
+        kept &= chosen
     if one.filter is not None:
 
         def values(field_id: int) -> pa.Array:

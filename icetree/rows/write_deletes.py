@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -118,7 +119,13 @@ def _store_vectors(
     ]
     file = puffin.write(blobs)
     location = new_location(metadata, f"{new_uuid()}-deletes.puffin")
-    store.write_new(location, file.data)
+    try:
+        store.write_new(location, file.data)
+    except BaseException:
+        # It may be there though the answer was lost, and nobody will ever name it.
+        with suppress(Exception):
+            store.delete([location])
+        raise
     shape = metadata.shape()
     entries = to_table(
         [

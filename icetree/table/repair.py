@@ -84,7 +84,7 @@ def repair(table: Table, *, dry_run: bool = True) -> Repair:
     updates = [update for action in actions for update in action.updates]
     made = []
     if updates:
-        table.update(*updates)
+        table.update_metadata(*updates)
     for action in actions:
         if action.branch is not None:
             transaction = table.transaction(branch=action.branch)

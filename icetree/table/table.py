@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ from icetree.table.commit.commit import Committed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
+from icetree.table.rows.merge import Clause, Merge
+from icetree.table.rows.target import ISOLATION
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, New, Removed, Transaction
@@ -220,10 +222,10 @@ class Table(Evolution, References):
             create_branch=create_branch,
         )
 
-    def update(self, *updates: Update) -> Committed:
+    def update_metadata(self, *updates: Update) -> Committed:
         """Change table metadata, as one commit without a snapshot."""
         transaction = self.transaction()
-        transaction.update(*updates)
+        transaction.update_metadata(*updates)
         return transaction.commit()
 
     def _once(self, how: Mapping[str, object], do: Callable[[Transaction], None]) -> Committed:
@@ -246,8 +248,47 @@ class Table(Evolution, References):
         return self._once(how, lambda tx: tx.delete_files(files))
 
     def delete(self, where: Filter, **how: object) -> Committed:
-        """Remove the files whose rows all match, as one snapshot."""
-        return self._once(how, lambda tx: tx.delete(where))
+        """Delete the rows that match, as one snapshot.
+
+        Files that hold nothing else go without being read.
+        """
+        return self._once(self._isolated("delete", how), lambda tx: tx.delete(where))
+
+    def update(
+        self, set: Mapping[str, Any], where: Filter | None = None, **how: object
+    ) -> Committed:
+        """Set columns of the rows that match, of all without a filter, as one snapshot.
+
+        A text is an expression over columns, such as `n + 1` or `upper(name)`; so is one of
+        `pyarrow.compute`. Any other value is itself.
+        """
+        return self._once(self._isolated("update", how), lambda tx: tx.update(set, where))
+
+    def upsert(self, rows: ArrowData, on: Iterable[str] | None = None, **how: object) -> Committed:
+        """Replace the rows that are equal in some columns by these and add the others.
+
+        All of it is one snapshot. Without `on`, the table's identifier fields are these columns.
+        Rows are anything that exports Arrow.
+        """
+        return self._once(self._isolated("merge", how), lambda tx: tx.upsert(rows, on))
+
+    def merge(self, rows: ArrowData, on: Iterable[str], **how: object) -> Merge[Committed]:
+        """Say how to merge rows, which match by columns; clauses follow, then `run`.
+
+        Expressions call the table's columns `target.x` and those of the rows `source.x`.
+        """
+
+        def run(clauses: Sequence[Clause]) -> Committed:
+            isolated = self._isolated("merge", how)
+            return self._once(isolated, lambda tx: tx.merge_by(rows, on, clauses))
+
+        require_known(how, Transaction, verb="a commit")
+        return Merge(str(self.name), run)
+
+    def _isolated(self, verb: str, how: Mapping[str, object]) -> Mapping[str, object]:
+        """Return how to commit a statement: what is a conflict, the table's properties may say."""
+        level = self.properties.get(ISOLATION.format(verb))
+        return how if level is None else {"isolation": level, **how}
 
     def overwrite_files(
         self, add: New, remove: Removed, *, where: Filter | None = None, **how: object

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
+from icetree.files.table_files import TableFiles
 from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.equality_files import require_fields
 from icetree.rows.fit import ArrowData
@@ -23,27 +25,15 @@ from icetree.spec.location import given_form
 from icetree.spec.locations import given_form_array, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
-from icetree.spec.snapshot import MAIN
-from icetree.spec.update import (
-    AddExpression,
-    AddPartitionSpec,
-    AddSchema,
-    AddSortOrder,
-    RemoveSnapshotRef,
-    RenameExpressions,
-    SetCurrentSchema,
-    SetDefaultSortOrder,
-    SetDefaultSpec,
-    SetLocation,
-    SetSnapshotRef,
-    Update,
-    UpgradeFormatVersion,
-)
+from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.update import SetLocation, Update
 from icetree.table.arguments import texts
 from icetree.table.commit.adding import is_arrow_data, stored_entries
 from icetree.table.commit.commit import Committed, commit
+from icetree.table.commit.counts import UNCOUNTED, RowCounts
 from icetree.table.commit.merge import merge
 from icetree.table.commit.options import branch_of, isolation_of, key_of, summary_of
+from icetree.table.commit.relying import facts_for, is_idle
 from icetree.table.commit.removing import (
     files_matching,
     in_same_partitions,
@@ -52,6 +42,7 @@ from icetree.table.commit.removing import (
 )
 from icetree.table.commit.widen import widen_changes
 from icetree.table.evolve.evolve import Evolution
+from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import REMOVED, Changes, Intent, removal
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
@@ -67,21 +58,8 @@ New: TypeAlias = "Files | ArrowData"
 #: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
 Removed: TypeAlias = "pa.Table | Iterable[str]"
 
-#: Facts of the base that each kind of update relies on.
-_RELIES_ON: Mapping[type[Update], tuple[str, ...]] = {
-    AddSchema: ("current schema", "last column id", "default partition spec"),
-    SetCurrentSchema: ("current schema",),
-    AddExpression: ("last column id", "default partition spec", "current schema"),
-    RenameExpressions: ("last column id", "default partition spec", "current schema"),
-    AddPartitionSpec: ("last column id", "default partition spec", "current schema"),
-    SetDefaultSpec: ("default partition spec",),
-    AddSortOrder: ("default sort order", "current schema"),
-    SetDefaultSortOrder: ("default sort order",),
-    UpgradeFormatVersion: ("format version",),
-}
 
-
-class Transaction(Evolution):
+class Transaction(Evolution, RowVerbs):
     """Collects changes on one base; `commit` carries them out together.
 
     Used as a context manager it commits at the end of the block, and on an error does nothing:
@@ -116,6 +94,7 @@ class Transaction(Evolution):
         self.metadata: TableMetadata = self._base.metadata
         #: Files that were written for this transaction.
         self._written: list[str] = []
+        self._rows = RowCounts()
 
     # --- data ------------------------------------------------------------------------------
 
@@ -124,56 +103,33 @@ class Transaction(Evolution):
 
         Files of a transaction that comes to nothing are deleted again.
         """
-        self.append_files(self._write(data))
+        self.append_files(self.write(data))
 
     def append_files(self, files: Files) -> None:
         """Add data files; conflicts with no change of rows."""
-        added = self._new(files)
+        added = self.entries_of(files)
         self._require_only(added, Content.DATA)
         self._add(Changes(intent=Intent.APPEND, added=added))
+        self._rows += RowCounts(inserted=pc.sum(added["record_count"]).as_py() or 0)
 
     def delete_files(self, files: Removed) -> None:
         """Remove data files, with the DVs they have."""
         self._add(Changes(intent=Intent.DELETE_FILES, removed=_removed(files, self.metadata)))
-
-    def delete(self, where: Filter) -> None:
-        """Remove the files whose rows all match; refused when some file matches in part."""
-        predicate = parse_filter(where)
-        removed = self._matching(predicate, verb="delete")
-        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=predicate))
 
     def overwrite_files(self, add: New, remove: Removed, *, where: Filter | None = None) -> None:
         """Replace data files by others; `where` tells which rows the replacement looked at."""
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_FILES,
-                added=self._new(self._as_files(add)),
+                added=self.entries_of(self._as_files(add)),
                 removed=_removed(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
             )
         )
 
-    def overwrite(self, where: Filter, add: New, *, strict: bool = True) -> None:
-        """Replace the rows that match by new files or rows.
-
-        All of those must match too, so that the same can be overwritten again, unless `strict`
-        is false.
-        """
-        predicate = parse_filter(where)
-        removed = self._matching(predicate, verb="overwrite")
-        self._add(
-            Changes(
-                intent=Intent.OVERWRITE_BY_FILTER,
-                added=self._new(self._as_files(add)),
-                removed=removed,
-                filter=predicate,
-                strict=strict,
-            )
-        )
-
     def replace_partitions(self, add: New) -> None:
         """Replace every partition that the new files or rows are in."""
-        added = self._new(self._as_files(add))
+        added = self.entries_of(self._as_files(add))
         root, reader = self._tree()
         removed = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
         self.note(REPLACE_PARTITIONS, "true")
@@ -196,7 +152,7 @@ class Transaction(Evolution):
         self._add(
             Changes(
                 intent=Intent.ROW_DELTA,
-                added=self._new(add),
+                added=self.entries_of(add),
                 removed=_removed(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
                 **seen,
@@ -213,7 +169,7 @@ class Transaction(Evolution):
         self._add(
             Changes(
                 intent=Intent.REWRITE,
-                added=self._new(add, sequence_number=age),
+                added=self.entries_of(add, sequence_number=age),
                 removed=_removed(remove, self.metadata),
             )
         )
@@ -248,7 +204,7 @@ class Transaction(Evolution):
 
     # --- metadata --------------------------------------------------------------------------
 
-    def update(self, *updates: Update) -> None:
+    def update_metadata(self, *updates: Update) -> None:
         """Change table metadata; checked at once, so that a mistake shows where it is made."""
         self._require_open()
         if any(isinstance(each, SetLocation) for each in updates):
@@ -258,8 +214,8 @@ class Transaction(Evolution):
             )
         at_ms = self._base.metadata.last_updated_ms
         after = updating.apply(self.metadata, updates, at_ms=at_ms)
-        self._relied_on |= {fact for each in updates for fact in _facts_for(each)}
-        if not all(_is_idle(each, self.metadata) for each in updates):
+        self._relied_on |= {fact for each in updates for fact in facts_for(each)}
+        if not all(is_idle(each, self.metadata) for each in updates):
             self._updates += updates
             self.metadata = after
 
@@ -293,7 +249,7 @@ class Transaction(Evolution):
         if len(self._changes) > 1 and not done.repeated:
             self._discard_undone()
         self._table.state = done.state
-        return done
+        return done if done.repeated else replace(done, rows=self._rows)
 
     def __enter__(self) -> Self:
         return self
@@ -326,6 +282,37 @@ class Transaction(Evolution):
             with suppress(Exception):
                 self._table.files.delete(locations)
 
+    # --- for who works on rows ---------------------------------------------------------------
+
+    @property
+    def table_name(self) -> str:
+        """The table's full name."""
+        return str(self._base.name)
+
+    @property
+    def table_files(self) -> TableFiles:
+        """The table's files."""
+        return self._table.files
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot that the transaction starts from."""
+        return self._base.head(self._branch or MAIN)
+
+    @property
+    def has_changes(self) -> bool:
+        """Whether something was done to rows or files already."""
+        return bool(self._changes)
+
+    def require_first(self, verb: str) -> None:
+        """Refuse to look at rows after others were changed, which are not to be seen yet."""
+        self._require_open()
+        if self._changes:
+            raise InvalidInput(
+                f"{self._base.name}: rows that this transaction changed cannot be seen before its "
+                f"end: commit it, then {verb} in another"
+            )
+
     # --- within ----------------------------------------------------------------------------
 
     @property
@@ -335,6 +322,24 @@ class Transaction(Evolution):
     def _tree(self) -> tuple[Entries, Any]:
         files, shape = self._table.files, self._shape
         return files.root(self._base.head(self._branch or MAIN), shape), files.reader(shape)
+
+    def delete_by_files(self, predicate: BooleanExpression) -> None:
+        """Remove the files whose rows all match; refused when some file matches in part."""
+        removed = self._matching(predicate, verb="delete")
+        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=predicate))
+
+    def overwrite_by_files(self, predicate: BooleanExpression, add: New, *, strict: bool) -> None:
+        """Replace files whose rows all match; refused when some file matches in part."""
+        removed = self._matching(predicate, verb="overwrite")
+        self._add(
+            Changes(
+                intent=Intent.OVERWRITE_BY_FILTER,
+                added=self.entries_of(self._as_files(add)),
+                removed=removed,
+                filter=predicate,
+                strict=strict,
+            )
+        )
 
     def _matching(self, predicate: BooleanExpression, *, verb: str) -> pa.Table:
         root, reader = self._tree()
@@ -350,13 +355,15 @@ class Transaction(Evolution):
         return merge([widen_changes(each, self._shape) for each in self._changes])
 
     def _as_files(self, new: New) -> Files:
-        return self._write(new) if is_arrow_data(new) else new
+        return self.write(new) if is_arrow_data(new) else new
 
-    def _write(self, data: ArrowData) -> Entries:
+    def write(self, data: ArrowData) -> Entries:
+        """Write rows as data files of the table, which are deleted when this comes to nothing."""
         self._require_open()
         return self.adopt(write_files(data, metadata=self.metadata, store=self._table.files.store))
 
-    def _new(self, files: Files, *, sequence_number: int | None = None) -> Entries:
+    def entries_of(self, files: Files, *, sequence_number: int | None = None) -> Entries:
+        """Return new files as entries; InvalidInput for what cannot be added."""
         entries = stored_entries(
             files, self.metadata, self._shape, self._base.name, sequence_number=sequence_number
         )
@@ -369,6 +376,8 @@ class Transaction(Evolution):
         self._require_open()
         require_plain(self.metadata)
         self._changes.append(changes)
+        if changes.intent not in (Intent.APPEND, Intent.REWRITE):
+            self._rows = UNCOUNTED
 
     def _require_open(self) -> None:
         if self._over:
@@ -389,21 +398,6 @@ class Transaction(Evolution):
             facts.add("current schema")
         metadata = self._base.metadata
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
-
-
-def _facts_for(update: Update) -> Iterable[str]:
-    """Return the facts of the base that an update relies on."""
-    match update:
-        case SetSnapshotRef(ref_name=name):
-            return (f"ref {name}", f"retention of {name}")
-        case RemoveSnapshotRef(ref_name=name):
-            return (f"ref {name}",)
-    return _RELIES_ON.get(type(update), ())
-
-
-def _is_idle(update: Update, metadata: TableMetadata) -> bool:
-    """Tell whether an update points a ref to where it is: worth a look, but not a commit."""
-    return isinstance(update, SetSnapshotRef) and metadata.refs.get(update.ref_name) == update.ref
 
 
 def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:

@@ -16,4 +16,4 @@ def rename_as_others_may(table: Table, names: Mapping[str, str]) -> None:
         {**field, "name": names.get(field["name"], field["name"])} for field in schema["fields"]
     ]
     with table.transaction() as transaction:
-        transaction.update(AddSchema(schema=body), SetCurrentSchema())
+        transaction.update_metadata(AddSchema(schema=body), SetCurrentSchema())

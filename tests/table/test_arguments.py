@@ -137,7 +137,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (lambda t: t.scan(ref=[]), r"ref=\[\]: give a text"),
         (lambda t: t.upgrade("x"), "can become v4 to v4, not vx"),
         (lambda t: t.upgrade(4.0), "can become v4 to v4, not v4.0"),
-        (lambda t: t.update(5), "5 is no update of a table"),
+        (lambda t: t.update_metadata(5), "5 is no update of a table"),
         (lambda t: t.set_properties(5), "properties=5: give a mapping"),
         (lambda t: t.set_properties({5: "a"}), "name of a property is a string, not 5"),
         (lambda t: edit_spec(t).add(5), "what to partition by=5: give a text"),
@@ -346,7 +346,8 @@ def test_a_commit_shows_itself_in_a_line() -> None:
     done = table.append_files([data_file("a")], key="once")
     assert done.snapshot is not None
     assert repr(done) == (
-        f"Committed('db.t', snapshot={done.snapshot.snapshot_id}, operation='append', attempts=1)"
+        f"Committed('db.t', snapshot={done.snapshot.snapshot_id}, operation='append', "
+        "10 inserted, attempts=1)"
     )
     assert repr(table.append_files([data_file("a")], key="once")).endswith(", made before)")
     assert repr(table.set_properties(a="b")) == "Committed('db.t', no snapshot, attempts=1)"

@@ -198,7 +198,7 @@ def test_an_upgraded_table_is_not_moved_while_old_manifests_name_its_files(
     shutil.copytree(old_table, folder)
     with pytest.raises(InvalidInput, match="expire snapshots from before the upgrade"):
         lake.register_table("db.copy", newest(folder))
-    table.update(RemoveSnapshots(snapshot_ids=(before,)))
+    table.update_metadata(RemoveSnapshots(snapshot_ids=(before,)))
     shutil.copytree(old_table, folder, dirs_exist_ok=True)
     with pytest.raises(InvalidInput, match="rewrite the table's manifests"):
         lake.register_table("db.copy", newest(folder))

@@ -134,7 +134,7 @@ def test_metadata_that_names_a_file_by_leading_up_is_refused(name: str) -> None:
 def test_statistics_cannot_be_set_by_leading_up() -> None:
     table = new_table()
     with pytest.raises(InvalidInput, match=r"part '\.\.'"):
-        table.update(SetStatistics(statistics=_statistics(UP)))
+        table.update_metadata(SetStatistics(statistics=_statistics(UP)))
 
 
 def test_a_table_is_not_made_at_a_place_that_leads_up(lake: Connection, tmp_path: Path) -> None:

@@ -162,9 +162,9 @@ def _point(table: Table, kind: str, name: str, at: int | None, kept: Retention) 
         raise InvalidInput(f"{table.name} has no snapshot for {name!r} to point at")
     move: Any = refs.replace_branch if kind == "branch" else refs.replace_tag
     with table.transaction() as changes:
-        changes.update(*move(changes.metadata, table.files.page, name, at=to))
+        changes.update_metadata(*move(changes.metadata, table.files.page, name, at=to))
         if kept != Retention():
-            changes.update(*refs.set_retention(changes.metadata, name, kept))
+            changes.update_metadata(*refs.set_retention(changes.metadata, name, kept))
 
 
 def _retention(cursor: Cursor, kind: str) -> Retention:

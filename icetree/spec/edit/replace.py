@@ -18,7 +18,7 @@ class Updating(Protocol):
     @property
     def metadata(self) -> TableMetadata: ...
 
-    def update(self, *updates: Update) -> None: ...
+    def update_metadata(self, *updates: Update) -> None: ...
 
 
 def replace_layout(
@@ -34,15 +34,15 @@ def replace_layout(
     spec = SpecEdit(on.metadata)
     for field in spec.fields:
         spec.remove(field.name)
-    on.update(*spec.updates())
-    on.update(*SortEdit(on.metadata).updates())
+    on.update_metadata(*spec.updates())
+    on.update_metadata(*SortEdit(on.metadata).updates())
     made = struct_json(as_struct(schema), Ids(on.metadata.last_column_id))
     newest = max(each["schema-id"] for each in on.metadata.schemas)
-    on.update(AddSchema(schema={**made, "schema-id": newest + 1}), SetCurrentSchema())
+    on.update_metadata(AddSchema(schema={**made, "schema-id": newest + 1}), SetCurrentSchema())
     spec = SpecEdit(on.metadata)
     for term in partition_by:
         spec.add(term)
-    on.update(*spec.updates())
-    on.update(*SortEdit(on.metadata).by(*order_by).updates())
+    on.update_metadata(*spec.updates())
+    on.update_metadata(*SortEdit(on.metadata).by(*order_by).updates())
     if properties:
-        on.update(SetProperties(updates=dict(properties)))
+        on.update_metadata(SetProperties(updates=dict(properties)))

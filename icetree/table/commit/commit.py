@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.backoff import between_questions, between_tries
+from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
 from icetree.table.commit.validate import KEY, already_applied, validate
@@ -64,10 +65,13 @@ class Committed:
     report: Report
     #: The commit's key was known already: nothing was done.
     repeated: bool = False
+    #: How many rows were inserted, updated and deleted, as far as that is known.
+    rows: RowCounts = field(default_factory=RowCounts)
 
     def __repr__(self) -> str:
         made = "no snapshot" if self.snapshot is None else _short(self.snapshot)
         done = ", made before" if self.repeated else f", attempts={self.report.attempts}"
+        done = f", {self.rows}{done}" if str(self.rows) else done
         return f"Committed({str(self.state.name)!r}, {made}{done})"
 
 

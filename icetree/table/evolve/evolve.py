@@ -36,14 +36,14 @@ class Evolution:
         @property
         def metadata(self) -> TableMetadata: ...
 
-        def update(self, *updates: Update) -> Any: ...
+        def update_metadata(self, *updates: Update) -> Any: ...
 
     @contextmanager
     def _edit(self, start: Callable[[TableMetadata], E]) -> Iterator[E]:
         edit = start(self.metadata)
         yield edit
         if updates := edit.updates():
-            self.update(*updates)
+            self.update_metadata(*updates)
 
     @contextmanager
     def edit_schema(self) -> Iterator[SchemaEdit]:
@@ -65,12 +65,14 @@ class Evolution:
 
     def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Any:
         """Set table properties, given as a mapping or by keyword."""
-        return self.update(SetProperties(updates={**properties_of(properties or {}), **more}))
+        return self.update_metadata(
+            SetProperties(updates={**properties_of(properties or {}), **more})
+        )
 
     def remove_properties(self, *names: str) -> Any:
         """Remove table properties; ones that are not there are fine."""
-        return self.update(RemoveProperties(removals=names))
+        return self.update_metadata(RemoveProperties(removals=names))
 
     def upgrade(self, format_version: int = FORMAT_VERSION) -> Any:
         """Raise the format version; only metadata.json is written."""
-        return self.update(UpgradeFormatVersion(format_version=format_version))
+        return self.update_metadata(UpgradeFormatVersion(format_version=format_version))

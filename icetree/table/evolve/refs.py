@@ -38,7 +38,7 @@ class References:
         @property
         def metadata(self) -> TableMetadata: ...
 
-        def update(self, *updates: Update) -> Committed: ...
+        def update_metadata(self, *updates: Update) -> Committed: ...
 
         def transaction(
             self,
@@ -66,15 +66,15 @@ class References:
 
     def remove_branch(self, name: str) -> Committed:
         """Remove a branch; its snapshots stay until they expire."""
-        return self.update(*refs.remove_branch(self.metadata, name))
+        return self.update_metadata(*refs.remove_branch(self.metadata, name))
 
     def remove_tag(self, name: str) -> Committed:
         """Remove a tag."""
-        return self.update(*refs.remove_tag(self.metadata, name))
+        return self.update_metadata(*refs.remove_tag(self.metadata, name))
 
     def set_retention(self, name: str, retention: Retention) -> Committed:
         """Change how long a branch or tag, and what it reaches, is kept."""
-        return self.update(*refs.set_retention(self.metadata, name, retention))
+        return self.update_metadata(*refs.set_retention(self.metadata, name, retention))
 
     def fast_forward(self, branch: str, to: str | int) -> Committed:
         """Move a branch ahead to a ref or snapshot that descends from its head."""
@@ -164,4 +164,4 @@ class References:
                 )
 
     def _refs(self, make: Any, *args: object, **how: object) -> Committed:
-        return self.update(*make(self.metadata, self.files.page, *args, **how))
+        return self.update_metadata(*make(self.metadata, self.files.page, *args, **how))

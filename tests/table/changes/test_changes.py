@@ -314,7 +314,7 @@ def test_expired_ancestors_are_named_as_a_gap() -> None:
     for name in "abc":
         table.append_files([data_file(name)])
         ids.append(now(table))
-    table.update(RemoveSnapshots(snapshot_ids=(ids[0],)))
+    table.update_metadata(RemoveSnapshots(snapshot_ids=(ids[0],)))
     with pytest.raises(NotFound, match=f"gap: snapshot {ids[0]}, which snapshot {ids[1]} was"):
         table.changes()
     assert _ids(table, ids[0]) == ids[1:], "the start itself need not be there"
@@ -326,7 +326,7 @@ def test_rows_removed_from_an_expired_snapshot_cannot_be_told() -> None:
     table.append(some((1, "a"), (2, "b")))
     first = now(table)
     delete_equal(table, [1])
-    table.update(RemoveSnapshots(snapshot_ids=(first,)))
+    table.update_metadata(RemoveSnapshots(snapshot_ids=(first,)))
     assert table.changes(first).files().num_rows == 1
     with pytest.raises(NotFound, match="the rows that it removed cannot be told"):
         table.changes(first).to_arrow()

@@ -72,7 +72,7 @@ def test_files_of_v2_snapshots_replay_to_what_their_writer_has(
 
 def test_changes_go_on_across_an_upgrade(ours: Table) -> None:
     before = now(ours)
-    ours.update(UpgradeFormatVersion(format_version=4))
+    ours.update_metadata(UpgradeFormatVersion(format_version=4))
     ours.append(_rows((4, "d")))
     [file] = ours.scan("id = 1").plan().tasks["location"].to_pylist()
     ours.delete_files([file])

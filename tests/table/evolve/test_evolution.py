@@ -271,7 +271,7 @@ def test_properties_of_two_writers_come_together() -> None:
 def test_a_table_cannot_be_pointed_away_from_its_files() -> None:
     table = new_table()
     with pytest.raises(InvalidInput, match="copy its folder"):
-        table.update(SetLocation(location="memory://elsewhere"))
+        table.update_metadata(SetLocation(location="memory://elsewhere"))
 
 
 def test_a_column_added_with_a_default_is_there_in_old_and_new_schemas() -> None:

@@ -97,7 +97,7 @@ def test_a_delete_manifest_goes_with_its_data_manifest(table: Table) -> None:
     for n in range(5):
         table.row_delta([vector(f"dv{n}", f"a{n}")])
     flush = {"write.root.max-delete-entries": "2", "write.flush.affinity-min-entries": "1"}
-    table.update(SetProperties(updates=flush))
+    table.update_metadata(SetProperties(updates=flush))
     table.append_files([data_file("d", 500, 509)])
     found = groups(table, "n >= 75", "root")
     skipped = [row for row in found if row[0] == "delete manifest" and not row[1]]

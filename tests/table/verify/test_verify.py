@@ -461,7 +461,7 @@ def test_lost_statistics_are_forgotten(copied: Site) -> None:
         file_footer_size_in_bytes=5,
         blob_metadata=(),
     )
-    copied.table.update(SetStatistics(statistics=lost))
+    copied.table.update_metadata(SetStatistics(statistics=lost))
     assert kinds(copied.table.verify()) == {Kind.LOST_STATISTICS}
     copied.table.repair(dry_run=False)
     assert copied.table.verify().is_clean
@@ -508,7 +508,7 @@ def test_tables_of_pyiceberg_are_clean_before_and_after_an_upgrade(tmp_path: Pat
     with open_lake(tmp_path) as lake:
         table = lake.table("db.t")
         assert rules(table.verify(deep=True)) == ""
-        table.update(UpgradeFormatVersion(format_version=4))
+        table.update_metadata(UpgradeFormatVersion(format_version=4))
         table.append(few(20))
         report = table.verify(deep=True)
     assert rules(report) == ""

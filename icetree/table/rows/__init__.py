@@ -1,0 +1,1 @@
+"""Rows in one process: DELETE, UPDATE, MERGE, overwriting by a filter."""

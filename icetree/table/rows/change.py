@@ -1,0 +1,175 @@
+"""What becomes of rows: those that go are marked, or left out of new files that take the old's place."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icetree.codec import bitmap
+from icetree.errors import InvalidInput
+from icetree.rows.deletes import Flags, Rows
+from icetree.rows.fit import fitted
+from icetree.rows.write import write_files
+from icetree.rows.write_deletes import write_data_vectors
+from icetree.spec.entry import Entries, concat, to_table
+from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.rows.target import Target, positions_of
+
+TWICE: Final = (
+    "a row of the table matches more than one row of the source, so what becomes of it is "
+    "not known: make the source's rows unique in the columns it is joined by"
+)
+
+
+class Gone(Mapping[int, Rows]):
+    """Positions of rows that go, by the number of their file in the plan."""
+
+    def __init__(self) -> None:
+        self.marks: dict[int, BitMap64] = {}
+
+    def add(self, task: int, rows: Rows, *, once: bool = False) -> None:
+        """Add rows of a file; with `once`, InvalidInput where one is there already."""
+        if not len(rows):
+            return
+        new = BitMap64(array("Q", rows.astype(np.uint64).tobytes()))
+        have = self.marks.setdefault(task, BitMap64())
+        if once and (len(new) < len(rows) or have & new):
+            raise InvalidInput(TWICE)
+        have |= new
+
+    @property
+    def count(self) -> int:
+        """How many rows go."""
+        return sum(map(len, self.marks.values()))
+
+    def __getitem__(self, task: int) -> Rows:
+        found: Rows = bitmap.to_array(self.marks[task]).to_numpy()
+        return found
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.marks)
+
+    def __len__(self) -> int:
+        return len(self.marks)
+
+
+def carry_out(
+    target: Target,
+    gone: Gone,
+    new: Iterable[pa.RecordBatch] = (),
+    *,
+    whole: Sequence[int] = (),
+) -> None:
+    """Add to the transaction that rows go and new ones come, which have lineage.
+
+    What goes need not be known before all new rows are taken. Files in `whole` go without a look.
+    """
+    if target.merges_on_read:
+        mark(target, gone, written(target, new), whole)
+    else:
+        _rewrite(target, gone, new, whole)
+
+
+def mark(target: Target, gone: Gone, files: Entries, whole: Sequence[int]) -> None:
+    """Add to the transaction new files, and data DVs of the rows that go."""
+    transaction, plan = target.transaction, target.plan
+    emptied, marked = _emptied(plan.tasks, gone)
+    locations = plan.tasks["location"]
+    marks = transaction.adopt(
+        write_data_vectors(
+            {locations[task].as_py(): gone.marks[task] for task in marked},
+            tasks=plan.tasks,
+            metadata=target.metadata,
+            store=transaction.table_files.store,
+            deletes=plan.deletes,
+        )
+    )
+    transaction.row_delta(
+        concat([files, marks]),
+        remove=_removal(target, [*whole, *emptied]),
+        where=target.filter,
+        tasks=plan.tasks.take(pa.array(marked, pa.int64())),
+    )
+
+
+def _emptied(tasks: pa.Table, gone: Gone) -> tuple[list[int], list[int]]:
+    """Return the files of which no row is left, and the others of which some go."""
+    counts = tasks["record_count"]
+    before = pc.fill_null(tasks["dv_cardinality"], 0)
+    emptied = [
+        task
+        for task, rows in gone.marks.items()
+        if len(rows) + before[task].as_py() >= counts[task].as_py()
+    ]
+    return emptied, [task for task in gone.marks if task not in set(emptied)]
+
+
+def _rewrite(
+    target: Target, gone: Gone, new: Iterable[pa.RecordBatch], whole: Sequence[int]
+) -> None:
+    files = written(target, chain(new, _kept(target, gone)))
+    removed = _removal(target, [*whole, *sorted(gone)])
+    target.transaction.overwrite_files(files, removed, where=target.filter)
+
+
+def _removal(target: Target, tasks: Sequence[int]) -> pa.Table:
+    return removal_of_tasks(target.plan.tasks.take(pa.array(tasks, pa.int64())))
+
+
+def _kept(target: Target, gone: Gone) -> Iterator[pa.RecordBatch]:
+    """Yield the rows that stay of files from which some go, with all of their lineage."""
+    if not gone:
+        return
+    tasks = sorted(gone)
+    for task, batch in target.read(lineage=True, tasks=tasks, every_row=True):
+        stays = ~_among(positions_of(batch), gone[task])
+        if stays.any():
+            rows = batch.select(range(batch.num_columns - 1))
+            yield rows if stays.all() else rows.filter(pa.array(stays))
+
+
+def _among(positions: Rows, marked: Rows) -> Flags:
+    at = np.minimum(np.searchsorted(marked, positions), len(marked) - 1)
+    found: Flags = marked[at] == positions
+    return found
+
+
+def written(target: Target, rows: Iterable[pa.RecordBatch]) -> Entries:
+    """Write rows, which have lineage, as files of the table."""
+    coming = iter(rows)
+    first = next(coming, None)
+    if first is None:
+        return to_table([], target.shape)
+    return target.transaction.adopt(
+        write_files(
+            chain([first], coming),
+            metadata=target.metadata,
+            store=target.transaction.table_files.store,
+            keep_lineage=True,
+        )
+    )
+
+
+def require_fit(target: Target, rows: pa.RecordBatch) -> None:
+    """Refuse rows that do not fit the table, by their columns and types."""
+    name = target.metadata.location.rstrip("/").rpartition("/")[2]
+    for _ in fitted(rows.slice(0, 0), (*target.fields, *target.lineage), table=name):
+        pass
+
+
+def with_lineage(
+    target: Target, columns: Mapping[str, pa.Array], row_ids: pa.Array, ages: pa.Array | None = None
+) -> pa.RecordBatch:
+    """Return rows as they are written; without ages they are of this commit's."""
+    size = len(row_ids)
+    row_id, age = target.lineage
+    made = {**columns, row_id.name: row_ids}
+    made[age.name] = pa.nulls(size, pa.int64()) if ages is None else ages
+    return pa.RecordBatch.from_arrays(list(made.values()), names=list(made))

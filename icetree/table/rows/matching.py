@@ -1,0 +1,176 @@
+"""Which rows of the table match which of a source: files chosen by the source's keys, rows by equality."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg import expressions as ice
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
+from pyiceberg.types import NestedField
+
+from icetree.errors import InvalidInput
+from icetree.rows.keys import Index, Numbers, as_type, meeting
+from icetree.rows.schema import arrow_type, plain
+from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.shape import Shape
+from icetree.table.rows.condition import all_of
+from icetree.table.rows.target import Target, positions_of
+from icetree.tree.bind import bind
+
+_is = pa.types
+#: So many keys are named one by one to whoever chooses files by them.
+_FEW_KEYS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A column that rows match by."""
+
+    field: NestedField
+    #: The type in which both sides compare.
+    type: pa.DataType
+
+
+@dataclass(slots=True, kw_only=True)
+class Pairs:
+    """Rows of a file and of the source that match, in the order of the file."""
+
+    positions: list[Numbers] = field(default_factory=list)
+    sources: list[Numbers] = field(default_factory=list)
+
+    def joined(self) -> tuple[Numbers, Numbers]:
+        """Return both as one."""
+        return np.concatenate(self.positions), np.concatenate(self.sources)
+
+
+def keys_of(names: Sequence[str], shape: Shape, source: pa.Schema, *, table: str) -> list[Key]:
+    """Return the columns to match by; InvalidInput for what one side lacks or cannot compare."""
+    if not names:
+        raise InvalidInput(f"{table}: say by which columns rows match, with on=")
+    found = []
+    for name in names:
+        field = next((each for each in shape.schema.fields if each.name == name), None)
+        for there, whose in ((field is not None, table), (name in source.names, "the source")):
+            if not there:
+                known = source.names if field else [each.name for each in shape.schema.fields]
+                raise InvalidInput(
+                    f"{whose} has no column {name!r} to match by; there are: {', '.join(known)}"
+                    f"{did_you_mean(name, known)}"
+                )
+        assert field is not None  # told above
+        if not field.field_type.is_primitive:
+            raise InvalidInput(
+                f"{table}: column {name!r} is {field.field_type}: rows do not match by it"
+            )
+        own = arrow_type(field.field_type)
+        found.append(Key(field=field, type=meeting(own, source.field(name).type, column=name)))
+    return found
+
+
+class Matching:
+    """A source's keys beside a table."""
+
+    def __init__(self, keys: Sequence[Key], source: pa.Table) -> None:
+        self.keys = keys
+        self._values = [
+            as_type(source[key.field.name], key.type, column=key.field.name) for key in keys
+        ]
+        self._index = Index(self._values)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that rows match by."""
+        return [key.field.name for key in self.keys]
+
+    def filter(self, shape: Shape) -> BooleanExpression:
+        """Return what a row must be like to have a match, as far as a filter can say it."""
+        parts = [
+            _bounded(key, values, shape)
+            for key, values in zip(self.keys, self._values, strict=True)
+        ]
+        return all_of(parts)
+
+    def find(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+        """Return pairs: a row of the batch, by its number, and a row of the source."""
+        columns = [
+            as_type(plain(batch.column(key.field.name)), key.type, column=key.field.name)
+            for key in self.keys
+        ]
+        return self._index.find(columns)
+
+    def pairs(self, target: Target) -> dict[int, Pairs]:
+        """Return the rows of the target that match, by file; only keys are read."""
+        found: dict[int, Pairs] = {}
+        for task, batch in target.read(self.names):
+            rows, sources = self.find(batch)
+            if len(rows):
+                into = found.setdefault(task, Pairs())
+                into.positions.append(positions_of(batch)[rows])
+                into.sources.append(sources)
+        return found
+
+
+def _bounded(key: Key, values: pa.ChunkedArray, shape: Shape) -> BooleanExpression:
+    """Return the least filter on a column that lets all of the source's values through."""
+    values = values.drop_null()
+    if not len(values):
+        return AlwaysFalse()
+    name = key.field.name
+    parts: list[BooleanExpression] = []
+    if _is.is_floating(values.type):
+        nan = pc.is_nan(values)
+        if pc.any(nan).as_py():
+            parts.append(_test(ice.IsNaN, name))
+            values = values.filter(pc.invert(nan))
+    if len(values):
+        if not _is_ordered(values.type):
+            return AlwaysTrue()
+        distinct = values.unique() if len(values) <= _FEW_KEYS else None
+        if distinct is not None:
+            parts.append(_test(ice.In, name, set(_literals(distinct))))
+        else:
+            ends = pc.min_max(values)
+            low, high = _literals(pa.array([ends["min"], ends["max"]], values.type))
+            parts.append(
+                ice.And(
+                    _test(ice.GreaterThanOrEqual, name, low),
+                    _test(ice.LessThanOrEqual, name, high),
+                )
+            )
+    found = reduce(ice.Or, parts)
+    try:
+        bind(found, shape)
+    except InvalidInput:
+        return AlwaysTrue()
+    return found
+
+
+def _test(kind: Any, name: str, *values: Any) -> BooleanExpression:
+    # What PyIceberg's constructors take is not what they declare.
+    found: BooleanExpression = kind(name, *values)
+    return found
+
+
+def _is_ordered(type: pa.DataType) -> bool:
+    """Tell whether filters compare values of a type."""
+    kinds = (_is.is_integer, _is.is_floating, _is.is_decimal, _is.is_string)
+    return any(kind(type) for kind in (*kinds, _is.is_date, _is.is_timestamp))
+
+
+def _literals(values: pa.Array) -> list[Any]:
+    """Return values as filters take them."""
+    if _is.is_temporal(values.type):
+        values = values.cast(pa.string())
+    return list(values.to_pylist())
+
+
+def slices(numbers: Numbers, size: int = 1 << 16) -> Iterator[Numbers]:
+    """Yield a part after the other."""
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]

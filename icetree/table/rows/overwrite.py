@@ -1,0 +1,72 @@
+"""Overwriting by a filter: rows that match go, these come, in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.errors import InvalidInput
+from icetree.filters.text import predicate_text
+from icetree.rows.files import field_path
+from icetree.rows.filter import row_filter
+from icetree.rows.fit import ArrowData, fitted
+from icetree.rows.project import leaf_of
+from icetree.spec.entry import Entries
+from icetree.table.commit.adding import is_arrow_data
+from icetree.table.rows.change import mark
+from icetree.table.rows.condition import Condition
+from icetree.table.rows.delete import found
+from icetree.table.rows.target import Target
+from icetree.tree import prune
+from icetree.tree.bind import bind
+
+if TYPE_CHECKING:
+    from icetree.table.transaction import New
+
+
+def overwrite(target: Target, add: New, whole: list[int], part: list[int], *, strict: bool) -> None:
+    """Add to the transaction that rows of some files go, and all of others, and new ones come.
+
+    Where it is `strict`, all that is new must match the target's filter too.
+    """
+    gone = found(target, Condition(filter=target.filter), part)
+    if is_arrow_data(add):
+        new = target.transaction.write(_matching(target, add) if strict else add)
+    else:
+        new = target.transaction.entries_of(add)
+        if strict:
+            _require_match(target, new)
+    mark(target, gone, new, whole)
+
+
+def _require_match(target: Target, files: Entries) -> None:
+    sure = prune.must_match(files, bind(target.filter, target.shape))
+    for location in files["location"].filter(pc.invert(sure))[:1].to_pylist():
+        raise InvalidInput(
+            f"{target.transaction.table_name}: {location} may hold rows that do not match "
+            f"{predicate_text(target.filter)}: leave it out, or say strict=False"
+        )
+
+
+def _matching(target: Target, rows: ArrowData) -> Iterator[pa.RecordBatch]:
+    """Yield rows that match, and refuse others: they would stay when the same is overwritten again."""
+    fields, test = target.fields, row_filter(target.filter, target.shape.schema)
+    for batch in fitted(rows, fields, table=target.transaction.table_name):
+
+        def values(field_id: int, batch: pa.RecordBatch = batch) -> pa.Array:
+            for field in fields:
+                path = field_path(field, field_id)
+                if path is not None:
+                    return leaf_of(batch.column(field.name), path)
+            return pa.nulls(batch.num_rows)  # a column without a type yet has no values
+
+        if not pc.all(test.mask(values, batch.num_rows)).as_py():
+            raise InvalidInput(
+                f"{target.transaction.table_name}: a new row does not match "
+                f"{predicate_text(target.filter)}, so it would stay when the same is overwritten "
+                "again: filter the rows first, or say strict=False"
+            )
+        yield batch

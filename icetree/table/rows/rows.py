@@ -1,0 +1,169 @@
+"""What transactions do to rows, and to files that hold nothing but such rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
+
+from icetree.errors import InvalidInput
+from icetree.filters.filter import parse_filter
+from icetree.rows.fit import ArrowData
+from icetree.rows.source import held
+from icetree.table.arguments import texts
+from icetree.table.commit.counts import RowCounts
+from icetree.table.rows.condition import Condition, condition_of
+from icetree.table.rows.delete import delete, split
+from icetree.table.rows.merge import UPSERT, Clause, Merge, Merging
+from icetree.table.rows.overwrite import overwrite
+from icetree.table.rows.target import Target
+from icetree.table.rows.update import update
+
+if TYPE_CHECKING:
+    from icetree.table.transaction import New, Transaction
+
+Where = BooleanExpression | str
+
+
+class RowVerbs:
+    """What a transaction can do to rows."""
+
+    if TYPE_CHECKING:
+        _rows: RowCounts
+
+    def delete(self: Transaction, where: Where) -> None:  # type: ignore[misc]
+        """Delete the rows that match; files that hold nothing else go without being read."""
+        before = self._rows
+        self._rows = before + delete_rows(self, where)
+
+    def overwrite(  # type: ignore[misc]
+        self: Transaction, where: Where, add: New, *, strict: bool = True
+    ) -> None:
+        """Replace the rows that match by new files or rows.
+
+        All of those must match too, so that the same can be overwritten again, unless `strict`
+        is false.
+        """
+        predicate = parse_filter(where)
+        target = Target(transaction=self, verb="delete", filter=predicate)
+        whole, part = split(target, Condition(filter=predicate))
+        if part and not self.has_changes:
+            overwrite(target, add, whole, part, strict=strict)
+        else:
+            self.overwrite_by_files(predicate, add, strict=strict)
+
+    def update(  # type: ignore[misc]
+        self: Transaction, set: Mapping[str, Any], where: Where | None = None
+    ) -> None:
+        """Set columns of the rows that match, of all without a filter.
+
+        A text is an expression over columns, such as `n + 1` or `upper(name)`; so is one of
+        `pyarrow.compute`. Any other value is itself.
+        """
+        before = self._rows
+        self._rows = before + update_rows(self, set, where)
+
+    def upsert(  # type: ignore[misc]
+        self: Transaction, rows: ArrowData, on: Iterable[str] | None = None
+    ) -> None:
+        """Replace the rows that are equal in some columns by these, and add the others.
+
+        Without `on`, the table's identifier fields are these columns.
+        """
+        before = self._rows
+        self._rows = before + upsert_rows(self, rows, on)
+
+    def merge(  # type: ignore[misc]
+        self: Transaction, rows: ArrowData, on: Iterable[str]
+    ) -> Merge[None]:
+        """Say how to merge rows, which match by columns; clauses follow, then `run`."""
+
+        return Merge(self.table_name, lambda clauses: self.merge_by(rows, on, clauses))
+
+    def merge_by(  # type: ignore[misc]
+        self: Transaction, rows: ArrowData, on: Iterable[str], clauses: Sequence[Clause]
+    ) -> None:
+        """Merge rows, which match by columns, as clauses say."""
+        before = self._rows
+        self._rows = before + merge_rows(self, rows, on, clauses)
+
+
+def delete_rows(transaction: Transaction, where: Where) -> RowCounts:
+    """Add to a transaction that rows go which match; return how many."""
+    condition = condition_of(where, transaction.metadata.shape())
+    target = Target(transaction=transaction, verb="delete", filter=condition.filter)
+    whole, part = split(target, condition)
+    counted = rows_in(target.plan.tasks.take(pa.array(whole, pa.int64())))
+    if condition.test is None and (not part or transaction.has_changes):
+        # What went before in the transaction may have taken some of them.
+        known = not transaction.has_changes
+        transaction.delete_by_files(condition.filter)
+        return RowCounts(deleted=counted if known else None)
+    transaction.require_first("delete")
+    found = delete(target, condition, whole, part)
+    return RowCounts(deleted=None if counted is None else counted + found)
+
+
+def update_rows(transaction: Transaction, to: Mapping[str, Any], where: Where | None) -> RowCounts:
+    """Add to a transaction that columns of rows are set which match; return how many."""
+    transaction.require_first("update")
+    condition = condition_of(where, transaction.metadata.shape())
+    target = Target(transaction=transaction, verb="update", filter=condition.filter)
+    return RowCounts(updated=update(target, to, condition, table=transaction.table_name))
+
+
+def merge_rows(
+    transaction: Transaction,
+    rows: ArrowData,
+    on: Iterable[str] | str,
+    clauses: Sequence[Clause],
+) -> RowCounts:
+    """Add to a transaction what clauses make of rows and of those beside them; return how many."""
+    transaction.require_first("merge")
+    name, metadata = transaction.table_name, transaction.metadata
+    source = held(rows, metadata.properties, table=name)
+    merging = Merging(
+        lambda filter: Target(transaction=transaction, verb="merge", filter=filter),
+        metadata.shape(),
+        source,
+        texts(on, what="on"),
+        clauses,
+        table=name,
+    )
+    return merging.carry_out()
+
+
+def upsert_rows(
+    transaction: Transaction, rows: ArrowData, on: Iterable[str] | str | None
+) -> RowCounts:
+    """Add to a transaction that rows replace those of equal key, or are added; return how many."""
+    name, schema = transaction.table_name, transaction.metadata.schema()
+    if on is None:
+        ids = sorted(schema.identifier_field_ids)
+        on = [schema.find_column_name(id) or "" for id in ids]
+        if not on:
+            raise InvalidInput(
+                f"upsert into {name}: it has no identifier fields: set them with "
+                "edit_schema().set_identifier_fields(...), or say on which columns"
+            )
+    source = held(rows, transaction.metadata.properties, table=name)
+    known = [field.name for field in schema.fields]
+    for column in source.column_names:
+        if column not in known:
+            raise InvalidInput(
+                f"{name} has no column {column!r} (it has {', '.join(known)}): "
+                "leave it out, or add the column to the table's schema first"
+            )
+    return merge_rows(transaction, source, on, UPSERT)
+
+
+def rows_in(tasks: pa.Table) -> int | None:
+    """Return how many rows are in files; None where only a look at them would tell."""
+    for name in ("equality_deletes", "position_deletes"):
+        if pc.any(pc.greater(pc.fill_null(pc.list_value_length(tasks[name]), 0), 0)).as_py():
+            return None
+    rows: int = pc.sum(tasks["record_count"]).as_py() or 0
+    return rows - (pc.sum(tasks["dv_cardinality"]).as_py() or 0)

@@ -1,0 +1,115 @@
+"""Whatever is done to rows in one process, the table reads like a list to which it was done."""
+
+from __future__ import annotations
+
+import random
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icetree.table.commit.commit import Committed
+from tests.laws.strategies import EFFORT
+from tests.plain_table import Row, comparable, within
+from tests.row_player import Change, Player
+from tests.rows.lake import new_table
+
+SEQUENCES, OPERATIONS = 3, 25
+_LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
+
+
+class ArrowPlayer(Player):
+    """Does everything on Arrow, in this process."""
+
+    def create(self, columns: list[tuple[str, str]], partition_by: list[str]) -> None:
+        self.table = new_table(columns, partition_by=partition_by)
+
+    def handle(self) -> Any:
+        return self.table
+
+    def arrow(self, rows: list[Row]) -> pa.Table:
+        columns = self.model.columns
+        inner = pa.struct([(self.model.inner, pa.int64()), ("x", pa.float64())])
+        types = {"g": pa.float64(), "s": pa.string(), "st": inner}
+        made = {name: [row[name] for row in rows] for name in columns}
+        names = (self.model.inner, "x")
+        made["st"] = [
+            None if each is None else dict(zip(names, each, strict=True)) for each in made["st"]
+        ]
+        return pa.table(
+            {name: pa.array(made[name], types.get(name, pa.int64())) for name in columns}
+        )
+
+    def add(self, rows: list[Row]) -> Committed:
+        return self.table.append(self.arrow(rows))
+
+    def delete_where(self, where: str) -> Committed:
+        return self.table.delete(where)
+
+    def set_where(self, to: dict[str, str], where: str) -> Committed:
+        return self.table.update(to, where)
+
+    def begin_merge(self, rows: list[Row]) -> Any:
+        return self.table.merge(self.arrow(rows), on=["id"])
+
+    def replace_where(self, where: str, rows: list[Row]) -> Committed:
+        return self.table.overwrite(where, self.arrow(rows))
+
+    def changes(self) -> list[Change]:
+        return [
+            (
+                {"day": "day + 1", "s": "case when s is null then null else 'u' end"},
+                lambda row: {"day": row["day"] + 1, "s": None if row["s"] is None else "u"},
+            ),
+            (
+                {"day": "cast(day + 1.5 as long)", "s": "cast(id as string)"},
+                lambda row: {"day": row["day"] + 1, "s": str(row["id"])},
+            ),
+            (
+                {f"st.{self.model.inner}": "id"},
+                lambda row: {"st": (row["id"], within(row, 1))},
+            ),
+        ]
+
+    def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
+        found = self.table.scan(snapshot_id=snapshot_id).to_arrow()
+        return found.column_names, found.to_pylist()
+
+    # --- lineage ---------------------------------------------------------------------------
+
+    def lineage(self) -> dict[int, tuple[int, int, Any]]:
+        """Return the row id, the age and the values of each row, by its own id."""
+        columns = self.model.columns
+        found = self.table.scan(columns=[*columns, *_LINEAGE[1:]]).to_arrow().to_pylist()
+        return {
+            row["id"]: (row["_row_id"], row[_LINEAGE[2]], comparable([row], columns))
+            for row in found
+        }
+
+    def compare_lineage(self, before: dict[int, tuple[int, int, Any]]) -> None:
+        """Rows that were there stay the same rows; those that changed are of this commit's age."""
+        now, snapshot = self.lineage(), self.table.metadata.current_snapshot()
+        assert len({row_id for row_id, _, _ in now.values()}) == len(now)
+        for id, (row_id, age, values) in before.items():
+            if id in now:
+                assert now[id][0] == row_id
+                assert now[id][1] in (age, snapshot.sequence_number)
+                if now[id][2] != values:
+                    assert now[id][1] == snapshot.sequence_number
+
+
+@pytest.mark.parametrize("seed", range(SEQUENCES * EFFORT))
+def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None:
+    player = ArrowPlayer(random.Random(seed))
+    for step in count():
+        before, columns = player.lineage(), list(player.model.columns)
+        player.step()
+        player.compare()
+        if columns == player.model.columns:
+            player.compare_lineage(before)
+        if step % 10 == 9:
+            player.compare_past()
+        if player.operations >= OPERATIONS:
+            break
+    assert player.handle().verify(deep=True).findings == ()
