@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Status, has_status, is_content, is_live
+from icetree.spec.entry import (
+    Content,
+    Entries,
+    Status,
+    has_status,
+    is_content,
+    is_data_file,
+    is_live,
+)
 
 TRACKING: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
 
@@ -77,7 +85,7 @@ def inherit_in_root(root: Entries, snapshot: Inherited) -> Entries:
     held = pc.add(
         pc.coalesce(root["added_rows_count"], 0), pc.coalesce(root["existing_rows_count"], 0)
     )
-    rows = pc.if_else(is_content(root, Content.DATA), root["record_count"], held)
+    rows = pc.if_else(is_data_file(root), root["record_count"], held)
     return _replace(root, "first_row_id", _numbered(ids, takes, rows, snapshot.first_row_id))
 
 
@@ -106,7 +114,7 @@ def _assign_row_ids(table: Entries, first_row_id: int) -> Entries:
         return table
     takes = pc.and_(pc.is_null(own), is_live(table))
     if "content_type" in table.schema.names:
-        takes = pc.and_(takes, is_content(table, Content.DATA))
+        takes = pc.and_(takes, is_data_file(table))
     ids = _numbered(own, takes, table["record_count"], first_row_id)
     return _replace(table, "first_row_id", ids)
 

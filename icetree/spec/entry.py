@@ -233,6 +233,11 @@ def _set_of(contents: tuple[Content, ...]) -> pa.Array:
     return pa.array(contents, pa.int32())
 
 
+def is_data_file(entries: Entries) -> pa.ChunkedArray:
+    """Tell which entries are data files."""
+    return is_content(entries, Content.DATA)
+
+
 def is_data_dv(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
     return pc.and_(

@@ -25,6 +25,7 @@ from icetree.spec.entry import (
     has_status,
     is_content,
     is_data_dv,
+    is_data_file,
     is_live,
     kind_of,
 )
@@ -108,7 +109,7 @@ def check(
 
 def dangling_data_dvs(files: Entries) -> pa.Array:
     """Return the names that data DVs among live files give for data files that are not live."""
-    data = files["location"].filter(is_content(files, Content.DATA))
+    data = files["location"].filter(is_data_file(files))
     return without(one_chunk(files["referenced_file"].filter(is_data_dv(files))), data)
 
 
@@ -197,7 +198,7 @@ def _dangling(files: Entries) -> Iterator[str]:
 
 
 def _bad_data_dvs(files: Entries) -> Iterator[str]:
-    data = files.filter(is_content(files, Content.DATA))
+    data = files.filter(is_data_file(files))
     data_dvs = files.filter(is_data_dv(files))
     at = pc.index_in(data_dvs["referenced_file"], data["location"].combine_chunks())
     for says, bad in (
@@ -221,7 +222,7 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
         for leaf in leaves_in(root.filter(is_live(root)))
         if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is not None
     }
-    data = files.filter(is_content(files, Content.DATA))
+    data = files.filter(is_data_file(files))
     live = pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST))
     leaves = set(root["location"].filter(live).to_pylist())
     for leaf, owner in owners.items():
@@ -236,7 +237,7 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
 
 
 def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
-    data = files.filter(is_content(files, Content.DATA))
+    data = files.filter(is_data_file(files))
     data = data.filter(
         pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0))
     )

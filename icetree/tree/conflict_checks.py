@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, is_content, is_data_dv
+from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Intent, Operation
@@ -156,7 +156,7 @@ def missing_files(case: Case, other: OtherCommit) -> pa.Array:
     data_dvs = without(case.removed(Content.POSITION_DELETES), case.removed_data)
     needed = pa.concat_arrays([case.removed_data, case.data_dv_targets])
     gone = pc.or_(
-        pc.and_(is_content(removed, Content.DATA), is_among(removed["location"], needed)),
+        pc.and_(is_data_file(removed), is_among(removed["location"], needed)),
         pc.or_(
             pc.and_(is_data_dv(removed), is_among(removed["referenced_file"], data_dvs)),
             pc.and_(
@@ -275,11 +275,11 @@ def data_dvs_on_removed(case: Case) -> pa.Array:
 
 
 def _data(entries: Entries) -> Entries:
-    return entries.filter(is_content(entries, Content.DATA))
+    return entries.filter(is_data_file(entries))
 
 
 def _deletes(entries: Entries) -> Entries:
-    return entries.filter(pc.invert(is_content(entries, Content.DATA)))
+    return entries.filter(pc.invert(is_data_file(entries)))
 
 
 def _none() -> pa.Array:

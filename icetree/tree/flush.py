@@ -19,6 +19,7 @@ from icetree.spec.entry import (
     concat,
     has_status,
     is_content,
+    is_data_file,
     is_live,
     with_columns,
 )
@@ -53,7 +54,7 @@ def flush(
     """
     root = tree.root
     existing = has_status(root, Status.EXISTING)
-    data = pc.and_(existing, is_content(root, Content.DATA))
+    data = pc.and_(existing, is_data_file(root))
     deletes = pc.and_(existing, is_content(root, *DELETE_FILES))
     if by_size:
         movable = pc.or_(data, deletes)

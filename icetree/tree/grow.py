@@ -26,6 +26,7 @@ from icetree.spec.entry import (
     concat,
     empty,
     is_content,
+    is_data_file,
     is_live,
     only,
     with_columns,
@@ -55,7 +56,7 @@ Encode: TypeAlias = Callable[[Entries, str, Shape], bytes]
 def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -> Prepared:
     """Put new files into leaves when there are more of them than the root should hold."""
     require_addable(changes.added)
-    is_data = is_content(changes.added, Content.DATA)
+    is_data = is_data_file(changes.added)
     in_root: list[Entries] = []
     leaves: list[NewLeaf] = []
     for content, most, entries in (
@@ -293,7 +294,7 @@ def _stamp_added(prepared: Prepared, stamp: Stamp, next_row_id: int) -> tuple[En
 def _rows_to_number(prepared: Prepared) -> pa.Array:
     """Return, for each new root entry, how many rows take their ids from it."""
     own = prepared.in_root
-    takes = pc.and_(is_content(own, Content.DATA), pc.is_null(own["first_row_id"]))
+    takes = pc.and_(is_data_file(own), pc.is_null(own["first_row_id"]))
     rows = pc.if_else(takes, own["record_count"], pa.scalar(0, _LONG)).combine_chunks()
     in_leaves = pa.array([leaf.rows_without_ids for leaf in prepared.leaves], _LONG)
     return pa.concat_arrays([rows, in_leaves])

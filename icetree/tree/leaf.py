@@ -17,7 +17,7 @@ from icetree.spec.entry import (
     Status,
     complete,
     has_status,
-    is_content,
+    is_data_file,
     is_live,
     kind_of,
 )
@@ -129,7 +129,7 @@ def _counts(entries: Entries) -> dict[str, int]:
 
 def _rows_without_ids(entries: Entries) -> int:
     takes = pc.and_(
-        is_content(entries, Content.DATA),
+        is_data_file(entries),
         pc.and_(pc.is_null(entries["first_row_id"]), has_status(entries, Status.ADDED)),
     )
     return pc.sum(entries["record_count"].filter(takes)).as_py() or 0

@@ -24,6 +24,7 @@ from icetree.spec.entry import (
     Entries,
     is_content,
     is_data_dv,
+    is_data_file,
     is_live,
 )
 from icetree.spec.shape import Shape
@@ -257,7 +258,7 @@ def _identities(shape: Shape) -> set[str]:
 
 
 def _data(entries: Entries) -> Entries:
-    return entries.filter(is_content(entries, Content.DATA))
+    return entries.filter(is_data_file(entries))
 
 
 def _data_dvs(entries: Entries) -> Entries:

@@ -19,6 +19,7 @@ from icetree.spec.entry import (
     Status,
     is_content,
     is_data_dv,
+    is_data_file,
     only,
     with_columns,
 )
@@ -102,8 +103,8 @@ def require_targets(
     names = added.filter(is_data_dv(added))["referenced_file"].combine_chunks()
     if len(names) == 0:
         return
-    names = without(names, added["location"].filter(is_content(added, Content.DATA)))
-    stays = pc.and_(is_content(root, Content.DATA), pc.invert(located.in_root))
+    names = without(names, added["location"].filter(is_data_file(added)))
+    stays = pc.and_(is_data_file(root), pc.invert(located.in_root))
     names = without(names, root["location"].filter(stays))
     names = without(names, _seen(changes, leaves, manifest_dvs, located))
     for leaf in leaves:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from icetree.cli.demo.table import DAY_LOWER, FIRST_DAY, SHAPE, DemoTable, live_keys, root_file
 from icetree.filters.filter import parse_filter
-from icetree.spec.entry import Content, is_content
+from icetree.spec.entry import is_data_file
 from icetree.tree.check import check
 from icetree.tree.diff import diff
 from icetree.tree.live import live_files
@@ -116,7 +116,7 @@ def _pruned(table: DemoTable) -> Law:
     days = parse_filter(f"ts >= '{first}T00:00:00' and ts < '{last}T00:00:00'")
     found = plan(table.root(len(table.commits)), table.reader, SHAPE, days)
     files = live_files(table.head.root, table.reader)
-    data = files.filter(is_content(files, Content.DATA))
+    data = files.filter(is_data_file(files))
     day = data[DAY_LOWER]
     inside = pc.and_(pc.greater_equal(day, pa.scalar(first)), pc.less(day, pa.scalar(last)))
     wanted = data["location"].filter(inside).to_pylist()

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icetree.cli.demo.ledger import Cost
 from icetree.cli.demo.v3_sizes import sizes
-from icetree.spec.entry import Content, Entries, keys_of
+from icetree.spec.entry import Entries, is_data_file, keys_of
 from icetree.table.table import Table
 from icetree.tree.diff import Diff
 
@@ -84,7 +84,7 @@ class V3:
         rewritten = pc.unique(self.tracked.filter(gone)["manifest"])
         written = list(self._rewritten(rewritten))
         self.tracked = self.tracked.filter(pc.invert(gone))
-        is_data = pc.equal(diff.added["content_type"], int(Content.DATA))
+        is_data = is_data_file(diff.added)
         for flag in (is_data, pc.invert(is_data)):
             added = diff.added.filter(flag)
             for spec in pc.unique(added["partition_spec_id"]).to_pylist():

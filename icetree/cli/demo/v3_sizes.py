@@ -31,7 +31,7 @@ from pyiceberg.utils.datetime import date_to_days
 
 from icetree.codec import metadata as metadata_codec
 from icetree.spec import layout
-from icetree.spec.entry import Content, Entries, Entry, from_table, is_content
+from icetree.spec.entry import Entries, Entry, from_table, is_data_file
 from icetree.spec.location import absolute
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import LogEntry
@@ -98,7 +98,7 @@ def sizes(table: Table) -> Sizes:
     current = table.metadata.current_snapshot()
     root = table.files.root(current, shape)
     live = live_files(root, table.files.reader(shape))
-    is_data = is_content(live, Content.DATA)
+    is_data = is_data_file(live)
     found = {}
     with TemporaryDirectory() as folder:
         for kind, mask in ((True, is_data), (False, pc.invert(is_data))):

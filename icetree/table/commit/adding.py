@@ -21,6 +21,7 @@ from icetree.spec.entry import (
     Status,
     complete,
     is_content,
+    is_data_file,
     to_table,
     with_columns,
 )
@@ -62,7 +63,7 @@ def stored_entries(
         ),
     )
     if sequence_number is not None:
-        is_data = is_content(entries, Content.DATA)
+        is_data = is_data_file(entries)
         age = pa.scalar(sequence_number, BASE_SCHEMA.field("sequence_number").type)
         kept = pc.fill_null(entries["sequence_number"], age)
         entries = with_columns(

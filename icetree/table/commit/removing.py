@@ -16,8 +16,8 @@ from icetree.spec.entry import (
     Content,
     Entries,
     concat,
-    is_content,
     is_data_dv,
+    is_data_file,
     keys_of,
 )
 from icetree.spec.shape import Shape
@@ -82,7 +82,7 @@ def files_matching(
     tasks = found.tasks.filter(stays)
     in_part = tasks.filter(pc.invert(found.match_whole()).filter(stays))
     bound = bind(predicate, shape)
-    fresh = before.added.filter(is_content(before.added, Content.DATA))
+    fresh = before.added.filter(is_data_file(before.added))
     sure = prune.must_match(fresh, bound)
     unsure = pc.and_not(prune.may_match(fresh, bound), sure)
     partial = [*in_part["location"].to_pylist(), *fresh["location"].filter(unsure).to_pylist()]
@@ -105,8 +105,8 @@ def in_same_partitions(
     fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
     needed = {stats.column(id, stat) for id in fields for stat in STATS}
     live = _there(root, reader, {"partition_spec_id", *needed}, before)
-    live = live.filter(is_content(live, Content.DATA))
-    new = added.filter(is_content(added, Content.DATA))
+    live = live.filter(is_data_file(live))
+    new = added.filter(is_data_file(added))
     # Two specs never share a partition, so only files of the same spec can be replaced.
     specs = pc.is_in(live["partition_spec_id"], pc.unique(new["partition_spec_id"]))
     live = live.filter(specs)

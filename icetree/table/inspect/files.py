@@ -17,7 +17,7 @@ from icetree.rows.partition_values import (
 )
 from icetree.rows.same import row_codes
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries
+from icetree.spec.entry import Content, Entries, is_data_file
 from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
 from icetree.tree.live import LEAF
@@ -68,7 +68,7 @@ def files_table(entries: Entries, shape: Shape, table_location: str) -> pa.Table
     ):
         made[name] = _counts(entries, stat)
     made |= {name: entries[own] for own, name in _LAST.items()}
-    is_delete = pc.not_equal(entries["content_type"], pa.scalar(Content.DATA, pa.int32()))
+    is_delete = pc.invert(is_data_file(entries))
     refers = absolute_array(entries["referenced_file"], table_location)
     made["referenced_data_file"] = pc.if_else(is_delete, refers, pa.scalar(None, pa.string()))
     made["content_offset"] = entries["dv_offset"]

@@ -19,7 +19,7 @@ from icetree.rows.deletes import read_vector
 from icetree.rows.files import ReadRules, open_file
 from icetree.rows.partition_values import partition_column
 from icetree.rows.schema import arrow_field, arrow_type
-from icetree.spec.entry import Content, is_content, is_data_dv
+from icetree.spec.entry import Content, is_content, is_data_dv, is_data_file
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata_columns import partition_type
@@ -81,7 +81,7 @@ def marking(table: Table, snapshot: Snapshot | None) -> pa.Table:
         root_file=snapshot.root_file if snapshot else "root",
     )
     positional = live.filter(is_content(live, Content.POSITION_DELETES))
-    data = live.filter(is_content(live, Content.DATA))
+    data = live.filter(is_data_file(live))
     idle = pc.and_not(
         is_data_dv(positional),
         pc.is_in(positional["referenced_file"], data["location"].combine_chunks()),

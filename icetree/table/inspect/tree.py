@@ -9,7 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
-from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live
+from icetree.spec.entry import (
+    MANIFESTS,
+    Content,
+    Entries,
+    Status,
+    is_content,
+    is_data_file,
+    is_live,
+)
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
@@ -87,7 +95,7 @@ def tree_table(
     """
     leaves = _leaves(root)
     here = root.filter(is_live(root))
-    own = here.filter(is_content(here, Content.DATA))
+    own = here.filter(is_data_file(here))
     top = {
         "level": 0,
         "content": "root",

@@ -16,7 +16,15 @@ from icetree.filters.filter import Filter
 from icetree.filters.text import predicate_text
 from icetree.rows.files import name_mapping, open_file
 from icetree.rows.row_groups import groups_that_may_match
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_data_dv, is_live
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    is_content,
+    is_data_dv,
+    is_data_file,
+    is_live,
+)
 from icetree.spec.location import absolute
 from icetree.tree.bind import bind
 from icetree.tree.delete_stats import judged
@@ -327,7 +335,7 @@ def _row_groups(
 
 def _data_files(left: list[pa.Table]) -> Iterator[tuple[str, str]]:
     for part in left:
-        data = part.filter(is_content(part, Content.DATA))
+        data = part.filter(is_data_file(part))
         yield from zip(data["location"].to_pylist(), data["file_format"].to_pylist(), strict=True)
 
 
