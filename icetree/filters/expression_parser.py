@@ -28,7 +28,7 @@ from pyiceberg.types import IcebergType
 from icetree.errors import InvalidInput
 from icetree.filters.expression import Call, Cast, Column, Constant, Expression, negated
 from icetree.filters.tokens import Token, mistake, tokens
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 from icetree.spec.type_text import read_type
 
 #: Each function, and how many arguments it takes: at least, at most.

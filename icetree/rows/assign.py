@@ -17,7 +17,7 @@ from icetree.filters.expression import Constant
 from icetree.rows.evaluate import constant, repeated
 from icetree.rows.schema import arrow_type, null_array
 from icetree.rows.terms import Columns, Scope, Term
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 
 _is = pa.types
 

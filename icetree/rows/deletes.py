@@ -19,9 +19,10 @@ from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.files.cache import Cache
 from icetree.rows.equality_files import lacking
-from icetree.rows.files import ReadRules, field_path, open_file, position_deletes
+from icetree.rows.files import ReadRules, open_file, position_deletes
 from icetree.rows.project import leaf_of
 from icetree.rows.schema import arrow_type, plain
+from icetree.spec.columns import field_path
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata

@@ -20,7 +20,6 @@ from pyiceberg.types import (
     LongType,
     NestedField,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimestamptzNanoType,
@@ -345,15 +344,3 @@ def position_deletes(file: DataFile, path_id: int, pos_id: int) -> pa.Table:
     parts = [batch for group in file.groups for batch in file.read(group, wanted, rules)]
     schema = pa.schema([("file_path", pa.string()), ("pos", pa.int64())])
     return pa.Table.from_batches([part.cast(schema) for part in parts], schema)
-
-
-def field_path(field: NestedField, field_id: int) -> tuple[str, ...] | None:
-    """Return the path from a column down to the field with the id, through structs alone."""
-    if field.field_id == field_id:
-        return ()
-    if isinstance(field.field_type, StructType):
-        for child in field.field_type.fields:
-            below = field_path(child, field_id)
-            if below is not None:
-                return (child.name, *below)
-    return None

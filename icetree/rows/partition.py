@@ -16,11 +16,11 @@ from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.rows.files import field_path
 from icetree.rows.project import leaf_of
 from icetree.rows.schema import plain
 from icetree.rows.transform import transformed
 from icetree.spec.arrays import one_chunk
+from icetree.spec.columns import field_path
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.types import has_nans

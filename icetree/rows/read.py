@@ -25,7 +25,6 @@ from icetree.rows.files import (
     Group,
     ReadRules,
     batch_of,
-    field_path,
     name_mapping,
     open_file,
 )
@@ -37,6 +36,7 @@ from icetree.rows.schema import (
     arrow_schema,
     arrow_type,
 )
+from icetree.spec.columns import field_path
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata

@@ -15,7 +15,7 @@ from icetree.filters.expression import Column, Constant, Expression, columns_of
 from icetree.filters.expression_parser import parse_expression
 from icetree.rows import evaluate
 from icetree.rows.project import leaf_of
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 
 #: A column of a side, by the names of both.
 Name: TypeAlias = tuple[str, str]

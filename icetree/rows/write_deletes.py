@@ -16,11 +16,11 @@ from pyroaring import BitMap, BitMap64
 from icetree.codec import bitmap, puffin
 from icetree.errors import InvalidInput
 from icetree.rows.deletes import Deletes
-from icetree.rows.files import field_path
 from icetree.rows.fit import ArrowData, fitted
 from icetree.rows.partition import Partition, by_partition
 from icetree.rows.write import Layout, Writer, new_location
 from icetree.spec import stats
+from icetree.spec.columns import field_path
 from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression

@@ -57,6 +57,13 @@ def pairs(found: Any) -> dict[Any, Any]:
     return {each._1(): each._2() for each in seq(members)}  # noqa: SLF001  # Scala's own names
 
 
+def walk(node: Any) -> Iterator[Any]:
+    """Yield a node and all that is below it."""
+    yield node
+    for child in seq(node.children()):
+        yield from walk(child)
+
+
 def is_query(spark: SparkSession, plan: Any) -> bool:
     """Tell whether a statement only reads."""
     load = spark._jvm.java.lang.Class.forName  # type: ignore[union-attr]  # noqa: SLF001

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.types import IcebergType, NestedField
+from pyiceberg.types import IcebergType, NestedField, StructType
 
 from icetree.errors import InvalidInput
 from icetree.spec.texts import json_bytes
@@ -102,3 +102,41 @@ def _part(
     id = type[f"{name}-id"]
     yield id, {"id": id, "name": name, "required": required, "type": type[name]}
     yield from _nested(type[name], f"{where}.{name}")
+
+
+def field_path(field: NestedField, field_id: int) -> tuple[str, ...] | None:
+    """Return the path from a column down to the field with the id, through structs alone."""
+    if field.field_id == field_id:
+        return ()
+    if isinstance(field.field_type, StructType):
+        for child in field.field_type.fields:
+            below = field_path(child, field_id)
+            if below is not None:
+                return (child.name, *below)
+    return None
+
+
+def identifier_paths(schema: Schema) -> list[tuple[NestedField, tuple[str, ...]]]:
+    """Return where a schema's identifier fields are: a column, and the way down from it."""
+    found = (
+        (field, field_path(field, id))
+        for field in schema.fields
+        for id in schema.identifier_field_ids
+    )
+    return [(field, path) for field, path in found if path is not None]
+
+
+def identifier_names(schema: Schema) -> list[str]:
+    """Return the full names of the fields that tell rows apart."""
+    return [schema.find_column_name(id) or "" for id in schema.identifier_field_ids]
+
+
+def required_identifiers(schema: Schema, *, of: object, otherwise: str = "") -> list[str]:
+    """Return the names of the fields that tell rows apart; InvalidInput where there are none."""
+    names = identifier_names(schema)
+    if not names:
+        raise InvalidInput(
+            f"{of} has no identifier fields, by which a row would be known: set some with "
+            f"table.edit_schema(){otherwise}"
+        )
+    return names

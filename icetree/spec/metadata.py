@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec.structs import replace
@@ -27,7 +27,7 @@ from icetree.spec.noun import Int, Long, Noun
 from icetree.spec.properties import whole_number
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.snapshot import MAIN, LogEntry, MetadataLogEntry, Ref, Snapshot, SnapshotPage
-from icetree.spec.texts import storable
+from icetree.spec.texts import did_you_mean, storable
 
 #: How many snapshots stay in metadata.json when older ones move to pages.
 INLINE_SNAPSHOTS: Final = "write.metadata.inline-snapshots"
@@ -117,11 +117,14 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         """Return the current snapshot; None when nothing was ever committed."""
         return None if self.current_snapshot_id is None else self.snapshot(self.current_snapshot_id)
 
-    def ref(self, name: str) -> Ref:
-        """Return a branch or tag."""
-        found = self.refs.get(storable(name, what="ref"))
+    def ref(self, name: str, kind: Literal["branch", "tag"] | None = None) -> Ref:
+        """Return a branch or tag; NotFound or InvalidInput when there is none, or another kind."""
+        found = self.refs.get(storable(name, what=kind or "ref"))
         if found is None:
-            raise NotFound(f"{self.location}: no branch or tag {name!r}")
+            what = kind or "branch or tag"
+            raise NotFound(f"there is no {what} {name!r}{did_you_mean(name, self.refs)}")
+        if kind is not None and found.type != kind:
+            raise InvalidInput(f"{name!r} is a {found.type}, not a {kind}")
         return found
 
     def schema_json(self, schema_id: int | None = None) -> dict[str, Any]:

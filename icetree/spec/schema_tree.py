@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
 from icetree.errors import InvalidInput
+from icetree.spec.texts import did_you_mean
 
 #: "address.zip", or a tuple of names where a name itself has a dot.
 Path: TypeAlias = str | tuple[str, ...]
@@ -136,16 +136,3 @@ def dotted(path: Path) -> str:
     if not parts or not all(part.strip() for part in parts):
         raise InvalidInput(f"column name {path!r} has an empty part")
     return path if isinstance(path, str) else ".".join(path)
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a hint at the nearest name, empty when none is near."""
-    near = nearest(name, names)
-    return f"; did you mean {near!r}?" if near is not None else ""
-
-
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the nearest of some names, whatever their case; None when none is near."""
-    lowered = {each.casefold(): each for each in names}
-    near = get_close_matches(name.casefold(), lowered, n=1)
-    return lowered[near[0]] if near else None

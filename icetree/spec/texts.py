@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
@@ -38,3 +40,16 @@ def json_bytes(document: Any) -> bytes:
         return msgspec.json.encode(document)
     except UnicodeEncodeError as error:
         raise InvalidInput(f"{error.object!r} {_HALF}") from None
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a hint at the nearest name, empty when none is near."""
+    near = nearest(name, names)
+    return f"; did you mean {near!r}?" if near is not None else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Return the nearest of some names, whatever their case; None when none is near."""
+    lowered = {each.casefold(): each for each in names}
+    near = get_close_matches(name.casefold(), lowered, n=1)
+    return lowered[near[0]] if near else None

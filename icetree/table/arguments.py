@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Final, TypeAlias
 
 from icetree.errors import InvalidInput
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 
 #: Milliseconds since 1970, a datetime with a time zone, or the text of one.
 Time: TypeAlias = "int | datetime | str"

@@ -19,8 +19,7 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
-from icetree.spec.schema_tree import did_you_mean
-from icetree.spec.texts import text
+from icetree.spec.texts import did_you_mean, text
 from icetree.store.base import Store
 from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_properties
 from icetree.store.places import local_folder

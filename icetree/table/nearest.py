@@ -6,7 +6,7 @@ from typing import Final
 
 from icetree.catalog.base import Catalog, Namespace, TableName
 from icetree.errors import NotFound
-from icetree.spec.schema_tree import nearest
+from icetree.spec.texts import nearest
 
 #: So many names are told where none is near.
 _MOST: Final = 8

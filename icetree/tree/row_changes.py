@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
 
 from icetree.spec import entry
 from icetree.spec.arrays import without
@@ -42,7 +43,7 @@ from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.partitions import STATS, Rows
 from icetree.tree.pointers import Deletes, Shelf, by_kind, pointers
 from icetree.tree.reading import Leaf, Reader, leaves_in
-from icetree.tree.tasks import TASK
+from icetree.tree.tasks import TASK, Metrics, Plan
 
 INSERT: Final = "INSERT"
 DELETE: Final = "DELETE"
@@ -90,6 +91,26 @@ class RowTasks:
     tasks: pa.Table
     #: Delete files that tasks point to by row number, as `tree.plan.DELETES`.
     deletes: pa.Table
+
+
+def as_plan(tasks: pa.Table, deletes: pa.Table) -> Plan:
+    """Return change tasks as the plan of a scan: every row that a task's own deletes leave."""
+    stats = [name for name in tasks.column_names if ":" in name]
+    return Plan(
+        tasks=tasks.select([*TASK.names, *stats]),
+        deletes=deletes,
+        residuals=[AlwaysTrue()],
+        metrics=Metrics(),
+    )
+
+
+def by_those_within(tasks: pa.Table) -> pa.Table:
+    """Return tasks for the rows that deletes to be within leave: theirs, no DV and no other."""
+    for name in (*DATA_DV.names, *_POINTERS):
+        is_dv = name in DATA_DV.names
+        values = pa.nulls(tasks.num_rows, tasks[name].type) if is_dv else tasks[_WITHIN + name]
+        tasks = tasks.set_column(tasks.schema.get_field_index(name), name, values)
+    return tasks
 
 
 def row_tasks(

@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from icetree.cli.demo.before import v3, v4
 from icetree.cli.demo.laws import Law, laws
 from icetree.cli.demo.story import story
 from icetree.cli.demo.table import POLICY, SHAPE, Commit, DemoTable
+from icetree.cli.demo.v3 import V3
 from icetree.errors import InvalidInput
 from icetree.picture.svg import to_svg
 from icetree.picture.terminal import Drawing
@@ -101,13 +101,16 @@ def _tree(console: Console, table: DemoTable) -> None:
 
 
 def _comparison(console: Console, table: DemoTable) -> None:
-    now = v4(table.commits, leaves=len(leaves_in(table.head.root)))
-    before = v3(table.commits)
+    written = sum(len(commit.written) for commit in table.commits)
+    opened = 1 + len(leaves_in(table.head.root))
+    before = V3()
+    # A manifest list comes with the manifests of each commit.
+    theirs_written = sum(1 + len(before.commit(diff, merges=False)) for diff in table.diffs())
     heading(console, "Beside v3", "the same commits, counted")
     commits = counted(len(table.commits), "commit")
     for what, ours, theirs in (
-        (f"metadata files written by {commits}", now.written, before.written),
-        ("of them opened to plan a full scan", now.opened, before.opened),
+        (f"metadata files written by {commits}", written, theirs_written),
+        ("of them opened to plan a full scan", opened, before.opened),
     ):
         console.print(f"  {what:<45} v4 {ours:>3}   v3 {theirs:>3}")
     console.print(

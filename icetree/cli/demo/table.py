@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes
+from icetree.tree.diff import Diff, diff
 from icetree.tree.draft import NO_HEAD, Head, Stamp
 from icetree.tree.files import FileReader
 from icetree.tree.grow import grow, prepare
@@ -112,6 +114,11 @@ class DemoTable:
         """Read the root of a snapshot from its file."""
         file = root_file(number)
         return manifest.decode(self.fetch(file), ROOT, SHAPE, file=file)
+
+    def diffs(self) -> Iterator[Diff]:
+        """Yield what each commit changed, as its tree tells it."""
+        for each in self.commits:
+            yield diff(each.head.root, self.reader, root_file=each.head.root_file)
 
     def commit(self, what: str, changes: Changes) -> Commit:
         """Apply a change and store what that takes."""

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +24,6 @@ from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
 from icetree.rows.deletes import Rows, read_vector
-from icetree.rows.files import field_path
 from icetree.rows.read import read_tasks
 from icetree.spark.changes.marks import DATA_DV, marks, spread
 from icetree.spark.changes.pairs import (
@@ -39,12 +37,12 @@ from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import spark_type
+from icetree.spec.columns import identifier_paths
 from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
 from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan, Point
 from icetree.table.changes.rows import require_told
 from icetree.table.scan.scan import Scan
-from icetree.tree.row_changes import CHANGE_TYPE
-from icetree.tree.tasks import TASK, Metrics, Plan
+from icetree.tree.row_changes import CHANGE_TYPE, as_plan, by_those_within
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -111,20 +109,14 @@ def _feed(
     require_told(scan.columns)
     out = tuple(scan.columns.fields)
     seen = {field.field_id for field in out}
-    keys = [field for field in table.schema.fields if _key_paths(field, table.schema)]
-    more = [field for field in (_ROW_ID, *keys) if field.field_id not in seen]
+    keys = {field.field_id: field for field, _ in identifier_paths(table.schema)}
+    more = [field for field in (_ROW_ID, *keys.values()) if field.field_id not in seen]
     scan.columns = Schema(*out, *more, schema_id=table.schema.schema_id)
     tasks = plan.tasks.append_column(
         TASK_NUMBER, pa.array(np.arange(plan.tasks.num_rows, dtype=np.int32))
     )
     numbered = ChangePlan(tasks=tasks, deletes=plan.deletes, pair_by=plan.pair_by)
     return _Feed(spark=spark, scan=scan, out=out, plan=numbered, location=table.location)
-
-
-def _key_paths(field: NestedField, schema: Schema) -> list[tuple[str, ...]]:
-    """Return the way from a column to each identifier field in it."""
-    found = (field_path(field, id) for id in schema.identifier_field_ids)
-    return [path for path in found if path is not None]
 
 
 # --- rows that pair ----------------------------------------------------------------------------
@@ -171,14 +163,12 @@ def _values(feed: _Feed) -> list[Any]:
 
 def _with_images(feed: _Feed, rows: DataFrame, *, scope: list[Any]) -> DataFrame:
     row_id = f.col(f"{_COLUMN}{feed.number(_ROW_ID.field_id)}")
-    schema = feed.scan.schema
     keys = []
-    for field in schema.fields:
-        for path in _key_paths(field, schema):
-            column = f.col(f"{_COLUMN}{feed.number(field.field_id)}")
-            for name in path:
-                column = column.getField(name)
-            keys.append(column)
+    for field, path in identifier_paths(feed.scan.schema):
+        column = f.col(f"{_COLUMN}{feed.number(field.field_id)}")
+        for name in path:
+            column = column.getField(name)
+        keys.append(column)
     return updates_told(rows, row_id=row_id, keys=keys, scope=scope)
 
 
@@ -237,18 +227,8 @@ def _first_of_each(tasks: pa.Table) -> pa.Array:
 
 def _live(feed: _Feed, tasks: pa.Table) -> DataFrame:
     """Return the rows that the tasks' own deletes leave; `ORDINAL` is a row of the tasks."""
-    rows = dataframe(feed.spark, feed.scan, plan=_plan(tasks, feed.plan.deletes), located=True)
+    rows = dataframe(feed.spark, feed.scan, plan=as_plan(tasks, feed.plan.deletes), located=True)
     return rows.toDF(*feed.columns, ORDINAL, POSITION)
-
-
-def _plan(tasks: pa.Table, deletes: pa.Table) -> Plan:
-    stats = [name for name in tasks.column_names if ":" in name]
-    return Plan(
-        tasks=tasks.select([*TASK.names, *stats]),
-        deletes=deletes,
-        residuals=[AlwaysTrue()],
-        metrics=Metrics(),
-    )
 
 
 def _stamped(feed: _Feed, rows: DataFrame, tasks: pa.Table) -> DataFrame:
@@ -297,7 +277,7 @@ def _through_python(feed: _Feed, tasks: pa.Table) -> DataFrame:
         for sent in (value for batch in batches for value in batch.column(0)):
             task = unshipped(sent.as_py())
             is_within = _within(task, all_deletes, how, location)
-            plan = _plan(task, all_deletes)
+            plan = as_plan(task, all_deletes)
             for batch in read_tasks(plan, columns=Schema(*fields, _POS), **how):
                 positions = batch.column(len(fields))
                 kept = batch.filter(pa.array(is_within(positions.to_numpy())))
@@ -325,12 +305,7 @@ def _within(task: pa.Table, deletes: pa.Table, how: dict[str, Any], location: st
     if fact["within_dv_location"] is not None:
         own = {name: fact[f"within_{name}"] for name in DATA_DV}
         marked = read_vector(how["store"], fact | own, location)
-    other = task
-    for name in (*DATA_DV, *_OTHER):
-        at = other.schema.get_field_index(name)
-        values = pa.nulls(1, task[name].type) if name in DATA_DV else task[f"within_{name}"]
-        other = other.set_column(at, name, values)
-    found = read_tasks(_plan(other, deletes), columns=Schema(_POS), **how)
+    found = read_tasks(as_plan(by_those_within(task), deletes), columns=Schema(_POS), **how)
     left = np.concatenate([np.zeros(0, np.int64), *(batch.column(0).to_numpy() for batch in found)])
     return lambda positions: np.isin(positions, marked) | ~np.isin(positions, left)
 

@@ -30,6 +30,7 @@ from icetree.spark.types import spark_schema
 from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
+from icetree.spec.columns import required_identifiers
 from icetree.table.commit.commit import Committed
 
 if TYPE_CHECKING:
@@ -339,16 +340,14 @@ def upsert(
 
     Without `by`, the table's identifier fields are the key.
     """
-    schema = lake.handle(name).schema
-    keys = (
-        list(by)
-        if by is not None
-        else [schema.find_column_name(id) or "" for id in schema.identifier_field_ids]
-    )
+    if by is None:
+        otherwise = ", or say by which columns"
+        keys = required_identifiers(lake.handle(name).schema, of=name, otherwise=otherwise)
+    else:
+        keys = list(by)
     if not keys:
         raise InvalidInput(
-            f"upsert into {name}: it has no identifier fields: set them with "
-            "edit_schema().set_identifier_fields(...), or say by which columns"
+            f"upsert into {name}: by= names no column, by which a row would be known"
         )
     merge = Merge(lake, name, rows, keys, branch=branch, key=key)
     return merge.when_matched_update_all().when_not_matched_insert_all().run()

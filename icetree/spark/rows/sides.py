@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.trees import kind, seq, span_of
+from icetree.spark.trees import kind, seq, span_of, walk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,8 @@ def speaking_of(side: Side, text: str, *, other: Side, spark: SparkSession) -> s
     parser = spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001  # Spark's only door
     with plainly():
         parsed = parser.parseExpression(text)
-    for attribute in sorted(_attributes(parsed), key=_start, reverse=True):
+    attributes = [each for each in walk(parsed) if kind(each) == "UnresolvedAttribute"]
+    for attribute in sorted(attributes, key=_start, reverse=True):
         names = seq(attribute.nameParts())
         if len(names) > 1 and names[0].lower() == side.alias.lower():
             continue
@@ -48,13 +49,6 @@ def speaking_of(side: Side, text: str, *, other: Side, spark: SparkSession) -> s
                 f"use columns of {side.alias}"
             )
     return text
-
-
-def _attributes(node: Any) -> Iterator[Any]:
-    if kind(node) == "UnresolvedAttribute":
-        yield node
-    for child in seq(node.children()):
-        yield from _attributes(child)
 
 
 def _start(node: Any) -> int:

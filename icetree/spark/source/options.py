@@ -12,7 +12,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spark.write.options import NAMES
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 from icetree.table.connection import Connection, open_connection
 from icetree.table.state import State

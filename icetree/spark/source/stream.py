@@ -36,8 +36,7 @@ from icetree.table.connection import Connection
 from icetree.table.state import require_same
 from icetree.table.table import Table
 from icetree.tree.changes import Operation
-from icetree.tree.row_changes import CHANGE_TYPE, INSERT, RowTasks
-from icetree.tree.tasks import TASK, Metrics, Plan
+from icetree.tree.row_changes import CHANGE_TYPE, INSERT, RowTasks, as_plan
 
 Offset: TypeAlias = "dict[str, int]"
 
@@ -214,7 +213,9 @@ class SnapshotReader(DataSourceStreamReader):
         )
         for ordinal, snapshot, tasks in found.steps():
             if _only_inserts(tasks):
-                for part in parts_of(_plan(tasks), reading, table.properties):
+                for part in parts_of(
+                    as_plan(tasks.tasks, tasks.deletes), reading, table.properties
+                ):
                     yield Files(part=part, ordinal=ordinal, snapshot_id=snapshot.snapshot_id)
             elif tasks.tasks.num_rows:
                 yield Commit(
@@ -279,17 +280,6 @@ def _only_inserts(found: RowTasks) -> bool:
     dv = pc.any(pc.is_valid(tasks[_WITHIN[0]])).as_py()
     lists = (pc.fill_null(pc.list_value_length(tasks[name]), 0) for name in _WITHIN[1:])
     return not dv and not any(pc.any(pc.greater(length, 0)).as_py() for length in lists)
-
-
-def _plan(found: RowTasks) -> Plan:
-    tasks = found.tasks
-    stats = [name for name in tasks.column_names if ":" in name]
-    return Plan(
-        tasks=tasks.select([*TASK.names, *stats]),
-        deletes=found.deletes,
-        residuals=[AlwaysTrue()],
-        metrics=Metrics(),
-    )
 
 
 def _inserted(batch: pa.RecordBatch, of: Files) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import known_table
 from icetree.spark.tokens import Cursor, first_words
 from icetree.spark.write.arrange import DISTRIBUTION
+from icetree.spec.columns import identifier_names
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
 from icetree.table.table import Table
@@ -112,7 +113,7 @@ def _set_identifiers(table: Table, cursor: Cursor) -> None:
 
 def _drop_identifiers(table: Table, cursor: Cursor) -> None:
     gone = {".".join(own_path(table.schema, name)) for name in _names(cursor)}
-    have = {table.schema.find_column_name(id) or "" for id in table.schema.identifier_field_ids}
+    have = {*identifier_names(table.schema)}
     for name in sorted(gone - have):
         raise InvalidInput(f"{name!r} is no identifier field of {table.name}")
     with table.edit_schema() as schema:

@@ -26,18 +26,6 @@ from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 
 
-def identifiers(table: Table) -> list[str]:
-    """Return the columns by which the table's rows are told apart."""
-    schema = table.schema
-    names = [schema.find_column_name(id) or "" for id in schema.identifier_field_ids]
-    if not names:
-        raise InvalidInput(
-            f"{table.name} has no identifier fields, by which a row would be known: set some with "
-            "table.edit_schema()"
-        )
-    return names
-
-
 def upsert_by_equality(
     table: Table, rows: DataFrame, keys: Sequence[str], transaction: Transaction
 ) -> Committed | None:

@@ -22,11 +22,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
-from icetree.spark.stream.upsert import identifiers, upsert_by_equality
+from icetree.spark.stream.upsert import upsert_by_equality
 from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
+from icetree.spec.columns import required_identifiers
 from icetree.spec.location import scheme_of
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.validate import already_applied
@@ -96,7 +97,7 @@ def write_stream(
         raise InvalidInput(f"{name}: a stream is not staged: unset {ID}, or choose {BRANCH}")
     if mode == APPEND and latest_by is not None:
         raise InvalidInput("latest_by is for mode='upsert': appended rows are all kept")
-    keys = identifiers(table) if mode == UPSERT else []
+    keys = required_identifiers(table.schema, of=table.name) if mode == UPSERT else []
     fit(rows, table.schema, table=name)
     how = _How(
         lake=lake,

@@ -12,7 +12,7 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.write import CODEC, LEVEL, TARGET_FILE_SIZE
 from icetree.spark.write.arrange import DISTRIBUTION
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import did_you_mean
+from icetree.spec.texts import did_you_mean
 
 #: Options that say for one write what a property says for all.
 _PROPERTIES: Final[Mapping[str, str]] = {

@@ -9,8 +9,8 @@ from icetree.spec.edit.terms import Term, read_term
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import ExprField, PartitionSpec
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import did_you_mean, walk
-from icetree.spec.texts import storable
+from icetree.spec.schema_tree import walk
+from icetree.spec.texts import did_you_mean, storable
 from icetree.spec.update import (
     AddExpression,
     AddPartitionSpec,

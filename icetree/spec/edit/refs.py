@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import ReadPage
-from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.snapshot import MAIN, Ref, Snapshot, SnapshotPage
 from icetree.spec.texts import storable
 from icetree.spec.update import RecallSnapshot, RemoveSnapshotRef, SetSnapshotRef, Update
@@ -67,25 +66,25 @@ def replace_branch(
     metadata: TableMetadata, read_page: ReadPage, name: str, *, at: int
 ) -> tuple[Update, ...]:
     """Point a branch at any snapshot; its retention stays."""
-    return _point(metadata, read_page, name, existing(metadata, name, "branch"), at)
+    return _point(metadata, read_page, name, metadata.ref(name, "branch"), at)
 
 
 def replace_tag(
     metadata: TableMetadata, read_page: ReadPage, name: str, *, at: int
 ) -> tuple[Update, ...]:
     """Point a tag at any snapshot; its retention stays."""
-    return _point(metadata, read_page, name, existing(metadata, name, "tag"), at)
+    return _point(metadata, read_page, name, metadata.ref(name, "tag"), at)
 
 
 def set_retention(metadata: TableMetadata, name: str, retention: Retention) -> tuple[Update, ...]:
     """Change how long a branch or tag is kept, all of it."""
-    changed = _with_retention(existing(metadata, name), retention, name)
+    changed = _with_retention(metadata.ref(name), retention, name)
     return (SetSnapshotRef(ref_name=name, ref=changed),)
 
 
 def remove_branch(metadata: TableMetadata, name: str) -> tuple[Update, ...]:
     """Drop a branch; snapshots that only it reached stay until they are expired."""
-    existing(metadata, name, "branch")
+    metadata.ref(name, "branch")
     if name == MAIN:
         raise InvalidInput(f"{MAIN!r} is the table's own branch and cannot be removed")
     return (RemoveSnapshotRef(ref_name=name),)
@@ -93,7 +92,7 @@ def remove_branch(metadata: TableMetadata, name: str) -> tuple[Update, ...]:
 
 def remove_tag(metadata: TableMetadata, name: str) -> tuple[Update, ...]:
     """Drop a tag."""
-    existing(metadata, name, "tag")
+    metadata.ref(name, "tag")
     return (RemoveSnapshotRef(ref_name=name),)
 
 
@@ -104,10 +103,10 @@ def fast_forward(
 
     A branch that is not there yet is made.
     """
-    target = existing(metadata, to).snapshot_id if isinstance(to, str) else to
+    target = metadata.ref(to).snapshot_id if isinstance(to, str) else to
     if storable(branch, what="branch") not in metadata.refs:
         return create_branch(metadata, read_page, branch, at=target)
-    ref = existing(metadata, branch, "branch")
+    ref = metadata.ref(branch, "branch")
     if not is_ancestor(metadata, ref.snapshot_id, target, read_page):
         raise InvalidInput(
             f"branch {branch!r} cannot be fast-forwarded to {to!r}: it has commits that snapshot "
@@ -120,7 +119,7 @@ def rollback_to(
     metadata: TableMetadata, read_page: ReadPage, snapshot_id: int, *, branch: str = MAIN
 ) -> tuple[Update, ...]:
     """Move a branch back to an ancestor of its head."""
-    ref = existing(metadata, branch, "branch")
+    ref = metadata.ref(branch, "branch")
     if not is_ancestor(metadata, snapshot_id, ref.snapshot_id, read_page):
         raise InvalidInput(
             f"snapshot {snapshot_id} is not an ancestor of branch {branch!r}, so this would be no "
@@ -133,7 +132,7 @@ def rollback_to_time(
     metadata: TableMetadata, read_page: ReadPage, at_ms: int, *, branch: str = MAIN
 ) -> tuple[Update, ...]:
     """Move a branch back to its newest snapshot that was made at a time or before it."""
-    ref = existing(metadata, branch, "branch")
+    ref = metadata.ref(branch, "branch")
     for snapshot in ancestors(metadata, ref.snapshot_id, read_page):
         if snapshot.timestamp_ms <= at_ms:
             return _point(metadata, read_page, branch, ref, snapshot.snapshot_id)
@@ -180,19 +179,6 @@ def is_ancestor(metadata: TableMetadata, ancestor: int, of: int, read_page: Read
         if snapshot.sequence_number < oldest:
             return False
     return False
-
-
-def existing(
-    metadata: TableMetadata, name: str, kind: Literal["branch", "tag"] | None = None
-) -> Ref:
-    """Return a ref of the kind; NotFound or InvalidInput when it is not there or another kind."""
-    ref = metadata.refs.get(storable(name, what=kind or "ref"))
-    if ref is None:
-        what = kind or "branch or tag"
-        raise NotFound(f"there is no {what} {name!r}{did_you_mean(name, metadata.refs)}")
-    if kind is not None and ref.type != kind:
-        raise InvalidInput(f"{name!r} is a {ref.type}, not a {kind}")
-    return ref
 
 
 def _create(

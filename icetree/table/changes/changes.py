@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.edit.refs import ancestors, existing
+from icetree.spec.columns import identifier_names
+from icetree.spec.edit.refs import ancestors
 from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
@@ -178,8 +179,7 @@ class ChangeRange:
     @property
     def pair_by(self) -> tuple[tuple[str, ...], ...]:
         """The columns by which updates are told, most trusted first."""
-        schema = self._metadata.schema()
-        keys = tuple(schema.find_column_name(id) or "" for id in schema.identifier_field_ids)
+        keys = tuple(identifier_names(self._metadata.schema()))
         return (("_row_id",), keys) if keys else (("_row_id",),)
 
     def steps(self) -> Iterator[tuple[int, Snapshot, RowTasks]]:
@@ -292,7 +292,7 @@ def resolve(table: Table, point: Point) -> ResolvedPoint:
         case datetime():
             return ResolvedPoint(at_ms=milliseconds(point, what="the time"))
         case str():
-            return ResolvedPoint(snapshot_id=existing(table.metadata, point).snapshot_id)
+            return ResolvedPoint(snapshot_id=table.metadata.ref(point).snapshot_id)
         case bool():
             raise InvalidInput(f"{point} is neither a snapshot nor a time")
         case int():

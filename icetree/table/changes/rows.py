@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
 
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.deletes import Rows, read_vector
-from icetree.rows.files import field_path
 from icetree.rows.project import leaf_of
 from icetree.rows.read import read_tasks
 from icetree.rows.same import Codes, pair_up, row_codes
 from icetree.rows.schema import arrow_schema
+from icetree.spec.columns import identifier_paths
 from icetree.spec.location import absolute
 from icetree.spec.metadata_columns import (
     DELETED_FIELD,
@@ -28,8 +27,14 @@ from icetree.spec.metadata_columns import (
 )
 from icetree.spec.snapshot import Snapshot
 from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeRange
-from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT, RowTasks
-from icetree.tree.tasks import TASK, Metrics, Plan
+from icetree.tree.row_changes import (
+    CHANGE_TYPE,
+    DELETE,
+    INSERT,
+    RowTasks,
+    as_plan,
+    by_those_within,
+)
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -83,12 +88,9 @@ class ChangeReader:
         self._out = columns if isinstance(columns, Schema) else table.scan(columns=columns).columns
         require_told(self._out)
         out = {field.field_id for field in self._out.fields}
-        self._keys = [
-            field
-            for field in self._schema.fields
-            if any(field_path(field, id) is not None for id in self._schema.identifier_field_ids)
-        ]
-        more = {each.field_id: each for each in (*_WHERE, _ROW_ID, *self._keys)}
+        self._keys = identifier_paths(self._schema)
+        keys = (field for field, _ in self._keys)
+        more = {each.field_id: each for each in (*_WHERE, _ROW_ID, *keys)}
         extra = [field for id, field in more.items() if id not in out]
         self._read = Schema(*self._out.fields, *extra, schema_id=self._schema.schema_id)
         self._at = {field.field_id: at for at, field in enumerate(self._read.fields)}
@@ -185,16 +187,10 @@ class ChangeReader:
 
     def _survivors(self, found: RowTasks, tasks: pa.Table) -> dict[str, Rows]:
         """Return the rows of each file that the deletes to be within leave, by position."""
-        for name in _DV:
-            at = tasks.schema.get_field_index(name)
-            tasks = tasks.set_column(at, name, pa.nulls(tasks.num_rows, tasks[name].type))
-        for name in _OTHER:
-            at = tasks.schema.get_field_index(name)
-            tasks = tasks.set_column(at, name, tasks[f"within_{name}"])
         left: dict[str, list[Rows]] = {
             absolute(name, self._table.location): [] for name in tasks["location"].to_pylist()
         }
-        for batch in self._read_tasks(found, tasks, Schema(*_WHERE)):
+        for batch in self._read_tasks(found, by_those_within(tasks), Schema(*_WHERE)):
             left[batch.column(0)[0].as_py()].append(batch.column(1).to_numpy())
         return {
             file: np.concatenate([np.zeros(0, np.int64), *parts]) for file, parts in left.items()
@@ -203,15 +199,8 @@ class ChangeReader:
     def _read_tasks(
         self, found: RowTasks, tasks: pa.Table, columns: Schema
     ) -> Iterator[pa.RecordBatch]:
-        stats = [name for name in tasks.column_names if ":" in name]
-        plan = Plan(
-            tasks=tasks.select([*TASK.names, *stats]),
-            deletes=found.deletes,
-            residuals=[AlwaysTrue()],
-            metrics=Metrics(),
-        )
         for batch in read_tasks(
-            plan,
+            as_plan(tasks, found.deletes),
             store=self._table.files.store,
             metadata=self._table.metadata,
             columns=columns,
@@ -251,13 +240,7 @@ class ChangeReader:
 
     def _key_paths(self) -> list[Place]:
         """Return where the identifier fields are: (column, path below it) each."""
-        found = []
-        for id in self._schema.identifier_field_ids:
-            for field in self._keys:
-                path = field_path(field, id)
-                if path is not None:
-                    found.append((self._at[field.field_id], path))
-        return found
+        return [(self._at[field.field_id], path) for field, path in self._keys]
 
     def _finish(
         self,

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import did_you_mean
 from icetree.spec.snapshot import MAIN
-from icetree.spec.texts import storable, text
+from icetree.spec.texts import did_you_mean, storable, text
 from icetree.table.commit.validate import KEY
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
 from icetree.tree.conflict import Isolation

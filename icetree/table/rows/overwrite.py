@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
-from icetree.rows.files import field_path
 from icetree.rows.filter import row_filter
 from icetree.rows.fit import ArrowData, fitted
 from icetree.rows.project import leaf_of
+from icetree.spec.columns import field_path
 from icetree.spec.entry import Entries
 from icetree.table.commit.adding import is_arrow_data
 from icetree.table.rows.change import mark
