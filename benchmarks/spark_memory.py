@@ -121,7 +121,7 @@ def _scan(folder: str, count: str) -> None:
     spark = session("memory", memory=_HEAP, jars="")
     wall, cpu = time.perf_counter(), busy_ms()
     lake = Lake(spark, open_lake(Path(folder)))
-    rows = len(lake.table(f"db.t{count}", filter=read_slots(int(count))).collect())
+    rows = len(lake.table(f"db.t{count}", where=read_slots(int(count))).collect())
     took = {"wall_ms": (time.perf_counter() - wall) * 1000, "cpu_ms": spent_ms(cpu)}
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     pools = java.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()

@@ -22,9 +22,7 @@ def require_rows(table: Table, state: State, where: Where | None = None) -> None
     past = None if state.id is None else table.snapshot(state.id)
     schema = table.metadata.schema(past.schema_id if past else None)
     names = [field.name for field in schema.fields]
-    scan = table.scan(
-        where.text if where else None, snapshot_id=state.id, columns=[*names, *_LINEAGE]
-    )
+    scan = table.scan(where.text if where else None, at=state.id, columns=[*names, *_LINEAGE])
     found = Counter(tuple(row.values()) for row in scan.to_arrow().to_pylist())
     meant = Counter(
         (*projected(row.values, schema), row.row_id, row.updated)
@@ -37,7 +35,7 @@ def require_rows(table: Table, state: State, where: Where | None = None) -> None
     if any(count > 1 for count in ids.values()):
         raise Finding("row ids", f"#{state.sequence} has rows of one id: {ids.most_common(3)}")
     if where is not None:
-        count = table.scan(where.text, snapshot_id=state.id).count()
+        count = table.scan(where.text, at=state.id).count()
         if count != meant.total():
             raise Finding("rows", f"#{state.sequence} counts {count} rows, not {meant.total()}")
 

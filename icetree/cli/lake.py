@@ -13,7 +13,6 @@ import click
 from icetree.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from icetree.spec.snapshot import Snapshot
     from icetree.table.connection import Connection
     from icetree.table.table import Table
 
@@ -62,20 +61,11 @@ class Lake:
             yield connection.table(name)
 
 
-def snapshot_of(table: Table, text: str | None) -> Snapshot | None:
-    """Return the snapshot that an id, a branch or a tag names; the current one without."""
-    if text is None:
-        return table.snapshot()
-    if text.isdigit():
-        return table.snapshot(int(text))
-    return table.snapshot(ref=text)
-
-
 pass_lake = click.make_pass_decorator(Lake)
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-snapshot_option = click.option(
-    "--snapshot", metavar="ID|REF", help="A snapshot id, branch or tag; the current one without."
+at_option = click.option(
+    "--at", metavar="POINT", help="A snapshot id, branch, tag or time; the current state without."
 )
 where_option = click.option(
     "--where", metavar="FILTER", help="Such as \"country = 'DE' and n > 3\"."

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
-
-if TYPE_CHECKING:
-    from icetree.table.changes.changes import Point
 
 
 @click.command()
@@ -134,7 +131,7 @@ def changes(
     from icetree.table.changes.changes import ChangeRange
 
     with lake.table(name) as table:
-        range_ = ChangeRange(table, since=point(since), upto=point(upto))
+        range_ = ChangeRange(table, since=since, upto=upto)
         found = range_.net() if net else range_.files()
     if as_json:
         print_json(found.to_pylist())
@@ -146,21 +143,6 @@ def changes(
     headings = {} if net else {"snapshot_id": "SNAPSHOT", "operation": "OPERATION"}
     headings |= {"change": "CHANGE", "kind": "KIND", "record_count": "ROWS", "file": "FILE"}
     print_rows(rows, headings, empty="No changes.", more=found.num_rows - len(rows))
-
-
-def point(text: str | None) -> Point | None:
-    """Read a snapshot id, a time, or else the name of a branch or tag."""
-    from datetime import datetime, timezone
-
-    if text is None or not text[:1].isdigit():
-        return text
-    if text.isdigit():
-        return int(text)
-    try:
-        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return text
-    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)
 
 
 def kind_of(content: int, file_format: str) -> str:

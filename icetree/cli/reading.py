@@ -9,9 +9,8 @@ import click
 from icetree.cli.lake import (
     Lake,
     as_json_option,
+    at_option,
     pass_lake,
-    snapshot_of,
-    snapshot_option,
     table_argument,
     where_option,
 )
@@ -22,12 +21,12 @@ _limit = click.option("--limit", type=click.IntRange(min=1), default=100, show_d
 @click.command()
 @table_argument
 @where_option
-@snapshot_option
+@at_option
 @_limit
 @as_json_option
 @pass_lake
 def files(
-    lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
+    lake: Lake, name: str, where: str | None, at: str | None, limit: int, as_json: bool
 ) -> None:
     """List live files, or those a filter may match."""
     from icetree.cli.output import print_json, print_rows
@@ -40,7 +39,7 @@ def files(
 
     with lake.table(name) as table:
         shape = table.metadata.shape()
-        root = table.files.counted_root(snapshot_of(table, snapshot), shape)
+        root = table.files.counted_root(table.snapshot(at), shape)
         live = live_files(root, table.files.reader(shape))
         if where is not None:
             live = live.filter(may_match(judged(live, shape), bind(parse_filter(where), shape)))
@@ -67,7 +66,7 @@ def files(
 
 @click.command()
 @table_argument
-@snapshot_option
+@at_option
 @click.option(
     "--format",
     "form",
@@ -81,7 +80,7 @@ def files(
 @as_json_option
 @pass_lake
 def tree(
-    lake: Lake, name: str, snapshot: str | None, form: str, output: Path | None, as_json: bool
+    lake: Lake, name: str, at: str | None, form: str, output: Path | None, as_json: bool
 ) -> None:
     """Draw a snapshot's root, leaves and manifest DVs."""
     from dataclasses import asdict
@@ -96,7 +95,7 @@ def tree(
 
     with lake.table(name) as table:
         shape = table.metadata.shape()
-        found = snapshot_of(table, snapshot)
+        found = table.snapshot(at)
         caption = f"{table.name}"
         if found is not None:
             caption += f" · snapshot {found.snapshot_id} · {found.operation or 'unknown'}"
@@ -140,12 +139,12 @@ def _as_text(drawing: object) -> str:
 @click.command()
 @table_argument
 @where_option
-@snapshot_option
+@at_option
 @_limit
 @as_json_option
 @pass_lake
 def plan(
-    lake: Lake, name: str, where: str | None, snapshot: str | None, limit: int, as_json: bool
+    lake: Lake, name: str, where: str | None, at: str | None, limit: int, as_json: bool
 ) -> None:
     """Show what a scan would read."""
     from dataclasses import asdict
@@ -154,11 +153,7 @@ def plan(
     from icetree.filters.text import predicate_text
 
     with lake.table(name) as table:
-        if snapshot is not None and snapshot.isdigit():
-            scan = table.scan(where, snapshot_id=int(snapshot))
-        else:
-            scan = table.scan(where, ref=snapshot)
-        found = scan.plan()
+        found = table.scan(where, at=at).plan()
     residuals = [predicate_text(each) for each in found.residuals]
     wanted = ["location", "record_count", "file_size_in_bytes", "partition_spec_id", "leaf"]
     wanted += ["position", "dv_location", "dv_cardinality", "equality_deletes", "position_deletes"]
@@ -205,21 +200,18 @@ def plan(
 @click.command()
 @table_argument
 @click.option("--where", metavar="FILTER", required=True, help="Such as \"country = 'DE'\".")
-@snapshot_option
+@at_option
 @click.option("--row-groups", is_flag=True, help="Look at the data files' row groups too.")
 @as_json_option
 @pass_lake
 def explain(
-    lake: Lake, name: str, where: str, snapshot: str | None, row_groups: bool, as_json: bool
+    lake: Lake, name: str, where: str, at: str | None, row_groups: bool, as_json: bool
 ) -> None:
     """Tell what a filter skips, where and why."""
     from icetree.cli.output import print_json, say
 
     with lake.table(name) as table:
-        found = snapshot_of(table, snapshot)
-        told = table.explain(
-            where, snapshot_id=None if found is None else found.snapshot_id, row_groups=row_groups
-        )
+        told = table.explain(where, at=at, row_groups=row_groups)
     if as_json:
         print_json(
             {

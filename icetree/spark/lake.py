@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,9 @@ from icetree.spark.session import READ_SETTINGS, local_session
 from icetree.spark.wap import branch_to_read
 from icetree.spark.writer import Write
 from icetree.store.places import local_folder
-from icetree.table.changes.changes import Point
 from icetree.table.commit.commit import Committed
 from icetree.table.connection import Connection, open_connection
+from icetree.table.point import Point
 
 if TYPE_CHECKING:
     from icetree.spark.sql.views import View
@@ -72,13 +71,11 @@ class Lake:
         self,
         name: str,
         *,
-        filter: Filter | None = None,
+        where: Filter | None = None,
         columns: Iterable[str] | None = None,
-        snapshot_id: int | None = None,
-        ref: str | None = None,
-        as_of: int | datetime | None = None,
+        at: Point | None = None,
     ) -> DataFrame:
-        """Return a table's rows; `filter` prunes files, as no later `.filter` can.
+        """Return a table's rows; `where` prunes files, as no later `.where` can.
 
         `db.t.snapshots`, `db.t.files` and their like are the table's metadata, as `inspect` has it.
 
@@ -87,19 +84,13 @@ class Lake:
         """
         metadata = metadata_kind(self, name)
         if metadata is not None:
-            if filter is not None:
-                raise InvalidInput(f"{name}: filter= chooses rows of tables; use .where here")
-            found = metadata_table(
-                self, *metadata, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
-            )
+            if where is not None:
+                raise InvalidInput(f"{name}: where= chooses rows of tables; use .where here")
+            found = metadata_table(self, *metadata, at=at)
             return found if columns is None else found.select(*columns)
         handle = self.handle(name)
-        if snapshot_id is None and as_of is None:
-            ref = ref or branch_to_read(self.spark, handle)
-        scan = handle.scan(
-            filter, columns=columns, snapshot_id=snapshot_id, ref=ref, as_of_ms=as_of
-        )
-        return dataframe(self.spark, scan)
+        at = branch_to_read(self.spark, handle) if at is None else at
+        return dataframe(self.spark, handle.scan(where, columns=columns, at=at))
 
     def sql(self, text: str) -> DataFrame:
         """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.

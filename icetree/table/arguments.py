@@ -4,41 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta, timezone
-from typing import Any, Final, TypeAlias
 
 from icetree.errors import InvalidInput
 from icetree.spec.texts import did_you_mean
-
-#: Milliseconds since 1970, a datetime with a time zone, or the text of one.
-Time: TypeAlias = "int | datetime | str"
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MILLISECOND: Final = timedelta(milliseconds=1)
-_FORMS: Final = (
-    "give milliseconds since 1970, a datetime with a time zone, or a text such as "
-    "'2026-01-31T12:00:00Z'"
-)
-
-
-def milliseconds(time: Time, *, what: str) -> int:
-    """Return a time as milliseconds since 1970, rounded down."""
-    at: Any = time
-    if isinstance(at, str):
-        try:
-            at = datetime.fromisoformat(at.strip().replace("Z", "+00:00"))
-        except ValueError:
-            raise InvalidInput(f"{what}={time!r} is no time: {_FORMS}") from None
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise InvalidInput(
-                f"{what}={time!r} has no time zone, so it could be any of many times: "
-                "add one, such as UTC"
-            )
-        return (at - _EPOCH) // _MILLISECOND
-    if isinstance(at, bool) or not isinstance(at, int):
-        raise InvalidInput(f"{what}={time!r} is no time: {_FORMS}")
-    return at
 
 
 def whole(number: int, *, what: str, least: int | None = None) -> int:

@@ -10,21 +10,21 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from icetree.catalog.base import Catalog, TableName
-from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import find_snapshot, history, snapshot_as_of
+from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
-from icetree.table.arguments import Time, milliseconds, require_known, whole
+from icetree.table.arguments import require_known
 from icetree.table.changes.appends import AppendScan
-from icetree.table.changes.changes import ChangeRange, Point
+from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.commit import Committed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
+from icetree.table.point import Point, snapshot_at
 from icetree.table.rows.merge import Clause, Merge
 from icetree.table.rows.target import ISOLATION
 from icetree.table.scan.scan import Scan
@@ -96,16 +96,14 @@ class Table(Evolution, References):
         where: Filter | None = None,
         *,
         columns: Iterable[str] | None = None,
-        snapshot_id: int | None = None,
-        ref: str | None = None,
-        as_of_ms: Time | None = None,
+        at: Point | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> Scan:
         """Say which rows to read, of the current snapshot or of another; nothing is read yet.
 
         `where` is text such as `country = 'DE' and n > 3` (see `filters.parser`) or a
-        PyIceberg expression. `as_of_ms` is a time: milliseconds, a datetime or its text.
+        PyIceberg expression. `at` is a snapshot id, a branch or tag, or a time.
         Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
         `_last_updated_sequence_number`, where they are asked for.
         """
@@ -113,9 +111,7 @@ class Table(Evolution, References):
             self,
             where=where,
             columns=columns,
-            snapshot_id=snapshot_id,
-            ref=ref,
-            as_of_ms=as_of_ms,
+            at=at,
             case_sensitive=case_sensitive,
             limit=limit,
         )
@@ -153,23 +149,11 @@ class Table(Evolution, References):
         """What the table is made of, as Arrow tables."""
         return Inspect(self)
 
-    def snapshot(
-        self, id: int | None = None, *, ref: str | None = None, as_of_ms: Time | None = None
-    ) -> Snapshot | None:
-        """Return a snapshot by id, ref or time; without any the current one, which may be none."""
-        if sum(each is not None for each in (id, ref, as_of_ms)) > 1:
-            raise InvalidInput("give one of snapshot_id, ref and as_of_ms: they all say which")
-        if as_of_ms is not None:
-            return self.snapshot_at(as_of_ms)
-        if id is not None:
-            return find_snapshot(self.metadata, whole(id, what="snapshot id"), self.files.page)
-        if ref is not None:
-            return self.metadata.snapshot(self.metadata.ref(ref).snapshot_id)
-        return self.metadata.current_snapshot()
-
-    def snapshot_at(self, at_ms: Time) -> Snapshot:
-        """Return the snapshot that was current at a time: milliseconds, a datetime or its text."""
-        return snapshot_as_of(self.metadata, milliseconds(at_ms, what="the time"), self.files.page)
+    def snapshot(self, at: Point | None = None) -> Snapshot | None:
+        """Return the snapshot at a point; without one the current, of which there may be none."""
+        if at is None:
+            return self.metadata.current_snapshot()
+        return snapshot_at(self.metadata, self.files, at)
 
     def history(self) -> Iterator[Snapshot]:
         """Yield every snapshot the table still has, newest first."""

@@ -16,7 +16,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from icetree.cli.main import cli
-from icetree.cli.past import point
 from icetree.cli.tables import split_terms
 from tests.table.damage import make_table
 
@@ -120,11 +119,11 @@ def test_a_filter_leaves_files_out(run: Run) -> None:
 
 def test_an_older_snapshot_is_named_by_id_or_tag(run: Run) -> None:
     oldest = parsed(run("snapshots", "db.t", "--json"))[-1]["snapshot_id"]
-    by_id = parsed(run("files", "db.t", "--snapshot", str(oldest), "--json"))
-    by_tag = parsed(run("files", "db.t", "--snapshot", "first", "--json"))
+    by_id = parsed(run("files", "db.t", "--at", str(oldest), "--json"))
+    by_tag = parsed(run("files", "db.t", "--at", "first", "--json"))
     assert by_id == by_tag
-    assert len(parsed(run("plan", "db.t", "--snapshot", "first", "--json"))["tasks"]) == len(by_id)
-    assert parsed(run("explain", "db.t", "--where", "id > 0", "--snapshot", "first", "--json"))
+    assert len(parsed(run("plan", "db.t", "--at", "first", "--json"))["tasks"]) == len(by_id)
+    assert parsed(run("explain", "db.t", "--where", "id > 0", "--at", "first", "--json"))
 
 
 def test_changes_since_a_tag_leave_out_what_came_before(run: Run) -> None:
@@ -191,8 +190,8 @@ def test_verify_exits_with_2_when_it_cannot_run(run: Run) -> None:
         (("files", "db.t", "--where", "id = = 3"), "id = = 3"),
         (("explain", "db.t", "--where", "nope > 3"), "no column 'nope'"),
         (("explain", "db.t", "--where", "id = '\udcff'"), "'id' is "),
-        (("files", "db.t", "--snapshot", "17"), "17"),
-        (("tree", "db.t", "--snapshot", "nope"), "'nope'"),
+        (("files", "db.t", "--at", "17"), "17"),
+        (("tree", "db.t", "--at", "nope"), "'nope'"),
         (("changes", "db.t", "--since", "nope"), "nope"),
         (("create", "db.t", "--schema", "id long"), "choose another name"),
         (("create", "db.u", "--schema", "id lon"), "lon"),
@@ -261,15 +260,6 @@ def test_lists_of_terms_are_split_outside_parentheses() -> None:
         "bucket(16, id)",
         "country",
     ]
-
-
-def test_a_point_is_an_id_a_time_or_a_name() -> None:
-    assert point("12") == 12
-    assert point("main") == "main"
-    assert point(None) is None
-    at = point("2026-01-31T12:00:00Z")
-    assert getattr(at, "isoformat", str)() == "2026-01-31T12:00:00+00:00"
-    assert point("2nd") == "2nd"
 
 
 @pytest.mark.parametrize("command", [("ls",), ("describe", "db.t"), ("verify", "db.t")])

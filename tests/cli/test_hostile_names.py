@@ -106,8 +106,8 @@ def commands() -> Iterator[tuple[str, ...]]:
         # What is wrong is told of as well.
         ("describe", f"{NAME}.nothing"),
         ("describe", f"{table}{NAME}"),
-        ("tree", table, "--snapshot", NAME),
-        ("tree", table, "--snapshot", f"nothing{NAME}"),
+        ("tree", table, "--at", NAME),
+        ("tree", table, "--at", f"nothing{NAME}"),
         ("plan", table, "--where", f"{NAME} ="),
         ("ls", f"nothing{NAME}"),
         ("changes", table, "--since", f"nothing{NAME}"),

@@ -120,7 +120,7 @@ def require_read_right(world: World, table: Table) -> None:
     since = world.writer.base
     for at, snapshot in enumerate(world.writer.snapshots):
         rows = world.rows(at)
-        require_rows(table, rows, chance, snapshot_id=snapshot.id)
+        require_rows(table, rows, chance, at=snapshot.id)
         if since is not None or at == 0:
             is_first_of_old = at == 0 and since is not None
             if not is_first_of_old:

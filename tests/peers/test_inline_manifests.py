@@ -115,7 +115,7 @@ def test_changes_are_found_in_old_snapshots(listed: str) -> None:
     table, same = opened(inlined(listed)), opened(listed)
     assert table.changes().files() == same.changes().files()
     first = [*table.history()][-1].snapshot_id
-    assert planned(table, snapshot_id=first) == planned(same, snapshot_id=first)
+    assert planned(table, at=first) == planned(same, at=first)
 
 
 def test_the_table_can_be_upgraded_and_written_to(listed: str) -> None:

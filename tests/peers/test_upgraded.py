@@ -92,7 +92,7 @@ def test_an_upgraded_table_takes_every_kind_of_commit(
         require_all_matches(filter, planned(table, filter), everything, rows)
     old = theirs.opened().snapshot()
     assert old is not None
-    assert planned(table, snapshot_id=old.snapshot_id) == theirs.everything
+    assert planned(table, at=old.snapshot_id) == theirs.everything
 
 
 def _one_of_each_kind(planned: Planned, locations: list[str]) -> list[str]:

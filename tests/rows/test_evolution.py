@@ -71,7 +71,7 @@ def test_an_older_snapshot_is_read_with_the_schema_of_its_time() -> None:
     with table.edit_schema() as edit:
         edit.drop("b").rename("a", "z")
     table.append(pa.table({"z": pa.array([3], pa.int32())}))
-    scan = table.scan("a = 2", snapshot_id=then.snapshot_id)
+    scan = table.scan("a = 2", at=then.snapshot_id)
     assert scan.to_arrow().to_pylist() == [{"a": 2, "b": None, "c": None}]
     assert table.scan(columns=["z"]).to_arrow().to_pylist() == [{"z": 1}, {"z": 2}, {"z": 3}]
     with pytest.raises(NotFound, match=r"no column 'b';.*z, c,.*_row_id"):

@@ -77,11 +77,11 @@ def test_every_snapshot_gives_the_rows_of_the_model_filtered_or_not(
         model = _step(table, model, verb, ids, at)
         past[now(table)] = list(model)
     for snapshot_id, rows in past.items():
-        assert bag(table.scan(snapshot_id=snapshot_id).to_arrow()) == bag(some(*rows))
-        assert table.scan(snapshot_id=snapshot_id).count() == len(rows)
+        assert bag(table.scan(at=snapshot_id).to_arrow()) == bag(some(*rows))
+        assert table.scan(at=snapshot_id).count() == len(rows)
         for text, matches in _FILTERS:
             wanted = [row for row in rows if matches(row)]
-            found = table.scan(text, snapshot_id=snapshot_id)
+            found = table.scan(text, at=snapshot_id)
             assert bag(found.to_arrow()) == bag(some(*wanted)), (text, snapshot_id)
             assert found.count() == len(wanted)
     assert table.verify().is_clean

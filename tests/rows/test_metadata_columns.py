@@ -116,7 +116,7 @@ def test_every_position_that_is_marked_is_told() -> None:
     assert found[0]["spec_id"] == table.metadata.default_spec_id
     assert found[0]["delete_file_path"].endswith(".puffin")
     assert found[0]["content_size_in_bytes"] > 0
-    was = table.inspect.position_deletes(snapshot_id=before)
+    was = table.inspect.position_deletes(at=before)
     assert was.num_rows == 0
 
 

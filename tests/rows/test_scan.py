@@ -201,8 +201,6 @@ def test_predicates_on_transforms_are_judged_on_rows() -> None:
 
 def test_what_a_scan_cannot_say_is_refused() -> None:
     table, _ = some_rows()
-    with pytest.raises(InvalidInput, match="give one of snapshot_id, ref and as_of_ms"):
-        table.scan(snapshot_id=1, ref="main")
     with pytest.raises(InvalidInput, match="give a list of names"):
         table.scan(columns="id")
 

@@ -88,4 +88,4 @@ def test_a_made_up_table_has_the_files_that_a_scan_reads(
 ) -> None:
     spark_memory.build(tmp_path, 1000)
     lake = Lake(spark, open_lake(tmp_path))
-    assert lake.table("db.t1000", filter=spark_memory.read_slots(1000)).count() == 1000
+    assert lake.table("db.t1000", where=spark_memory.read_slots(1000)).count() == 1000

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.spark import Lake
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.rows.lake import foreign_delete
 
@@ -84,7 +85,7 @@ def test_a_uuid_is_text_in_spark(lake: Lake) -> None:
     rows = lake.spark.createDataFrame([(text, 1), (None, 2)], "u string, n long")
     lake.write(rows, "db.uuids").append()
     assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}, {"u": None, "n": 2}]
-    assert lake.table("db.uuids", filter=f"u = '{text}'").collect() == [Row(u=text, n=1)]
+    assert lake.table("db.uuids", where=f"u = '{text}'").collect() == [Row(u=text, n=1)]
     lake.delete("db.uuids", "n = 2")
     assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}]
     assert table.refresh().verify(deep=True).findings == ()
@@ -130,7 +131,7 @@ def test_a_nan_is_above_all_numbers_to_spark_whatever_a_footer_says(lake: Lake) 
     table.append(pa.Table.from_pylist(rows, schema=schema))
     assert lake.table("db.nan").where("x > 4").count() == 1
     assert lake.table("db.nan").where("s.y > 4").count() == 1
-    assert lake.table("db.nan", filter="x > 4").count() == 0
+    assert lake.table("db.nan", where="x > 4").count() == 0
     lake.delete("db.nan", "x > 4")
     assert lake.table("db.nan").count() == 1
 
@@ -148,7 +149,7 @@ def test_a_literal_between_two_decimals_finds_the_rows_on_its_side(lake: Lake) -
         ("x not in (1.99, 1.996)", 1),
         ("x < 1e30", 2),
     ):
-        assert lake.table("db.cents", filter=filter).count() == count, filter
+        assert lake.table("db.cents", where=filter).count() == count, filter
 
 
 def test_nested_fields_evolve_by_id(lake: Lake) -> None:
@@ -221,14 +222,14 @@ def test_earlier_snapshots_branches_and_times_read_as_they_were(lake: Lake) -> N
     lake.write(lake.spark.range(100, 101), "db.then").append()
     now = lake.handle("db.then").snapshot()
     assert now is not None
-    assert lake.table("db.then", snapshot_id=was).count() == 3
-    assert lake.table("db.then", ref="audit").count() == 5
-    assert lake.table("db.then", as_of=now.timestamp_ms).count() == 4
+    assert lake.table("db.then", at=was).count() == 3
+    assert lake.table("db.then", at="audit").count() == 5
+    assert lake.table("db.then", at=time_of(now.timestamp_ms)).count() == 4
     assert lake.table("db.then").count() == 4
-    assert lake.table("db.then.files", snapshot_id=was).agg({"record_count": "sum"}).first()[0] == 3  # type: ignore[index]
-    assert lake.table("db.then.files", as_of=now.timestamp_ms).count() >= 2
+    assert lake.table("db.then.files", at=was).agg({"record_count": "sum"}).first()[0] == 3  # type: ignore[index]
+    assert lake.table("db.then.files", at=time_of(now.timestamp_ms)).count() >= 2
     with pytest.raises(InvalidInput, match=r"use \.where"):
-        lake.table("db.then.files", filter="record_count > 1")
+        lake.table("db.then.files", where="record_count > 1")
 
 
 def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lake) -> None:
@@ -270,8 +271,8 @@ def test_replacing_a_table_keeps_its_history(lake: Lake) -> None:
     lake.write(new, "db.again").create_or_replace(partition_by=["word"])
     assert lake.table("db.again").columns == ["word", "n"]
     assert lake.table("db.again").count() == 2
-    assert lake.table("db.again", snapshot_id=was).columns == ["id"]
-    assert lake.table("db.again", snapshot_id=was).count() == 3
+    assert lake.table("db.again", at=was).columns == ["id"]
+    assert lake.table("db.again", at=was).count() == 3
     for _ in range(2):
         lake.write(new, "db.again").key("once").replace()
     assert len(list(lake.handle("db.again").history())) == 3
@@ -323,7 +324,7 @@ def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: Lake
     ("do", "error", "says"),
     [
         (lambda lake: lake.table("db.none"), NotFound, "db.none"),
-        (lambda lake: lake.table("db.bad", filter="nope = 1"), InvalidInput, "nope"),
+        (lambda lake: lake.table("db.bad", where="nope = 1"), InvalidInput, "nope"),
         (lambda lake: lake.delete("db.bad", "nope = 1"), InvalidInput, "nope"),
         (lambda lake: lake.delete("db.bad", "id = "), InvalidInput, "Syntax error"),
         (lambda lake: lake.update("db.bad", {"nope": "1"}), InvalidInput, "nope"),
@@ -475,7 +476,7 @@ def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake
     new = spark.sql("SELECT id, -id AS a, 'y' AS b FROM range(8, 12)")
     merge = lake.merge("db.wide", new, ["id"])
     merge.when_matched_update_all("source.id <> 9").when_not_matched_insert_all().run()
-    assert rows_in(lake, "db.wide", filter="id >= 7") == [
+    assert rows_in(lake, "db.wide", where="id >= 7") == [
         {"id": 10, "a": -10, "b": "y"},
         {"id": 11, "a": -11, "b": "y"},
         {"id": 7, "a": 14, "b": "x"},

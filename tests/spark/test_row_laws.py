@@ -79,7 +79,7 @@ class SparkPlayer(Player):
         ]
 
     def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
-        found = self.lake.table(self.name, snapshot_id=snapshot_id)
+        found = self.lake.table(self.name, at=snapshot_id)
         return found.columns, found.toArrow().to_pylist()
 
     # --- what must hold --------------------------------------------------------------------
@@ -111,7 +111,7 @@ class SparkPlayer(Player):
         assert same(found) == comparable(rows, self.model.columns)
         assert found.select("st.x").count() == len(rows)
         day = self.chance.randrange(3)
-        found = self.lake.table(self.name, filter=f"day = {day} and (g > 2 or s is null)")
+        found = self.lake.table(self.name, where=f"day = {day} and (g > 2 or s is null)")
         kept = [
             row
             for row in self.model.rows

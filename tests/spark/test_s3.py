@@ -40,7 +40,7 @@ def test_rows_in_a_bucket_are_written_read_changed_and_verified(lake: Lake) -> N
     rows = lake.spark.range(1000).selectExpr("id", "concat('a b/ü%', id % 3) AS kind")
     lake.write(rows, "db.t").append()
     assert lake.table("db.t").count() == 1000
-    assert lake.table("db.t", filter="kind = 'a b/ü%1'").count() == 333
+    assert lake.table("db.t", where="kind = 'a b/ü%1'").count() == 333
 
     lake.sql("DELETE FROM db.t WHERE id % 10 = 0")
     assert lake.sql("SELECT sum(id) AS n FROM db.t").first().n == 450_000  # type: ignore[union-attr]

@@ -23,6 +23,7 @@ from icetree.spark.source.options import options, options_of
 from icetree.spark.source.write import TableWriter
 from icetree.table import transaction
 from icetree.table.commit.commit import Committed, commit
+from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.table.changing import delete_equal, delete_rows, now
 
@@ -97,14 +98,14 @@ def test_options_say_which_snapshot_rows_and_columns(lake: Lake) -> None:
     table = _table(lake)
     table.append(_some(1, 2))
     first = now(table)
-    at_ms = table.metadata.last_updated_ms
+    then = time_of(table.metadata.last_updated_ms).isoformat()
     table.create_tag("old", at=first)
     table.append(_some(3))
-    assert _ids(_read(lake, snapshot_id=first)) == [1, 2]
-    assert _ids(_read(lake, tag="old")) == [1, 2]
-    assert _ids(_read(lake, branch="main")) == [1, 2, 3]
-    assert _ids(_read(lake, as_of_timestamp=at_ms)) == [1, 2]
-    assert _ids(_read(lake, filter="id > 1")) == [2, 3]
+    assert _ids(_read(lake, at=first)) == [1, 2]
+    assert _ids(_read(lake, at="old")) == [1, 2]
+    assert _ids(_read(lake, at="main")) == [1, 2, 3]
+    assert _ids(_read(lake, at=then)) == [1, 2]
+    assert _ids(_read(lake, where="id > 1")) == [2, 3]
     assert _read(lake, columns="v,id").columns == ["v", "id"]
 
 
@@ -112,8 +113,11 @@ def test_an_option_that_is_not_known_is_refused(lake: Lake) -> None:
     _table(lake)
     with pytest.raises(PySparkException, match="option 'snapshotid' is not known"):
         _read(lake, snapshotid=1)
-    with pytest.raises(InvalidInput, match="they all say which"):
-        options({"tag": "a", "branch": "b"}).which()
+    for name, instead in (("tag", "at"), ("as-of-timestamp", "at"), ("filter", "where")):
+        with pytest.raises(InvalidInput, match=f"say it with option '{instead}'"):
+            options({name: "a"})
+    with pytest.raises(InvalidInput, match="to read a branch, give option at"):
+        _ = options({"branch": "b"}).at
     with pytest.raises(InvalidInput, match="which table"):
         _ = options({}).table
     connected = Lake(lake.spark, lake.connection)
@@ -151,7 +155,7 @@ def test_filters_that_mean_the_same_are_pushed_down_where_asked_for(lake: Lake) 
         assert _ids(_read(lake, push_filters="true").where("id > 10 and v != 'v11'")) == [12]
     finally:
         lake.spark.conf.unset(_PUSHDOWN)
-    assert _ids(_read(lake, filter="id > 10")) == [11, 12]
+    assert _ids(_read(lake, where="id > 10")) == [11, 12]
     held.with_suffix(".away").rename(held)
 
 

@@ -175,7 +175,7 @@ def test_rows_go_to_a_branch(lake: Lake, tmp_path: Path) -> None:
     _drop(tmp_path, "a", (1, "a"))
     _run(lake, tmp_path, branch="audit")
     assert _rows(lake) == [(9, "x")]
-    assert lake.table("db.t", ref="audit").count() == 2
+    assert lake.table("db.t", at="audit").count() == 2
 
 
 def test_what_cannot_be_streamed_is_refused_before_it_starts(lake: Lake, tmp_path: Path) -> None:

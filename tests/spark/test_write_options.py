@@ -55,7 +55,7 @@ def test_a_statement_takes_options_too(lake: Lake) -> None:
     lake.sql("ALTER TABLE db.t CREATE BRANCH side")
     lake.sql("INSERT INTO db.t WITH ('branch' = 'side', 'output-spec-id' = '0') SELECT 2, 0")
     assert lake.table("db.t").count() == 1
-    assert lake.table("db.t", ref="side").count() == 2
+    assert lake.table("db.t", at="side").count() == 2
     with pytest.raises(InvalidInput, match="output-spec-id=9: there are"):
         lake.sql("INSERT INTO db.t WITH ('output-spec-id' = '9') SELECT 2, 0")
     with pytest.raises(Unsupported, match="options are not for reading"):
@@ -90,7 +90,8 @@ def test_names_of_options_are_read_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("snapshotid", "did you mean 'snapshot-id'"),
+        ("wher", "did you mean 'where'"),
+        ("snapshot-id", "say it with option 'at'"),
         ("target-file-size-bytes", "lake.write takes it"),
         ("zzz", "there are catalog"),
     ],

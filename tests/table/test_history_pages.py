@@ -7,6 +7,7 @@ import pytest
 from icetree.errors import NotFound
 from icetree.spec.snapshot import Snapshot
 from icetree.table.connection import Connection
+from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.table.lake import connection, data_file, live, new_table, place
 
@@ -69,13 +70,13 @@ def test_a_snapshot_of_any_age_is_found_by_id_and_by_time(
     table, wanted = fresh(lake), snapshots[COUNT - 1 - age]
     assert table.snapshot(wanted.snapshot_id) == wanted
     at_once = [each for each in snapshots if each.timestamp_ms == wanted.timestamp_ms]
-    assert table.snapshot_at(wanted.timestamp_ms) == at_once[-1]
+    assert table.snapshot(time_of(wanted.timestamp_ms)) == at_once[-1]
     before = [each for each in snapshots if each.timestamp_ms < wanted.timestamp_ms]
     if before:
-        assert table.snapshot_at(wanted.timestamp_ms - 1) == before[-1]
+        assert table.snapshot(time_of(wanted.timestamp_ms - 1)) == before[-1]
     else:
         with pytest.raises(NotFound, match="as early as"):
-            table.snapshot_at(wanted.timestamp_ms - 1)
+            table.snapshot(time_of(wanted.timestamp_ms - 1))
 
 
 def test_an_id_that_never_was_is_not_found(
@@ -130,7 +131,7 @@ def test_a_rollback_reaches_into_the_pages(
     table.append_files([data_file("z")])
     assert live(lake.table("db.copy")) == ["f8", "z"]
     by_time = snapshots[2].timestamp_ms
-    table.rollback(at_ms=by_time)
+    table.rollback(time_of(by_time))
     newest = [each for each in snapshots if each.timestamp_ms <= by_time][-1]
     assert table.metadata.current_snapshot_id == newest.snapshot_id
 

@@ -129,7 +129,7 @@ def mark(
     """Write DVs for rows of files as an engine does; return their entries and the plan's tasks."""
     ref = branch if branch in table.refs else None
     plan = planner(
-        table.files, table.metadata, table.snapshot(ref=ref), stats_columns=True, every_row=True
+        table.files, table.metadata, table.snapshot(at=ref), stats_columns=True, every_row=True
     ).whole()
     entries = write_data_vectors(
         {name: sorted(positions) for name, positions in vectors.items()},

@@ -39,8 +39,9 @@ from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import spark_type
 from icetree.spec.columns import identifier_paths
 from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
-from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan, Point
+from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan
 from icetree.table.changes.rows import require_told
+from icetree.table.point import Point
 from icetree.table.scan.scan import Scan
 from icetree.tree.row_changes import CHANGE_TYPE, as_plan, by_those_within
 

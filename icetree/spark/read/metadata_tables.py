@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame
 
@@ -11,6 +11,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.frames import arrow_frame
 from icetree.spark.read.position_deletes import position_deletes
 from icetree.table.inspect.inspect import Inspect
+from icetree.table.point import Point
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -31,19 +32,16 @@ def metadata_kind(lake: Lake, name: str) -> tuple[str, str] | None:
     return table, kind
 
 
-def metadata_table(lake: Lake, table: str, kind: str, **when: Any) -> DataFrame:
+def metadata_table(lake: Lake, table: str, kind: str, *, at: Point | None = None) -> DataFrame:
     """Return metadata of a table, of another snapshot than the current one where that is asked."""
     handle = lake.handle(table)
-    if kind in (_CHANGES, _POSITION_DELETES):
-        at = handle.snapshot(when.pop("snapshot_id", None), **when)
-        if kind == _POSITION_DELETES:
-            return position_deletes(lake.spark, handle, at)
-        upto = None if at is None else at.snapshot_id
-        return lake.changes(table, upto=upto, images=False)
+    if kind == _POSITION_DELETES:
+        return position_deletes(lake.spark, handle, handle.snapshot(at))
+    if kind == _CHANGES:
+        return lake.changes(table, upto=at, images=False)
     look = getattr(handle.inspect, kind)
-    if all(value is None for value in when.values()):
+    if at is None:
         return arrow_frame(lake.spark, look())
-    if "snapshot_id" not in inspect.signature(look).parameters:
+    if "at" not in inspect.signature(look).parameters:
         raise InvalidInput(f"{table}.{kind} is the same at any time: ask for it without one")
-    at = handle.snapshot(when.pop("snapshot_id", None), **when)
-    return arrow_frame(lake.spark, look(snapshot_id=None if at is None else at.snapshot_id))
+    return arrow_frame(lake.spark, look(at=at))

@@ -102,7 +102,7 @@ def _text(where: Filter | Column) -> str:
 
 def _by_filter(table: Table, where: Filter, ref: str | None) -> _Going:
     predicate = parse_filter(where)
-    scan = table.scan(ref=ref)
+    scan = table.scan(at=ref)
     plan = _planned(table, scan, predicate)
     whole = plan.match_whole()
     return _Going(
@@ -118,7 +118,7 @@ def _by_condition(lake: Lake, table: Table, condition: Column, ref: str | None) 
     def filter_for(holds: Column) -> BooleanExpression:
         return condition_filter(lake.spark, table.schema, holds, alias=table.name.name)
 
-    predicate, scan = filter_for(condition), table.scan(ref=ref)
+    predicate, scan = filter_for(condition), table.scan(at=ref)
     plan = _planned(table, scan, predicate)
     # A filter keeps more files than it must. Where none is kept for rows that the condition is
     # not true of, it is true of all.

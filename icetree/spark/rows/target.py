@@ -126,7 +126,7 @@ def target(
         where = condition_filter(lake.spark, table.schema, condition, alias=alias)
     ref = branch_to_read(lake.spark, table, branch)
     # Files are chosen by the filter, rows by the condition itself, which may say more.
-    scan = table.scan(ref=ref)
+    scan = table.scan(at=ref)
     scan.columns = Schema(*table.schema.fields, *STORED, schema_id=table.schema.schema_id)
     plan = planner(
         table.files, table.metadata, scan.snapshot, where, stats_columns=True, every_row=True

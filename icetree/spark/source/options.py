@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Final
 
 from icetree.catalog.base import parse_name
@@ -28,14 +27,12 @@ OPTIONS: Final[Mapping[str, str]] = {
     "name": "the name under which a SQL catalog keeps its rows",
     "path": "the table's name, as load() and save() give it",
     "columns": "the columns to read, with commas between; all by default",
-    "filter": "which rows to read, as text",
+    "where": "which rows to read, as text",
     "push-filters": "true to skip files by a query's own filters; with Spark 4.1 a DataFrame is then "
     "good for one query, and spark.sql.python.filterPushdown.enabled must be true",
-    "snapshot-id": "the snapshot to read",
-    "branch": "the branch to read, or to commit to",
-    "tag": "the tag to read",
-    "as-of-timestamp": "when the snapshot to read was current: milliseconds, or an ISO time",
-    "since": "stream or changes: the snapshot, tag or time (in milliseconds) to start after",
+    "at": "what to read: a snapshot id, a branch or tag, or an ISO time",
+    "branch": "the branch to commit to; stream: the branch to follow",
+    "since": "stream or changes: the snapshot id, branch, tag or ISO time to start after",
     "changes": "true for all changes of rows, with what became of each",
     "images": "changes: false to have updates as a delete and an insert",
     "skip": "stream: kinds of snapshots to pass over: overwrite, delete",
@@ -44,6 +41,16 @@ OPTIONS: Final[Mapping[str, str]] = {
     "key": "write: a commit made before under the same key is not made again",
     "query-id": "stream: what tells this query from others that write to the table",
     "checkpointlocation": "stream: Spark's own",
+}
+
+#: Options of Iceberg's own, by what says the same here.
+_SAID_BY: Final[Mapping[str, str]] = {
+    "snapshot-id": "at",
+    "as-of-timestamp": "at",
+    "tag": "at",
+    "filter": "where",
+    "start-snapshot-id": "since",
+    "stream-from-timestamp": "since",
 }
 
 
@@ -73,6 +80,16 @@ class Options:
         with self.connect() as connection:
             return connection.table(self.table)
 
+    @property
+    def at(self) -> str | None:
+        """What a query is to read, None for the current state."""
+        if "branch" in self.values:
+            raise InvalidInput(
+                f"option branch={self.values['branch']!r} says where a write goes, or what a "
+                "stream follows: to read a branch, give option at"
+            )
+        return self.values.get("at")
+
     def flag(self, name: str, *, default: bool = False) -> bool:
         """Return an option that is true or false."""
         value = self.values.get(name, str(default)).lower()
@@ -94,23 +111,6 @@ class Options:
         value = self.values.get(name)
         return None if value is None else [each.strip() for each in value.split(",")]
 
-    def which(self) -> dict[str, int | str]:
-        """Return which snapshot to read, as a scan takes it."""
-        given = {
-            name: self.values[name]
-            for name in ("snapshot-id", "branch", "tag", "as-of-timestamp")
-            if name in self.values
-        }
-        if len(given) > 1:
-            raise InvalidInput(f"give one of the options {', '.join(given)}: they all say which")
-        for name in ("branch", "tag"):
-            if name in given:
-                return {"ref": given[name]}
-        if "as-of-timestamp" in given:
-            return {"as_of_ms": _milliseconds(given["as-of-timestamp"])}
-        snapshot_id = self.number("snapshot-id")
-        return {} if snapshot_id is None else {"snapshot_id": snapshot_id}
-
 
 def options(given: Mapping[str, str]) -> Options:
     """Read options; one that is not known is refused, since it may be another one misspelt."""
@@ -118,6 +118,8 @@ def options(given: Mapping[str, str]) -> Options:
     for name in values:
         if name not in OPTIONS and "." not in name:
             hint = did_you_mean(name, OPTIONS) or f"; there are {', '.join(OPTIONS)}, and s3.*"
+            if name in _SAID_BY:
+                hint = f": say it with option {_SAID_BY[name]!r}"
             if name in NAMES:
                 hint = ": lake.write takes it, and so does INSERT INTO t WITH (…)"
             raise InvalidInput(f"option {name!r} is not known to this format{hint}")
@@ -160,18 +162,3 @@ def fixed(table: Table) -> FixedTable:
         metadata_location=table.state.metadata_location,
         store=table.files.store,
     )
-
-
-def _milliseconds(text: str) -> int:
-    if text.strip().isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        raise InvalidInput(
-            f"option as-of-timestamp={text!r}: give milliseconds, or a time such as "
-            "2026-01-31T12:00:00+00:00"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return int(moment.timestamp() * 1000)

@@ -62,10 +62,10 @@ class TableReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the scan, and share it out."""
         assert self._table is not None  # this runs where the reader was made
-        own = self._options.values.get("filter")
+        own = self._options.values.get("where")
         filters = [*self._pushed, *([] if own is None else [parse_filter(own)])]
         where = reduce(And, filters) if filters else None
-        scan = self._table.scan(where, columns=self._columns, **self._options.which())  # type: ignore[arg-type]
+        scan = self._table.scan(where, columns=self._columns, at=self._options.at)
         plan = scan.plan()
         reading = ReadingPart(
             store=scan.files.store,
@@ -103,7 +103,7 @@ class PushingReader(TableReader):
 
 def scan_of(options: Options, table: Table) -> Scan:
     """Return the scan that the options ask for."""
-    return table.scan(columns=options.names("columns"), **options.which())  # type: ignore[arg-type]
+    return table.scan(columns=options.names("columns"), at=options.at)
 
 
 def read_schema(options: Options) -> StructType:

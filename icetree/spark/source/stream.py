@@ -28,11 +28,11 @@ from icetree.table.changes.changes import (
     CHANGE_ORDINAL,
     COMMIT_SNAPSHOT_ID,
     ChangeRange,
-    resolve,
     snapshots_between,
 )
 from icetree.table.changes.rows import CHANGE_COLUMNS, ChangeReader, require_told
 from icetree.table.connection import Connection
+from icetree.table.point import resolve, snapshot_at
 from icetree.table.state import require_same
 from icetree.table.table import Table
 from icetree.tree.changes import Operation
@@ -182,16 +182,12 @@ class SnapshotReader(DataSourceStreamReader):
 
     def _after(self, since: str) -> Offset:
         table = self._table()
-        point = int(since) if since.strip().isdigit() else since
-        found = resolve(table, point)
-        if found.snapshot_id is not None:
-            snapshot = table.snapshot(found.snapshot_id)
-            assert snapshot is not None
-            return _offset(snapshot)
-        assert found.at_ms is not None
+        found = resolve(table.metadata, since, what="since")
         try:
-            return _offset(table.snapshot_at(found.at_ms))
+            return _offset(snapshot_at(table.metadata, table.files, found))
         except NotFound:
+            if found.at_ms is None:
+                raise
             return START  # before the table had any
 
     def _require_append(self, snapshot: Snapshot, table: Table) -> None:
@@ -261,7 +257,7 @@ def _skip(options: Options) -> frozenset[str]:
 def _head(table: Table, branch: str) -> Snapshot | None:
     if branch == MAIN:
         return table.snapshot()
-    return table.snapshot(ref=branch)
+    return table.snapshot(branch)
 
 
 def _offset(snapshot: Snapshot) -> Offset:

@@ -23,6 +23,7 @@ from icetree.spark.types import spark_type
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import NAMES
 from icetree.surroundings import random_bits
+from icetree.table.point import Point, time_of
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 
@@ -191,10 +192,9 @@ def _bound_table(lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]
     if ref.metadata is not None:
         return BoundTable(named=named, ref=ref, view=view)
     at = version_of(lake, ref, named)
-    if not at:
-        audited = branch_to_read(lake.spark, lake.handle(ref.name))
-        at = {} if audited is None else {"ref": audited}
-    held = lake.cache.get(ref.name) if lake.reads_cache and not at else None
+    if at is None:
+        at = branch_to_read(lake.spark, lake.handle(ref.name))
+    held = lake.cache.get(ref.name) if lake.reads_cache and at is None else None
     table = lake.handle(ref.name) if held is None else _held_table(lake, ref.name, held)
     scan, hidden = _scan(table, at, extra)
     kept = None if held is None or hidden else held.rows
@@ -205,7 +205,7 @@ def _held_table(lake: Lake, name: str, held: Held) -> Table:
     """Return a table as its rows are kept; they are those of now, where nobody asked before."""
     if held.table is None:
         table = lake.handle(name)
-        everything, _ = _scan(table, {}, ())
+        everything, _ = _scan(table, None, ())
         held.keep(dataframe(lake.spark, everything(AlwaysTrue())), table)
     assert held.table is not None
     return held.table
@@ -218,9 +218,9 @@ def _metadata_columns(text: str) -> tuple[str, ...]:
 
 
 def _scan(
-    table: Table, at: dict[str, Any], extra: tuple[str, ...]
+    table: Table, at: Point | None, extra: tuple[str, ...]
 ) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
-    whole = table.scan(**at)
+    whole = table.scan(at=at)
     own = [field.name for field in whole.schema.fields if _is_known(field)]
     taken = {name.lower() for name in own}
     hidden = tuple(name for name in extra if name not in taken)
@@ -229,7 +229,7 @@ def _scan(
     simple = not hidden and len(own) == len(whole.schema.fields)
 
     def scan(where: BooleanExpression) -> Scan:
-        return table.scan(where, columns=None if simple else columns, **at)
+        return table.scan(where, columns=None if simple else columns, at=at)
 
     return scan, hidden
 
@@ -242,17 +242,16 @@ def _is_known(field: NestedField) -> bool:
     return True
 
 
-def version_of(lake: Lake, ref: TableRef, named: Named) -> dict[str, Any]:
+def version_of(lake: Lake, ref: TableRef, named: Named) -> Point | None:
     """Return which version of a table a query asks for, as a scan takes it."""
     asked = named.version if named.version is not None else named.timestamp
     if asked is not None and ref.ref is not None:
         raise InvalidInput(f"{'.'.join(named.parts)} names a version already: leave out AS OF")
     if named.version is not None:
-        word = named.version
-        return {"snapshot_id": int(word)} if word.isdigit() else {"ref": word}
+        return named.version
     if named.timestamp is not None:
-        return {"as_of_ms": _moment(lake, named.timestamp)}
-    return {} if ref.ref is None else {"ref": ref.ref}
+        return time_of(_moment(lake, named.timestamp))
+    return ref.ref
 
 
 def _moment(lake: Lake, text: str) -> int:

@@ -93,7 +93,7 @@ def _is_dynamic(lake: Lake, table: Table) -> bool:
 
 
 def _has_rows(lake: Lake, found: TableRef, condition: Column) -> bool:
-    return not lake.table(found.name, ref=found.branch).where(condition).isEmpty()
+    return not lake.table(found.name, at=found.branch).where(condition).isEmpty()
 
 
 def _insert_query(text: str, *, has_columns: bool) -> str:

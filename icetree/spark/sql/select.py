@@ -193,7 +193,7 @@ def _frame(lake: Lake, bound: BoundTable, where: BooleanExpression) -> DataFrame
     if bound.scan is None:
         ref = bound.ref
         assert ref.metadata is not None
-        return metadata_table(lake, ref.name, ref.metadata, **version_of(lake, ref, bound.named))
+        return metadata_table(lake, ref.name, ref.metadata, at=version_of(lake, ref, bound.named))
     scan = bound.scan(where)
     found = scan.plan()
     # Spark checks rows itself: files are all that is to be left out here.

@@ -195,7 +195,7 @@ def _partitions(lake: Lake, plan: Any) -> DataFrame | None:
     if shape.is_unpartitioned(table.metadata.default_spec_id):
         raise InvalidInput(f"{table.name} has no partitions: ALTER TABLE … ADD PARTITION FIELD")
     wanted = {} if not plan.pattern().isDefined() else pairs(plan.pattern().get().spec())
-    found = table.inspect.partitions(ref=branch_to_read(lake.spark, table))
+    found = table.inspect.partitions(at=branch_to_read(lake.spark, table))
     rows = set()
     for spec_id, values in zip(
         found["spec_id"].to_pylist(), found["partition"].to_pylist(), strict=True

@@ -11,7 +11,8 @@ from pyiceberg.expressions import AlwaysTrue
 
 from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.read import read_tasks
-from icetree.table.changes.changes import ChangeRange, Point
+from icetree.table.changes.changes import ChangeRange
+from icetree.table.point import Point
 from icetree.tree.bind import bind
 from icetree.tree.prune import may_match, residuals
 from icetree.tree.row_changes import added_tasks

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +17,7 @@ from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.arguments import milliseconds
+from icetree.table.point import Point, resolve, snapshot_at
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
@@ -27,13 +26,6 @@ from icetree.tree.tasks import DELETES
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-
-#: A snapshot id, the name of a branch or tag, or a time: a datetime or milliseconds.
-Point: TypeAlias = "int | str | datetime"
-
-#: Snapshot ids are random and wide; milliseconds are in between from 1973 to the year 5138.
-_FIRST_MS: Final = 10**11
-_LAST_MS: Final = 10**14
 
 CHANGE_ORDINAL: Final = "_change_ordinal"
 COMMIT_SNAPSHOT_ID: Final = "_commit_snapshot_id"
@@ -248,7 +240,7 @@ def snapshots_between(
     stands for the snapshot that was current then.
     """
     last = _end(table, upto)
-    start = None if since is None else resolve(table, since)
+    start = None if since is None else resolve(table.metadata, since, what="since")
     if last is None:
         if start is None or start.at_ms is not None:
             return ()
@@ -272,45 +264,10 @@ def snapshots_between(
     return tuple(found[::-1])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolvedPoint:
-    """A point of a table's history: one of the two."""
-
-    snapshot_id: int | None = None
-    at_ms: int | None = None
-
-    def reached(self, snapshot: Snapshot) -> bool:
-        """Tell whether a walk back in history has come to the point."""
-        if self.at_ms is not None:
-            return snapshot.timestamp_ms <= self.at_ms
-        return snapshot.snapshot_id == self.snapshot_id
-
-
-def resolve(table: Table, point: Point) -> ResolvedPoint:
-    """Return what a point stands for; a number that is no snapshot's id may be a time."""
-    match point:
-        case datetime():
-            return ResolvedPoint(at_ms=milliseconds(point, what="the time"))
-        case str():
-            return ResolvedPoint(snapshot_id=table.metadata.ref(point).snapshot_id)
-        case bool():
-            raise InvalidInput(f"{point} is neither a snapshot nor a time")
-        case int():
-            try:
-                found = find_snapshot(table.metadata, point, table.files.page)
-            except NotFound:
-                if point == 0 or _FIRST_MS <= point < _LAST_MS:
-                    return ResolvedPoint(at_ms=point)
-                return ResolvedPoint(snapshot_id=point)
-            return ResolvedPoint(snapshot_id=found.snapshot_id)
-    raise InvalidInput(f"{point!r} is neither a snapshot id, a branch or tag, nor a time")
-
-
 def _end(table: Table, upto: Point | None) -> int | None:
     if upto is None:
         return table.metadata.current_snapshot_id
-    found = resolve(table, upto)
-    return found.snapshot_id if found.at_ms is None else table.snapshot_at(found.at_ms).snapshot_id
+    return snapshot_at(table.metadata, table.files, upto, what="upto").snapshot_id
 
 
 def _gap(table: Table, child: Snapshot, *, what: str) -> NotFound:

@@ -8,13 +8,13 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
-from icetree.spec.pages import find_snapshot, history
+from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.texts import text
 from icetree.spec.update import Update
-from icetree.table.arguments import Time, milliseconds, whole
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import PUBLISHED_WAP_ID
+from icetree.table.point import Point, resolve, snapshot_at
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
 
 if TYPE_CHECKING:
@@ -51,17 +51,17 @@ class References:
         ) -> Transaction: ...
 
     def create_branch(
-        self, name: str, *, at: int | None = None, retention: Retention | None = None
+        self, name: str, *, at: Point | None = None, retention: Retention | None = None
     ) -> Committed:
-        """Make a branch, at a snapshot or at the current one."""
-        at = None if at is None else whole(at, what="at")
+        """Make a branch, at a snapshot, ref or time, or else at the current snapshot."""
+        at = None if at is None else self._id(at, what="at")
         return self._refs(refs.create_branch, name, at=at, retention=retention)
 
     def create_tag(
-        self, name: str, *, at: int | None = None, max_ref_age_ms: int | None = None
+        self, name: str, *, at: Point | None = None, max_ref_age_ms: int | None = None
     ) -> Committed:
-        """Make a tag, at a snapshot or at the current one."""
-        at = None if at is None else whole(at, what="at")
+        """Make a tag, at a snapshot, ref or time, or else at the current snapshot."""
+        at = None if at is None else self._id(at, what="at")
         return self._refs(refs.create_tag, name, at=at, max_ref_age_ms=max_ref_age_ms)
 
     def remove_branch(self, name: str) -> Committed:
@@ -76,35 +76,25 @@ class References:
         """Change how long a branch or tag, and what it reaches, is kept."""
         return self.update_metadata(*refs.set_retention(self.metadata, name, retention))
 
-    def fast_forward(self, branch: str, to: str | int) -> Committed:
-        """Move a branch ahead to a ref or snapshot that descends from its head."""
-        target = to if isinstance(to, str) else whole(to, what="to")
-        return self._refs(refs.fast_forward, branch, target)
+    def fast_forward(self, branch: str, to: Point) -> Committed:
+        """Move a branch ahead to a snapshot, ref or time that descends from its head."""
+        return self._refs(refs.fast_forward, branch, self._id(to, what="to"))
 
-    def rollback(
-        self, to: int | None = None, *, at_ms: Time | None = None, branch: str = MAIN
-    ) -> Committed:
-        """Move a branch back, to a snapshot of its past or to what it was at a time.
+    def rollback(self, to: Point, *, branch: str = MAIN) -> Committed:
+        """Move a branch back, to a snapshot of its past or to what it was at a time."""
+        found = resolve(self.metadata, to, what="to")
+        if found.at_ms is not None:
+            return self._refs(refs.rollback_to_time, found.at_ms, branch=branch)
+        return self._refs(refs.rollback_to, found.snapshot_id, branch=branch)
 
-        A time is milliseconds since 1970, a datetime with a time zone, or the text of one.
-        """
-        if (to is None) == (at_ms is None):
-            raise InvalidInput("roll back to a snapshot id or to a time: give one of them")
-        if at_ms is None:
-            assert to is not None
-            return self._refs(refs.rollback_to, whole(to, what="to"), branch=branch)
-        at_ms = milliseconds(at_ms, what="at_ms")
-        return self._refs(refs.rollback_to_time, at_ms, branch=branch)
-
-    def set_current(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+    def set_current(self, to: Point, *, branch: str = MAIN) -> Committed:
         """Point a branch at any snapshot the table has."""
-        snapshot_id = whole(snapshot_id, what="snapshot_id")
-        return self._refs(refs.set_current, snapshot_id, branch=branch)
+        return self._refs(refs.set_current, self._id(to, what="to"), branch=branch)
 
-    def cherry_pick(self, snapshot_id: int, *, branch: str = MAIN) -> Committed:
+    def cherry_pick(self, at: Point, *, branch: str = MAIN) -> Committed:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
-        snapshot_id = whole(snapshot_id, what="snapshot_id")
-        picked = find_snapshot(self.metadata, snapshot_id, self.files.page)
+        picked = snapshot_at(self.metadata, self.files, at)
+        snapshot_id = picked.snapshot_id
         head = self.metadata.refs.get(text(branch, what="branch"))
         if head is not None:
             self._require_unpicked(picked, head.snapshot_id, branch)
@@ -162,6 +152,9 @@ class References:
                     f"what was staged as {wap_id!r} is published already, "
                     f"by snapshot {snapshot.snapshot_id}"
                 )
+
+    def _id(self, point: Point, *, what: str) -> int:
+        return snapshot_at(self.metadata, self.files, point, what=what).snapshot_id
 
     def _refs(self, make: Any, *args: object, **how: object) -> Committed:
         return self.update_metadata(*make(self.metadata, self.files.page, *args, **how))

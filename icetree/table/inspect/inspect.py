@@ -37,13 +37,14 @@ from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, leaves_in
 
 if TYPE_CHECKING:
+    from icetree.table.point import Point
     from icetree.table.table import Table
 
 
 class Inspect:
     """Reads the metadata of a table as its handle sees it; v1-v3 snapshots alike.
 
-    Locations are absolute. `snapshot_id` or `ref` choose a snapshot, else it is the current one.
+    Locations are absolute. `at` chooses a snapshot, else it is the current one.
     """
 
     def __init__(self, table: Table) -> None:
@@ -74,47 +75,45 @@ class Inspect:
 
     # --- one snapshot ----------------------------------------------------------------------
 
-    def files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data and delete files."""
-        return self._files(FILES, snapshot_id, ref)
+        return self._files(FILES, at)
 
-    def data_files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def data_files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data files."""
-        return self._files((Content.DATA,), snapshot_id, ref)
+        return self._files((Content.DATA,), at)
 
-    def delete_files(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def delete_files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data DVs, position delete files and equality delete files."""
-        return self._files(DELETE_FILES, snapshot_id, ref)
+        return self._files(DELETE_FILES, at)
 
-    def position_deletes(
-        self, *, snapshot_id: int | None = None, ref: str | None = None
-    ) -> pa.Table:
+    def position_deletes(self, *, at: Point | None = None) -> pa.Table:
         """Return every position that data DVs and position delete files mark, a row each."""
-        return position_deletes_table(self._table, self._at(snapshot_id, ref))
+        return position_deletes_table(self._table, self._table.snapshot(at))
 
-    def entries(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def entries(self, *, at: Point | None = None) -> pa.Table:
         """Return the entries of files of every status, in the root and in live leaves."""
-        snapshot = self._at(snapshot_id, ref)
+        snapshot = self._table.snapshot(at)
         found = entry.concat(self._entries_of(snapshot, set()))
         return entries_table(found, self._shape, self._table.location)
 
-    def partitions(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def partitions(self, *, at: Point | None = None) -> pa.Table:
         """Return the partitions that have live files."""
-        live = self._live(self._at(snapshot_id, ref))
+        live = self._live(self._table.snapshot(at))
         committed = self.snapshots().select(["snapshot_id", "committed_at"])
         return partitions_table(live, self._shape, committed)
 
-    def manifests(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def manifests(self, *, at: Point | None = None) -> pa.Table:
         """Return the leaf manifests, with their manifest DVs, affiliation and stats."""
-        root = self._root(self._at(snapshot_id, ref))
+        root = self._root(self._table.snapshot(at))
         return manifests_table(root, self._shape, self._table.location)
 
-    def tree(self, *, snapshot_id: int | None = None, ref: str | None = None) -> pa.Table:
+    def tree(self, *, at: Point | None = None) -> pa.Table:
         """Return one row a node of the tree, the root first; reads the root alone.
 
         Only manifests of v1 that nothing counts are read too.
         """
-        snapshot = self._at(snapshot_id, ref)
+        snapshot = self._table.snapshot(at)
         if snapshot is None:
             return TREE.empty_table()
         return tree_table(
@@ -159,9 +158,6 @@ class Inspect:
 
     # --- within ----------------------------------------------------------------------------
 
-    def _at(self, snapshot_id: int | None, ref: str | None) -> Snapshot | None:
-        return self._table.snapshot(snapshot_id, ref=ref)
-
     def _all(self) -> list[Snapshot]:
         return sorted(self._table.history(), key=lambda each: each.sequence_number)
 
@@ -175,10 +171,8 @@ class Inspect:
             root_file=snapshot.root_file if snapshot else "root",
         )
 
-    def _files(
-        self, contents: tuple[Content, ...], snapshot_id: int | None, ref: str | None
-    ) -> pa.Table:
-        live = self._live(self._at(snapshot_id, ref))
+    def _files(self, contents: tuple[Content, ...], at: Point | None) -> pa.Table:
+        live = self._live(self._table.snapshot(at))
         live = live.filter(is_content(live, *contents))
         return files_table(live, self._shape, self._table.location)
 

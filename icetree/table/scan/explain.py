@@ -35,6 +35,7 @@ from icetree.tree.reading import Leaf, leaves_in
 
 if TYPE_CHECKING:
     from icetree.spec.shape import Shape
+    from icetree.table.point import Point
     from icetree.table.table import Table
 
 #: What stands in `by` where no part of the filter is the reason.
@@ -123,8 +124,7 @@ def explain(
     table: Table,
     where: Filter,
     *,
-    snapshot_id: int | None = None,
-    ref: str | None = None,
+    at: Point | None = None,
     case_sensitive: bool = True,
     row_groups: bool = False,
     objects: int = 1_000,
@@ -136,7 +136,7 @@ def explain(
     """
     if objects < 0:
         raise InvalidInput(f"objects={objects}: allowed are whole numbers of 0 or more")
-    scan = table.scan(where, snapshot_id=snapshot_id, ref=ref, case_sensitive=case_sensitive)
+    scan = table.scan(where, at=at, case_sensitive=case_sensitive)
     expression, snapshot = scan.where, scan.snapshot
     shape = table.metadata.shape(scan.schema.schema_id)
     bound = bind(expression, shape, case_sensitive=case_sensitive)

@@ -24,7 +24,8 @@ from icetree.spec.metadata_columns import (
     metadata_columns,
 )
 from icetree.spec.shape import Shape
-from icetree.table.arguments import Time, whole
+from icetree.table.arguments import whole
+from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
 from icetree.tree.plan import Planner, Run
 from icetree.tree.splits import sizes_of
@@ -43,9 +44,7 @@ class Scan:
         *,
         where: Filter | None = None,
         columns: Iterable[str] | None = None,
-        snapshot_id: int | None = None,
-        ref: str | None = None,
-        as_of_ms: Time | None = None,
+        at: Point | None = None,
         case_sensitive: bool = True,
         limit: int | None = None,
     ) -> None:
@@ -55,10 +54,13 @@ class Scan:
         self.where = AlwaysTrue() if where is None else parse_filter(where)
         self.case_sensitive = case_sensitive
         self.limit = None if limit is None else whole(limit, what="limit", least=0)
-        self.snapshot = table.snapshot(snapshot_id, ref=ref, as_of_ms=as_of_ms)
-        goes_back = snapshot_id is not None or as_of_ms is not None
-        if ref is not None:
-            goes_back = table.metadata.ref(ref).type == "tag"
+        point = None if at is None else resolve(table.metadata, at, what="at")
+        self.snapshot = (
+            table.metadata.current_snapshot()
+            if point is None
+            else snapshot_at(table.metadata, table.files, point)
+        )
+        goes_back = point is not None and not point.is_branch
         #: The schema that the filter and the columns are of: that of the time, when going back.
         self.schema = self.metadata.schema(
             self.snapshot.schema_id if goes_back and self.snapshot else None

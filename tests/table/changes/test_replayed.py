@@ -73,8 +73,8 @@ def test_changes_replayed_on_the_old_state_give_the_new_state(
     since = None if first < 0 else made[first].snapshot_id
     before: Counter[str] = Counter()
     if since is not None:
-        before = bag(table.scan(snapshot_id=since).to_arrow())
-    after = bag(table.scan(snapshot_id=made[last].snapshot_id).to_arrow())
+        before = bag(table.scan(at=since).to_arrow())
+    after = bag(table.scan(at=made[last].snapshot_id).to_arrow())
     changes = table.changes(since, made[last].snapshot_id)
     assert replayed(before, changes.to_arrow()) == after
     assert replayed(before, changes.to_arrow(images=True)) == after
@@ -115,7 +115,7 @@ def _carry_out(state: set[_Key], row: dict[str, object]) -> None:
 
 
 def _files(table: Table, snapshot_id: int) -> set[_Key]:
-    found = table.inspect.files(snapshot_id=snapshot_id)
+    found = table.inspect.files(at=snapshot_id)
     prefix = table.location + "/"
     return {
         (

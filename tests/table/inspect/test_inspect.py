@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from icetree.errors import InvalidInput
 from icetree.spec.entry import Status
 from icetree.table.table import Table
 from tests.table.changing import changing_table, delete_rows, now, some
@@ -119,11 +118,9 @@ def test_partitions_add_up_what_is_live_in_them(leafy: Table) -> None:
 def test_an_earlier_snapshot_can_be_inspected(leafy: Table) -> None:
     first = leafy.changes().snapshots[0].snapshot_id
     leafy.create_tag("start", at=first)
-    by_id = leafy.inspect.files(snapshot_id=first)
+    by_id = leafy.inspect.files(at=first)
     assert by_id.num_rows == 5
-    assert leafy.inspect.files(ref="start").equals(by_id)
-    with pytest.raises(InvalidInput, match="give one of"):
-        leafy.inspect.files(snapshot_id=first, ref="start")
+    assert leafy.inspect.files(at="start").equals(by_id)
 
 
 def test_files_of_all_snapshots_are_there_once(leafy: Table) -> None:

@@ -73,7 +73,7 @@ class ArrowPlayer(Player):
         ]
 
     def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
-        found = self.table.scan(snapshot_id=snapshot_id).to_arrow()
+        found = self.table.scan(at=snapshot_id).to_arrow()
         return found.column_names, found.to_pylist()
 
     # --- lineage ---------------------------------------------------------------------------

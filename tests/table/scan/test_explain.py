@@ -114,13 +114,11 @@ def test_row_groups_are_looked_at_on_demand(tmp_path: Path) -> None:
 
 def test_an_older_snapshot_can_be_asked_about(table: Table) -> None:
     first = list(table.history())[-1]
-    assert table.explain("n >= 0", snapshot_id=first.snapshot_id).total_objects < 15
-    with pytest.raises(InvalidInput, match="they all say which"):
-        table.explain("n >= 0", snapshot_id=first.snapshot_id, ref="main")
+    assert table.explain("n >= 0", at=first.snapshot_id).total_objects < 15
     with table.edit_schema() as schema:
         schema.rename("n", "number")
     # Names are those of the time, as in a scan.
-    assert table.explain("n >= 0", snapshot_id=first.snapshot_id).total_objects < 15
+    assert table.explain("n >= 0", at=first.snapshot_id).total_objects < 15
 
 
 def test_an_empty_table_has_nothing_to_skip() -> None:

@@ -81,12 +81,10 @@ def test_branches_that_share_an_old_leaf_do_not_mix_row_ids(ours: Table) -> None
     ours.append(some(4))
     ours.append(some(5), branch="b")
     for ref in ("main", "b", "main"):
-        require_same_when_cold(ours, ref=ref, columns=WITH_IDS)
+        require_same_when_cold(ours, at=ref, columns=WITH_IDS)
     found = [
         dict(zip(*(c.to_pylist() for c in scanned.columns), strict=True))
-        for scanned in (
-            ours.scan(ref=ref, columns=WITH_IDS[:2]).to_arrow() for ref in ("main", "b")
-        )
+        for scanned in (ours.scan(at=ref, columns=WITH_IDS[:2]).to_arrow() for ref in ("main", "b"))
     ]
     assert all(len(set(ids.values())) == 4 for ids in found)
     assert found[0][1] != found[1][1]
