@@ -313,10 +313,12 @@ def _entries(files: Sequence[_Written], shape: Shape) -> Entries:
     names: dict[str, None] = {}
     for file in files:
         names |= dict.fromkeys(file.stats)
+    # All at once: a table that grows by a column is made anew each time, and these may be thousands.
+    columns = dict(zip(table.column_names, table.columns, strict=True))
     for name in names:
         parsed = parse_column(name)
         assert parsed is not None
         bounds = shape.bounds_type(parsed[0]) or pa.null()
         values = [file.stats.get(name) for file in files]
-        table = table.append_column(name, pa.array(values, stat_type(parsed[1], bounds)))
-    return table
+        columns[name] = pa.array(values, stat_type(parsed[1], bounds))
+    return pa.table(columns)

@@ -24,21 +24,20 @@ def aggregate(entries: Entries) -> dict[str, pa.Scalar]:
     found: dict[str, pa.Scalar] = {}
     if entries.num_rows == 0:
         return found
-    for field_id in stats.fields_in(entries):
-        known = _columns(entries, field_id)
+    for field_id, known in _by_field(entries).items():
         for stat, value in _aggregate_field(known).items():
             if value is not None and value.is_valid:
                 found[stats.column(field_id, stat)] = value
     return found
 
 
-def _columns(entries: Entries, field_id: int) -> dict[str, pa.Array]:
-    found = {}
-    names = set(entries.schema.names)
-    for stat in stats.STATS:
-        name = stats.column(field_id, stat)
-        if name in names:
-            found[stat] = one_chunk(entries[name])
+def _by_field(entries: Entries) -> dict[int, dict[str, pa.Array]]:
+    """Return the stats of each field: one look at the columns, which may be thousands."""
+    found: dict[int, dict[str, pa.Array]] = {}
+    for name, column in zip(entries.column_names, entries.columns, strict=True):
+        parsed = stats.parse_column(name)
+        if parsed is not None:
+            found.setdefault(parsed[0], {})[parsed[1]] = one_chunk(column)
     return found
 
 

@@ -189,14 +189,16 @@ class Planner:
             root_file=self._root_file,
             table_location=self._table_location,
         )
-        tasks = files.select([*FILE_COLUMNS, LEAF, POSITION])
-        for name, values in pointing.items():
-            tasks = tasks.append_column(name, values)
         codes, left = residuals(files, self._of_rows)
-        tasks = tasks.append_column("residual", codes)
-        if self._stats_columns:
-            for name in filter(parse_column, files.schema.names):
-                tasks = tasks.append_column(name, files[name])
+        told = filter(parse_column, files.schema.names) if self._stats_columns else ()
+        tasks = pa.table(
+            {
+                **{name: files[name] for name in (*FILE_COLUMNS, LEAF, POSITION)},
+                **pointing,
+                "residual": codes,
+                **{name: files[name] for name in told},
+            }
+        )
         return Plan(
             tasks=tasks,
             deletes=shelf.table(),

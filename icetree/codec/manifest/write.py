@@ -117,7 +117,7 @@ def _layout(
         if kind == ROOT
         else [path for path, column, _ in leaves if _has_statistics(column)],
     }
-    dense = [path for path, _, type in leaves if not _is_packable(type)]
+    dense = {path for path, _, type in leaves if not _is_packable(type)}
     return _Layout(
         parts,
         schema,
