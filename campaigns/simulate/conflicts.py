@@ -54,9 +54,8 @@ def may(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -
                 yield "no new deletes on replaced files: an equality delete"
         yield from _may_by_bounds(part, did, serializable=serializable)
         if part.intent is Intent.REPLACE_PARTITIONS:
-            whole = any(not values for _, values in part.places)
             changed = [*did.added.values(), *did.removed.values()]
-            if whole or _in_places(changed, part.places) or _equal_in(part.places, did):
+            if _in_places(changed, part.places) or _equal_in(part.places, did):
                 yield "replaced partitions"
 
 
@@ -129,8 +128,13 @@ def _any_row(where: Where | None, files: Iterable[DataFile]) -> bool:
 
 def _equal_in(places: frozenset[Place], did: Did) -> bool:
     """Tell whether equality deletes are in partitions; one of no partition is in all of them."""
-    return any(each.place is None or each.place in places for each in did.equal)
+    return any(each.place is None or _holds(places, each.place) for each in did.equal)
 
 
 def _in_places(files: Iterable[DataFile], places: frozenset[Place]) -> bool:
-    return any(file.place in places for file in files)
+    return any(_holds(places, file.place) for file in files)
+
+
+def _holds(places: frozenset[Place], place: Place) -> bool:
+    # An unpartitioned spec has one place, and that is everywhere.
+    return place in places or any(not values for _, values in places)

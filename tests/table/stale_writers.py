@@ -188,7 +188,8 @@ class World:
         removed = frozenset(
             row.file
             for row in by.rows.values()
-            if row.spec_id == spec_id and _partition(row.values, by.terms) in wanted
+            if not by.terms
+            or (row.spec_id == spec_id and _partition(row.values, by.terms) in wanted)
         )
         tried = Tried(removed=removed, added=_uids(rows), spec_id=spec_id)
         level = self._level()

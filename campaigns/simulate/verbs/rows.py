@@ -122,7 +122,8 @@ def replace_partitions(turn: Turn) -> None:
     state, rows = turn.state(table, branch), some_rows(turn, table.schema)
     metadata = table.metadata
     places = frozenset(place_of(row, metadata, metadata.default_spec_id) for row in rows)
-    removed = frozenset(name for name, file in state.files.items() if file.place in places)
+    whole = any(not values for _, values in places)
+    removed = frozenset(name for name, file in state.files.items() if whole or file.place in places)
     part = Part(intent=Intent.REPLACE_PARTITIONS, added=rows, removed=removed, places=places)
     turn.commit(
         commit_on(

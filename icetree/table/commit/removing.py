@@ -26,7 +26,7 @@ from icetree.tree import prune
 from icetree.tree.bind import bind
 from icetree.tree.changes import REMOVED, Changes
 from icetree.tree.live import LEAF, live_files, placed
-from icetree.tree.partitions import STATS, partition_codes
+from icetree.tree.partitions import STATS, partition_codes, unpartitioned
 from icetree.tree.plan import plan
 from icetree.tree.reading import Reader
 
@@ -101,12 +101,17 @@ def files_matching(
 def in_same_partitions(
     added: Entries, root: Entries, reader: Reader, shape: Shape, *, before: Changes
 ) -> pa.Table:
-    """Return the data files, live or added before, in any partition that the added files are in."""
+    """Return the data files, live or added before, in any partition that the added files are in.
+
+    A file of an unpartitioned spec is in all of them, whatever specs older files were written with.
+    """
     fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
     needed = {stats.column(id, stat) for id in fields for stat in STATS}
     live = _there(root, reader, {"partition_spec_id", *needed}, before)
     live = live.filter(is_data_file(live))
     new = added.filter(is_data_file(added))
+    if unpartitioned(new, shape).any():
+        return removal_of(live)
     # Two specs never share a partition, so only files of the same spec can be replaced.
     specs = pc.is_in(live["partition_spec_id"], pc.unique(new["partition_spec_id"]))
     live = live.filter(specs)

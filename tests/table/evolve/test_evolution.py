@@ -191,6 +191,16 @@ def test_files_of_two_partition_specs_live_side_by_side(properties: dict[str, st
     assert live(table) == ["b0", "b1", "b2", "b3", "fr2", "us"]
 
 
+def test_replacing_partitions_where_there_are_none_any_more_replaces_everything() -> None:
+    table = new_table(partition_by=["country"])
+    table.append_files([data_file("de", country="DE"), data_file("fr", country="FR")])
+    with table.edit_spec() as spec:
+        spec.remove("country")
+    table.append_files([data_file("any", spec_id=1)])
+    table.replace_partitions([data_file("new", spec_id=1)])
+    assert live(table) == ["new"]
+
+
 def test_old_snapshots_are_read_with_the_columns_they_had() -> None:
     table = new_table()
     first = table.append_files([data_file("a")]).snapshot
