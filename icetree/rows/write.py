@@ -271,7 +271,7 @@ def _write(
 def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[int]]:
     """Return rows as a Parquet file, and where its row groups start."""
     sink = pa.BufferOutputStream()
-    options = {"store_schema": False, "write_page_checksum": True, **_codec(properties)}
+    options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
     with pq.ParquetWriter(sink, rows.schema, **options) as writer:
         writer.write_table(rows, row_group_size=_group_rows(rows, properties))
     content = sink.getvalue()
@@ -284,7 +284,8 @@ def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[i
     return content.to_pybytes(), offsets
 
 
-def _codec(properties: Mapping[str, str]) -> dict[str, Any]:
+def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return how pages are compressed, as pyarrow takes it; InvalidInput for what cannot be."""
     codec = properties.get(CODEC, "zstd").lower()
     if codec not in _CODECS:
         raise InvalidInput(f"{CODEC}={codec!r}: allowed are {', '.join(_CODECS)}")

@@ -13,12 +13,13 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput
+from icetree.spec.properties import flag
 from icetree.spec.snapshot import MAIN
+from icetree.spec.table_properties import WAP_ENABLED
 from icetree.table.evolve.refs import WAP_ID
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 
-ENABLED: Final = "write.wap.enabled"
 BRANCH: Final = "spark.wap.branch"
 ID: Final = "spark.wap.id"
 
@@ -72,11 +73,9 @@ def require_unaudited(spark: SparkSession, table: Table, *, verb: str) -> None:
     chosen, id = audited(spark, table)
     if chosen or id:
         name = BRANCH if chosen else ID
-        raise InvalidInput(f"{table.name} {verb}: unset {name}, or {ENABLED} of the table")
+        raise InvalidInput(f"{table.name} {verb}: unset {name}, or {WAP_ENABLED} of the table")
 
 
 def _setting(spark: SparkSession, table: Table, name: str) -> str | None:
-    value = table.properties.get(ENABLED, "false").lower()
-    if value not in ("true", "false"):
-        raise InvalidInput(f"{ENABLED}={value!r}: allowed are true and false")
-    return (spark.conf.get(name, None) or None) if value == "true" else None
+    enabled = flag(table.properties, WAP_ENABLED, default=False)
+    return (spark.conf.get(name, None) or None) if enabled else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from icetree.errors import InvalidInput
@@ -42,6 +42,16 @@ def flag(properties: Mapping[str, str], name: str, *, default: bool) -> bool:
     if given.lower() not in ("true", "false"):
         raise InvalidInput(f"{name}={given!r}: allowed are 'true' and 'false'")
     return given.lower() == "true"
+
+
+def choice(
+    properties: Mapping[str, str], name: str, allowed: Sequence[str], *, default: str
+) -> str:
+    """Return a property that is one of a few words; InvalidInput when it is another."""
+    given = properties.get(name, default)
+    if given.lower() not in allowed:
+        raise InvalidInput(f"{name}={given!r}: allowed are {', '.join(allowed)}")
+    return given.lower()
 
 
 def seconds(properties: Mapping[str, str], name: str, *, default: float) -> float:

@@ -19,14 +19,16 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
+from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.spec.texts import did_you_mean, text
 from icetree.store.base import Store
 from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_properties
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
-from icetree.table.commit.commit import COMPRESSION, next_metadata_location
+from icetree.table.commit.commit import next_metadata_location
 from icetree.table.nearest import instead_of
+from icetree.table.properties import check_properties
 from icetree.table.state import State
 from icetree.table.table import Table
 
@@ -155,10 +157,11 @@ class Connection:
             at_ms=now_ms(),
             uuid=new_uuid(),
         )
+        check_properties(metadata.properties, metadata)
         try:
             if self._exists(table):
                 raise AlreadyExists(f"table {table} exists: choose another name, or load it")
-            compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
+            compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
             at = absolute(next_metadata_location(None, compress=compress), metadata.location)
             self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
             self.catalog.create(table, at)

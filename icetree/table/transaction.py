@@ -26,7 +26,7 @@ from icetree.spec.locations import given_form_array, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.spec.update import SetLocation, Update
+from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.arguments import texts
 from icetree.table.commit.adding import is_arrow_data, stored_entries
 from icetree.table.commit.commit import Committed, commit
@@ -42,6 +42,7 @@ from icetree.table.commit.removing import (
 )
 from icetree.table.commit.widen import widen_changes
 from icetree.table.evolve.evolve import Evolution
+from icetree.table.properties import check_properties
 from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import REMOVED, Changes, Intent, removal
@@ -214,6 +215,9 @@ class Transaction(Evolution, RowVerbs):
             )
         at_ms = self._base.metadata.last_updated_ms
         after = updating.apply(self.metadata, updates, at_ms=at_ms)
+        for each in updates:
+            if isinstance(each, SetProperties):
+                check_properties(each.updates, after)
         self._relied_on |= {fact for each in updates for fact in facts_for(each)}
         if not all(is_idle(each, self.metadata) for each in updates):
             self._updates += updates

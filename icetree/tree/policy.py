@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Final
 
 from icetree.spec.properties import whole_number
 
@@ -20,6 +21,8 @@ _PROPERTIES = {
     "affinity_min_entries": "write.flush.affinity-min-entries",
     "affinity_max_leaves": "write.flush.affinity-max-leaves",
 }
+#: The properties that a policy is read from.
+NAMES: Final = tuple(_PROPERTIES.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

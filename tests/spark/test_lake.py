@@ -17,6 +17,7 @@ from icetree.spark import Lake
 from icetree.spark.read.metadata_tables import KINDS
 from icetree.table.point import time_of
 from icetree.table.table import Table
+from tests.planted import planted
 from tests.rows.lake import foreign_delete
 
 
@@ -495,8 +496,8 @@ def test_a_column_may_have_the_name_of_what_spark_hides(lake: Lake) -> None:
 
 
 def test_deleting_everything_keeps_to_the_isolation_of_deletes(lake: Lake) -> None:
-    bad = {"write.delete.isolation-level": "none"}
-    lake.write(lake.spark.range(2), "db.isolated").create(properties=bad)
+    lake.write(lake.spark.range(2), "db.isolated").create()
+    planted(lake.handle("db.isolated"), {"write.delete.isolation-level": "none"})
     for condition in (None, "id = 1"):
         with pytest.raises(InvalidInput, match="isolation"):
             lake.delete("db.isolated", condition)

@@ -22,6 +22,7 @@ from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage
 from icetree.spec.update import SetStatistics
 from icetree.table.connection import Connection
 from icetree.table.table import Table
+from tests.planted import planted
 from tests.table.damage import Site, make_table, open_lake, planned, rows
 from tests.table.kinds import data_file as file_of
 from tests.table.lake import SCHEMA, connection, data_file, new_table
@@ -74,7 +75,7 @@ def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Conne
 
 
 def test_confinement_is_on_or_off_and_nothing_else(lake: Connection) -> None:
-    table = lake.create_table("db.t", SCHEMA, properties={"write.files.confined": "yes"})
+    table = planted(lake.create_table("db.t", SCHEMA), {"write.files.confined": "yes"})
     with pytest.raises(InvalidInput, match=r"write\.files\.confined='yes'"):
         table.append_files([replace(file_of("x"), location="file:///other/x.parquet")])
 

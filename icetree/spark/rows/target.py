@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -20,6 +20,8 @@ from icetree.spark.types import spark_type
 from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
+from icetree.spec.properties import choice
+from icetree.spec.table_properties import ISOLATION, MODE, MODES
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
@@ -28,10 +30,6 @@ from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
-
-_MODE: Final = "write.{}.mode"
-_ISOLATION: Final = "write.{}.isolation-level"
-_MODES: Final = ("copy-on-write", "merge-on-read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +52,8 @@ class Target:
     @property
     def merges_on_read(self) -> bool:
         """Whether rows are marked as deleted, instead of files rewritten."""
-        name = _MODE.format(self.verb)
-        mode = self.table.properties.get(name, "merge-on-read")
-        if mode not in _MODES:
-            raise InvalidInput(f"{name}={mode!r}: allowed are {' and '.join(_MODES)}")
-        return mode == "merge-on-read"
+        name = MODE.format(self.verb)
+        return choice(self.table.properties, name, MODES, default=MODES[0]) == MODES[0]
 
     @property
     def columns(self) -> list[str]:
@@ -97,7 +92,7 @@ class Target:
 
 def isolation_of(table: Table, verb: str) -> str:
     """Return what counts as a conflict for a statement on the table."""
-    return table.properties.get(_ISOLATION.format(verb), "serializable")
+    return table.properties.get(ISOLATION.format(verb), "serializable").lower()
 
 
 def target(

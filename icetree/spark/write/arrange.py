@@ -28,10 +28,10 @@ from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.properties import choice
 from icetree.spec.shape import Shape
+from icetree.spec.table_properties import DISTRIBUTION, DISTRIBUTIONS
 
-DISTRIBUTION: Final = "write.distribution-mode"
-_MODES: Final = ("none", "hash", "range")
 _PERIODS: Final[dict[type[Any], str]] = {
     YearTransform: "YEAR",
     MonthTransform: "MONTH",
@@ -48,11 +48,8 @@ def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
     shape = metadata.shape()
     spec = [e for e in shape.spec(metadata.default_spec_id) if e.transform != "void"]
     keys = metadata.sort_keys
-    mode = metadata.properties.get(DISTRIBUTION)
-    if mode is None:
-        mode = "hash" if spec else "range" if keys else "none"
-    if mode not in _MODES:
-        raise InvalidInput(f"{DISTRIBUTION}={mode!r}: allowed are {', '.join(_MODES)}")
+    usual = "hash" if spec else "range" if keys else "none"
+    mode = choice(metadata.properties, DISTRIBUTION, DISTRIBUTIONS, default=usual)
     columns = [_value(transform_of(e), _source(e, shape), shape) for e in spec]
     if mode == "range" and (columns or keys):
         for key in keys:

@@ -10,8 +10,8 @@ from msgspec import structs
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.write import CODEC, LEVEL, TARGET_FILE_SIZE
-from icetree.spark.write.arrange import DISTRIBUTION
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.table_properties import DISTRIBUTION
 from icetree.spec.texts import did_you_mean
 
 #: Options that say for one write what a property says for all.

@@ -17,6 +17,10 @@ STATUS_MIN_WAIT = "commit.status-check.min-wait-ms"
 STATUS_MAX_WAIT = "commit.status-check.max-wait-ms"
 STATUS_TIMEOUT = "commit.status-check.total-timeout-ms"
 
+#: What `between_tries` and `between_questions` read.
+TRIES = (NUM_RETRIES, MIN_WAIT, MAX_WAIT, TOTAL_TIMEOUT)
+QUESTIONS = (STATUS_CHECKS, STATUS_MIN_WAIT, STATUS_MAX_WAIT, STATUS_TIMEOUT)
+
 
 class Backoff:
     """Yields a pause for each try: the first at once, later ones after a growing, random wait."""

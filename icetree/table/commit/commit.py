@@ -35,6 +35,7 @@ from icetree.spec.metadata import (
 from icetree.spec.pages import history, page_out
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.backoff import between_questions, between_tries
 from icetree.table.commit.counts import RowCounts
@@ -51,7 +52,6 @@ from icetree.tree.recount import with_counts
 
 log = logging.getLogger(__name__)
 
-COMPRESSION = "write.metadata.compression-codec"
 _VERSION = re.compile(r"(\d+)-[^/]*$")
 
 
@@ -241,7 +241,7 @@ def _attempt(
         new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
         previous = stored_form(head.metadata_location, metadata.location)
         metadata = with_previous(paged.metadata, previous, head.metadata)
-        compress = metadata.properties.get(COMPRESSION, "gzip") == "gzip"
+        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
         location = next_metadata_location(head.metadata_location, compress=compress)
         new.append(
             NewFile(location=location, content=metadata_codec.encode(metadata, compress=compress))

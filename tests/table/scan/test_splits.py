@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from icetree.errors import InvalidInput
 from icetree.tree.splits import SPLIT, SplitSizes, splits
 from icetree.tree.tasks import DELETES, TASK
+from tests.planted import planted
 from tests.table.lake import data_file, new_table, vector
 
 
@@ -161,7 +162,7 @@ def test_a_target_that_is_no_size_is_refused(wrong: object) -> None:
 
 
 def test_a_property_that_is_no_size_is_refused() -> None:
-    table = new_table(properties={"read.split.target-size": "128 MB"})
+    table = planted(new_table(), {"read.split.target-size": "128 MB"})
     with pytest.raises(InvalidInput, match=r"read\.split\.target-size='128 MB'"):
         table.scan().splits()
 

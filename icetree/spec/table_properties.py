@@ -1,0 +1,65 @@
+"""Names of table properties that several rooms read, and of those that mean something to others."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+DISTRIBUTION: Final = "write.distribution-mode"
+DISTRIBUTIONS: Final = ("none", "hash", "range")
+#: Of `delete`, `update` and `merge`.
+VERBS: Final = ("delete", "update", "merge")
+MODE: Final = "write.{}.mode"
+MODES: Final = ("merge-on-read", "copy-on-write")
+ISOLATION: Final = "write.{}.isolation-level"
+WAP_ENABLED: Final = "write.wap.enabled"
+METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
+METADATA_COMPRESSIONS: Final = ("gzip", "none")
+
+#: Names where a misspelt one would quietly do nothing. All others are anybody's.
+RESERVED: Final = ("write.", "commit.", "read.", "schema.", "encryption.", "history.", "gc.")
+
+_OF_OTHERS: Final = (
+    "write.format.default",
+    "write.delete.format.default",
+    "write.delete.target-file-size-bytes",
+    "write.delete.granularity",
+    "write.(delete|update|merge).distribution-mode",
+    "write.upsert.enabled",
+    "write.spark.*",
+    "write.summary.partition-limit",
+    "write.location-provider.impl",
+    "write.object-storage.*",
+    "write.folder-storage.path",
+    "write.manifest-lists.enabled",
+    "write.metadata.path",
+    "write.metadata.delete-after-commit.enabled",
+    "write.parquet.page-.*",
+    "write.parquet.dict-size-bytes",
+    "write.parquet.row-group-check-.*",
+    "write.parquet.bloom-filter-.*",
+    "write.parquet.stats-enabled.column.*",
+    "write.parquet.shred-variants",
+    "write.(delete.)?(avro|orc).*",
+    "write.delete.parquet.*",
+    "commit.manifest.*",
+    "commit.manifest-merge.enabled",
+    "read.split.metadata-target-size",
+    "read.split.adaptive-size.enabled",
+    "read.parquet.vectorization.*",
+    "read.orc.*",
+    "read.data-planning-mode",
+    "read.delete-planning-mode",
+    "encryption.data-key-length",
+    "encryption.aad-length-in-bytes",
+    "history.expire.*",
+    "gc.enabled",
+)
+_PATTERN: Final = re.compile(
+    "|".join(each.replace(".", r"[.]").replace("[.]*", ".*") for each in _OF_OTHERS)
+)
+
+
+def is_of_others(name: str) -> bool:
+    """Tell a name that Iceberg has and icetree has no use for: it is kept, and does nothing here."""
+    return _PATTERN.fullmatch(name) is not None

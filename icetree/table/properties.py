@@ -1,0 +1,128 @@
+"""Table properties when they are set: each is held to what will read it.
+
+A value that nothing could work with is refused here, not by the commit or the scan that meets it.
+Any name may be set, as Iceberg has it, but one that is nearly a known one is a slip of the hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import partial
+from typing import Any, Final
+
+from icetree.errors import InvalidInput
+from icetree.rows import files as reading
+from icetree.rows import write as writing
+from icetree.spec import metrics
+from icetree.spec.encryption import KEY_PROPERTY
+from icetree.spec.location import leads_up, no_name
+from icetree.spec.metadata import INLINE_SNAPSHOTS, PREVIOUS_VERSIONS, TableMetadata
+from icetree.spec.properties import choice, flag, whole_number
+from icetree.spec.table_properties import (
+    DISTRIBUTION,
+    DISTRIBUTIONS,
+    ISOLATION,
+    METADATA_COMPRESSION,
+    METADATA_COMPRESSIONS,
+    MODE,
+    MODES,
+    RESERVED,
+    VERBS,
+    WAP_ENABLED,
+    is_of_others,
+)
+from icetree.spec.texts import did_you_mean
+from icetree.table.commit import backoff
+from icetree.table.commit.adding import CONFINED
+from icetree.tree import policy, splits
+from icetree.tree.conflict import Isolation
+
+Read = Callable[[Mapping[str, str]], Any]
+
+#: So alike that one must have been meant.
+_NEAR: Final = 0.86
+
+
+def _word(name: str, allowed: tuple[str, ...]) -> Read:
+    return partial(choice, name=name, allowed=allowed, default=allowed[0])
+
+
+def _number(name: str, least: int = 1) -> Read:
+    return partial(whole_number, name=name, default=least, least=least)
+
+
+def _mode(properties: Mapping[str, str]) -> object:
+    return metrics.parse_mode(properties[metrics.DEFAULT], name=metrics.DEFAULT)
+
+
+def _path(properties: Mapping[str, str]) -> None:
+    if leads_up(properties[writing.DATA_PATH]):
+        raise InvalidInput(f"{writing.DATA_PATH}: {no_name(properties[writing.DATA_PATH])}")
+
+
+#: What reads each property, and refuses what it cannot mean.
+_READERS: Final[Mapping[str, Read]] = {
+    **dict.fromkeys(policy.NAMES, policy.policy_of),
+    **dict.fromkeys(backoff.TRIES, backoff.between_tries),
+    **dict.fromkeys(backoff.QUESTIONS, backoff.between_questions),
+    **dict.fromkeys(
+        (splits.TARGET_BYTES, splits.OPEN_COST_BYTES, splits.LOOKBACK), splits.sizes_of
+    ),
+    **dict.fromkeys((writing.CODEC, writing.LEVEL), writing.codec_of),
+    **{MODE.format(verb): _word(MODE.format(verb), MODES) for verb in VERBS},
+    **{
+        ISOLATION.format(verb): _word(ISOLATION.format(verb), tuple(x.value for x in Isolation))
+        for verb in VERBS
+    },
+    **{
+        name: partial(flag, name=name, default=False)
+        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS)
+    },
+    **{
+        name: _number(name)
+        for name in (
+            writing.TARGET_FILE_SIZE,
+            writing.ROW_GROUP_LIMIT,
+            writing.ROW_GROUP_SIZE,
+            INLINE_SNAPSHOTS,
+            PREVIOUS_VERSIONS,
+        )
+    },
+    metrics.DEFAULT: _mode,
+    metrics.MAX_INFERRED: _number(metrics.MAX_INFERRED, least=0),
+    reading.NAME_MAPPING: reading.name_mapping,
+    writing.DATA_PATH: _path,
+    DISTRIBUTION: _word(DISTRIBUTION, DISTRIBUTIONS),
+    METADATA_COMPRESSION: _word(METADATA_COMPRESSION, METADATA_COMPRESSIONS),
+    KEY_PROPERTY: lambda _: None,
+}
+
+#: Every property that icetree reads, but for those of single columns.
+KNOWN: Final = frozenset(_READERS)
+
+
+def check_properties(given: Mapping[str, str], after: TableMetadata) -> None:
+    """Refuse properties that are being set and could not be what is meant; InvalidInput.
+
+    `after` is the table as it would be. Properties that it had before are left alone.
+    """
+    for name, value in given.items():
+        if name in _READERS:
+            # A level is that of a codec, which may have been set before.
+            codec = {writing.CODEC, writing.LEVEL}
+            about = codec & after.properties.keys() if name in codec else ()
+            _READERS[name]({**{each: after.properties[each] for each in about}, name: value})
+        elif name.startswith(metrics.COLUMN_PREFIX):
+            _check_column(name, value, after)
+        elif name.startswith(RESERVED) and not is_of_others(name):
+            for near in get_close_matches(name, KNOWN, n=1, cutoff=_NEAR):
+                raise InvalidInput(f"there is no table property {name!r}; did you mean {near!r}?")
+
+
+def _check_column(name: str, value: str, after: TableMetadata) -> None:
+    metrics.parse_mode(value, name=name)
+    column = name.removeprefix(metrics.COLUMN_PREFIX)
+    columns = after.schema().column_names
+    if column not in columns:
+        raise InvalidInput(f"{name}: there is no column {column!r}{did_you_mean(column, columns)}")
