@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from icetree import errors, spark
     from icetree.table.connection import Connection
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "connect"]
+__all__ = ["__version__", "connect", "errors", "spark"]
+
+
+def __dir__() -> list[str]:
+    """Return what is public, and nothing else."""
+    return __all__
+
+
+def __getattr__(name: str) -> Any:
+    # Rooms to walk on into; the engine is heavy, and loaded only when it is named.
+    if name in ("errors", "spark"):
+        return import_module(f"icetree.{name}")
+    raise AttributeError(f"module 'icetree' has no attribute {name!r}")
 
 
 def connect(

@@ -122,7 +122,7 @@ class SqlCatalog:
                 self._require(self._below(transaction, text), table.namespace)
                 transaction.run(insert, (self._name, text, name, metadata_location))
         except Duplicate:
-            raise AlreadyExists(f"{table} exists already") from None
+            raise AlreadyExists(f"table {table} exists already") from None
         except CommitUnknown:
             if not self._was_created(table, metadata_location):
                 raise
@@ -170,7 +170,9 @@ class SqlCatalog:
             raise NotFound(f"there is no table {table} in catalog {self._name}")
         location = row["metadata_location"]
         if not location:
-            raise CorruptTable(f"catalog {self._name}, {table}", "its row has no metadata_location")
+            raise CorruptTable(
+                f"catalog {self._name}, table {table}", "its row has no metadata_location"
+            )
         return str(location)
 
     def _require_table(self, transaction: Transaction, table: TableName, key: Key) -> None:
@@ -194,7 +196,7 @@ class SqlCatalog:
         except (NotFound, Unavailable):
             return False
         if found != metadata_location:
-            raise AlreadyExists(f"{table} exists already")
+            raise AlreadyExists(f"table {table} exists already")
         return True
 
 

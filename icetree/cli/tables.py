@@ -147,14 +147,7 @@ def describe(lake: Lake, name: str, as_json: bool) -> None:
 def described(table: Table) -> dict[str, Any]:
     """Return a table as plain values."""
     metadata = table.metadata
-    shape = metadata.shape()
-    snapshot = table.snapshot()
-    names = {id: column.name for id, column in shape.columns.items()}
-    order = [
-        f"{_term(key.transform, names.get(key.source_id, str(key.source_id)))}"
-        f"{' desc' if key.descending else ''}"
-        for key in metadata.sort_keys
-    ]
+    snapshot = table.current_snapshot
     current = None
     if snapshot is not None:
         totals = {k: v for k, v in (snapshot.summary or {}).items() if k.startswith("total-")}
@@ -175,19 +168,10 @@ def described(table: Table) -> dict[str, Any]:
             }
             for field in table.schema.fields
         ],
-        "partition_by": [
-            _term(each.transform, *(names.get(id, str(id)) for id in each.source_ids))
-            for each in shape.spec(metadata.default_spec_id)
-        ],
-        "order_by": order,
+        "partition_by": [*table.spec],
+        "order_by": [*table.sort_order],
         "properties": dict(table.properties),
         "refs": {name: ref.snapshot_id for name, ref in table.refs.items()},
         "snapshots": len(metadata.snapshots) + sum(page.count for page in metadata.snapshot_pages),
         "current_snapshot": current,
     }
-
-
-def _term(transform: str, *columns: str) -> str:
-    word, _, argument = transform.partition("[")
-    inside = ", ".join([argument.rstrip("]"), *columns] if argument else columns)
-    return inside if word == "identity" else f"{word}({inside})"

@@ -57,6 +57,11 @@ class Lake:
         self.views: dict[str, View] = {}
         self.cache = Cache()
 
+    def __repr__(self) -> str:
+        connection = self.connection
+        place = f", warehouse={connection.warehouse!r}" if connection.warehouse else ""
+        return f"Lake({connection.catalog.name!r}{place})"
+
     @classmethod
     def local(cls, folder: str | Path, *, spark: SparkSession | None = None) -> Self:
         """Open a lake in a folder of this machine: local Spark, SQLite, files beside it."""
@@ -85,7 +90,7 @@ class Lake:
         metadata = metadata_kind(self, name)
         if metadata is not None:
             if where is not None:
-                raise InvalidInput(f"{name}: where= chooses rows of tables; use .where here")
+                raise InvalidInput(f"table {name}: where= chooses rows of tables; use .where here")
             found = metadata_table(self, *metadata, at=at)
             return found if columns is None else found.select(*columns)
         handle = self.handle(name)

@@ -45,7 +45,7 @@ def begin(
     if (chosen or id) and branch is not None:
         word = f"{BRANCH}={chosen}" if chosen else f"{ID}={id}"
         raise InvalidInput(
-            f"{table.name}: the write is for branch {branch!r}, but the session has {word}: "
+            f"table {table.name}: the write is for branch {branch!r}, but the session has {word}: "
             "leave out one of them"
         )
     if chosen:
@@ -62,7 +62,7 @@ def audited(spark: SparkSession, table: Table) -> tuple[str | None, str | None]:
     chosen, id = (_setting(spark, table, name) for name in (BRANCH, ID))
     if chosen and id:
         raise InvalidInput(
-            f"{table.name}: the session has {BRANCH}={chosen} and {ID}={id}: unset one of them, "
+            f"table {table.name}: the session has {BRANCH}={chosen} and {ID}={id}: unset one of them, "
             "rows go to a branch or are staged"
         )
     return chosen, id
@@ -73,7 +73,9 @@ def require_unaudited(spark: SparkSession, table: Table, *, verb: str) -> None:
     chosen, id = audited(spark, table)
     if chosen or id:
         name = BRANCH if chosen else ID
-        raise InvalidInput(f"{table.name} {verb}: unset {name}, or {WAP_ENABLED} of the table")
+        raise InvalidInput(
+            f"table {table.name} {verb}: unset {name}, or {WAP_ENABLED} of the table"
+        )
 
 
 def _setting(spark: SparkSession, table: Table, name: str) -> str | None:

@@ -20,6 +20,7 @@ from icetree.spark.write.sink import sink
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
+from icetree.spec.texts import shortened
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
@@ -36,6 +37,9 @@ class Write:
         self._rows = rows
         self._name = name
         self._options = Options()
+
+    def __repr__(self) -> str:
+        return f"Write({self._name!r}, columns={shortened(self._rows.columns)})"
 
     def branch(self, name: str | None) -> Self:
         """Commit to a branch instead of `main`, or of the one that the session says."""

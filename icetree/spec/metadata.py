@@ -111,7 +111,7 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         try:
             return self.by_id[id]
         except KeyError:
-            raise NotFound(f"{self.location}: no snapshot {id} in the table metadata") from None
+            raise NotFound(f"there is no snapshot {id} in the table's metadata") from None
 
     def current_snapshot(self) -> Snapshot | None:
         """Return the current snapshot; None when nothing was ever committed."""
@@ -133,7 +133,7 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         for schema in self.schemas:
             if schema["schema-id"] == wanted:
                 return schema
-        raise NotFound(f"{self.location}: no schema {wanted}")
+        raise NotFound(f"there is no schema {wanted}")
 
     def schema(self, schema_id: int | None = None) -> Schema:
         """Return a schema: the one asked for, else the current one."""

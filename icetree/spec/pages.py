@@ -213,7 +213,7 @@ def find_snapshot(metadata: TableMetadata, id: int, read_page: ReadPage) -> Snap
         for each in read_page(ref).snapshots:
             if each.snapshot_id == id:
                 return each
-    raise NotFound(f"{metadata.location}: no snapshot {id}")
+    raise NotFound(f"there is no snapshot {id}")
 
 
 def snapshot_as_of(metadata: TableMetadata, at_ms: int, read_page: ReadPage) -> Snapshot:
@@ -232,7 +232,7 @@ def snapshot_as_of(metadata: TableMetadata, at_ms: int, read_page: ReadPage) -> 
             if other is not None and (found is None or other.timestamp_ms > found.timestamp_ms):
                 found = other
     if found is None:
-        raise NotFound(f"{metadata.location}: the snapshot log has nothing as early as {at_ms} ms")
+        raise NotFound(f"the snapshot log has nothing as early as {at_ms} ms")
     return find_snapshot(metadata, found.snapshot_id, read_page)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -14,6 +14,12 @@ _HALF: Final = (
     "holds half of a character, which no file can: decode it from its bytes again, with the "
     "right encoding"
 )
+
+
+def shortened(values: Sequence[object], *, most: int = 5) -> str:
+    """Return a list as text, only the start of a long one."""
+    told = ", ".join(map(repr, values[:most]))
+    return f"[{told}, … {len(values):,} in all]" if len(values) > most else f"[{told}]"
 
 
 def text(given: Any, *, what: str) -> str:

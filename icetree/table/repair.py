@@ -59,6 +59,13 @@ class Repair:
     is_done: bool = False
     snapshots: tuple[int, ...] = ()
 
+    def __repr__(self) -> str:
+        word = "done" if self.is_done else "planned"
+        return f"Repair({len(self.actions)} actions {word}, {len(self.left)} findings left)"
+
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Return a line for each action and for each finding that stays."""
         word = "did" if self.is_done else "would"

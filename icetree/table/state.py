@@ -51,7 +51,7 @@ def require_same(name: TableName, metadata: TableMetadata, *, was: str | None) -
     # Only a v1 table may be without, and gets one with its first upgrade.
     if was is not None and now != was:
         raise NotFound(
-            f"{name} is another table now ({now}; it was {was}, which was dropped or given "
+            f"table {name} is another table now ({now}; it was {was}, which was dropped or given "
             "another name): load it again to go on with the new one"
         )
 
@@ -85,7 +85,7 @@ class Requirement:
         now = fact_of(metadata, self.fact)
         if now != self.value:
             raise CommitConflict(
-                f"{name}: another commit changed the {self.fact} from {self.value} to {now}; "
+                f"table {name}: another commit changed the {self.fact} from {self.value} to {now}; "
                 "refresh the table and make the change again"
             )
 

@@ -13,9 +13,11 @@ from icetree.catalog.base import Catalog, TableName
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
+from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.table_properties import ISOLATION
 from icetree.spec.update import Update
 from icetree.table.arguments import require_known
 from icetree.table.changes.appends import AppendScan
@@ -26,7 +28,6 @@ from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.point import Point, snapshot_at
 from icetree.table.rows.merge import Clause, Merge
-from icetree.table.rows.target import ISOLATION
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, New, Removed, Transaction
@@ -75,6 +76,21 @@ class Table(Evolution, References):
     def schema(self) -> Schema:
         """The current schema."""
         return self.metadata.schema()
+
+    @property
+    def spec(self) -> tuple[str, ...]:
+        """What new files are partitioned by, in the words of `partition_by`."""
+        return partition_words(self.metadata)
+
+    @property
+    def sort_order(self) -> tuple[str, ...]:
+        """What rows of new files are sorted by, in the words of `order_by`."""
+        return sort_words(self.metadata)
+
+    @property
+    def current_snapshot(self) -> Snapshot | None:
+        """The newest snapshot of `main`; none while the table is empty."""
+        return self.metadata.current_snapshot()
 
     @property
     def refs(self) -> Mapping[str, Ref]:

@@ -97,6 +97,11 @@ class Transaction(Evolution, RowVerbs):
         self._written: list[str] = []
         self._rows = RowCounts()
 
+    def __repr__(self) -> str:
+        where = "staged" if self._branch is None else f"branch={self._branch!r}"
+        done = "over" if self._over else f"{len(self._changes) + len(self._updates)} changes"
+        return f"Transaction({str(self._base.name)!r}, {where}, {done})"
+
     # --- data ------------------------------------------------------------------------------
 
     def append(self, data: ArrowData) -> None:
@@ -210,7 +215,7 @@ class Transaction(Evolution, RowVerbs):
         self._require_open()
         if any(isinstance(each, SetLocation) for each in updates):
             raise InvalidInput(
-                f"{self._base.name} cannot be pointed elsewhere, since its files would stay: "
+                f"table {self._base.name} cannot be pointed elsewhere, since its files would stay: "
                 "copy its folder and register the copy"
             )
         at_ms = self._base.metadata.last_updated_ms
@@ -313,7 +318,7 @@ class Transaction(Evolution, RowVerbs):
         self._require_open()
         if self._changes:
             raise InvalidInput(
-                f"{self._base.name}: rows that this transaction changed cannot be seen before its "
+                f"table {self._base.name}: rows that this transaction changed cannot be seen before its "
                 f"end: commit it, then {verb} in another"
             )
 

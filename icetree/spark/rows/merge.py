@@ -90,6 +90,9 @@ class Merge:
         self._on = self._joined_by(on)
         self._clauses: list[Clause] = []
 
+    def __repr__(self) -> str:
+        return f"Merge({self._name!r}, {len(self._clauses)} clauses)"
+
     def when_matched_update(self, values: Values, condition: str | Column | None = None) -> Self:
         """Set columns of rows that have a match."""
         return self._add(Clause(when=_MATCHED, action=REPLACE, condition=condition, values=values))

@@ -68,7 +68,7 @@ class Target:
             have, want = given[field.name], spark_type(field.field_type, column=field.name)
             if types[field.name] is None and have.simpleString() != want.simpleString():
                 raise InvalidInput(
-                    f"{self.table.name}: column {field.name} is {have.simpleString()} in the data, "
+                    f"table {self.table.name}: column {field.name} is {have.simpleString()} in the data, "
                     f"but {want.simpleString()} in the table: give all fields in this order"
                 )
         return types

@@ -195,7 +195,7 @@ class SnapshotReader(DataSourceStreamReader):
         if kind in (Operation.APPEND.value, Operation.REPLACE.value) or kind in self._skip:
             return
         raise InvalidInput(
-            f"{table.name}: snapshot {snapshot.snapshot_id} is no append but of kind {kind}, which "
+            f"table {table.name}: snapshot {snapshot.snapshot_id} is no append but of kind {kind}, which "
             f"a stream of appended rows cannot tell: stream with option changes=true, or pass over "
             f"such snapshots with skip={kind}"
         )

@@ -94,7 +94,7 @@ def _java_type_of(table: Table, path: tuple[str, ...], spark: SparkSession) -> A
     try:
         found = spark_type(table.schema.find_field(name).field_type, column=name)
     except ValueError:
-        raise InvalidInput(f"{table.name} has no column {name!r}") from None
+        raise InvalidInput(f"table {table.name} has no column {name!r}") from None
     return spark._jsparkSession.parseDataType(found.json())  # noqa: SLF001
 
 
@@ -106,7 +106,9 @@ def _unset_properties(table: Table, plan: Any, _: SparkSession) -> None:
     names = seq(plan.propertyKeys())
     missing = [name for name in names if name not in table.properties]
     if missing and not plan.ifExists():
-        raise InvalidInput(f"{table.name} has no property {missing[0]!r}: UNSET IF EXISTS skips it")
+        raise InvalidInput(
+            f"table {table.name} has no property {missing[0]!r}: UNSET IF EXISTS skips it"
+        )
     table.remove_properties(*names)
 
 
@@ -116,7 +118,7 @@ def _comment(table: Table, plan: Any, _: SparkSession) -> None:
 
 def _refused(why: str) -> Callable[[Table, Any, SparkSession], None]:
     def refuse(table: Table, _: Any, __: SparkSession) -> None:
-        raise Unsupported(f"{table.name}: {why}")
+        raise Unsupported(f"table {table.name}: {why}")
 
     return refuse
 

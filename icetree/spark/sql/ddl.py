@@ -136,13 +136,15 @@ def _parts(identifier: Any) -> list[str]:
 def _replaces(lake: Lake, name: str, plan: Any) -> bool:
     exists = lake.connection.table_exists(name)
     if not exists and not plan.orCreate():
-        raise NotFound(f"no table {name} to replace: CREATE OR REPLACE TABLE makes one")
+        raise NotFound(f"there is no table {name} to replace: CREATE OR REPLACE TABLE makes one")
     return exists
 
 
 def _require_no_location(layout: dict[str, Any], name: str) -> None:
     if layout.pop("location", None) is not None:
-        raise InvalidInput(f"{name} has a location: leave out LOCATION, or drop the table first")
+        raise InvalidInput(
+            f"table {name} has a location: leave out LOCATION, or drop the table first"
+        )
 
 
 def _layout(plan: Any) -> dict[str, Any] | None:

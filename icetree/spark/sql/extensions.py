@@ -115,7 +115,7 @@ def _drop_identifiers(table: Table, cursor: Cursor) -> None:
     gone = {".".join(own_path(table.schema, name)) for name in _names(cursor)}
     have = {*identifier_names(table.schema)}
     for name in sorted(gone - have):
-        raise InvalidInput(f"{name!r} is no identifier field of {table.name}")
+        raise InvalidInput(f"{name!r} is no identifier field of table {table.name}")
     with table.edit_schema() as schema:
         schema.set_identifier_fields(sorted(have - gone))
 
@@ -160,7 +160,7 @@ def _make(table: Table, kind: str, name: str, at: int | None, kept: Retention) -
 def _point(table: Table, kind: str, name: str, at: int | None, kept: Retention) -> None:
     to = table.metadata.current_snapshot_id if at is None else at
     if to is None:
-        raise InvalidInput(f"{table.name} has no snapshot for {name!r} to point at")
+        raise InvalidInput(f"table {table.name} has no snapshot for {name!r} to point at")
     move: Any = refs.replace_branch if kind == "branch" else refs.replace_tag
     with table.transaction() as changes:
         changes.update_metadata(*move(changes.metadata, table.files.page, name, at=to))

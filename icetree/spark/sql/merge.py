@@ -106,7 +106,7 @@ class _Names:
         if found[0].lower() not in own:
             known = ", ".join(field.name for field in self.table.schema.fields)
             raise InvalidInput(
-                f"{self.table.name} has no column {'.'.join(name)!r}; there are: {known}"
+                f"table {self.table.name} has no column {'.'.join(name)!r}; there are: {known}"
             )
         return found
 

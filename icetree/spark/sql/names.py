@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.table.nearest import instead_of
 
 if TYPE_CHECKING:
     from icetree.spark.lake import Lake
@@ -63,10 +65,19 @@ def known_table(lake: Lake, parts: Sequence[str]) -> str:
     """Return the full name of a table that is there."""
     found = find_table(lake, parts)
     if found is None:
-        raise NotFound(f"no table {'.'.join(parts)}: SHOW TABLES lists those there are")
+        raise NotFound(f"there is no table {'.'.join(parts)}{_instead(lake, parts)}")
     if found.ref or found.metadata:
         raise InvalidInput(f"{'.'.join(parts)}: name the table itself, {found.name}")
     return found.name
+
+
+def _instead(lake: Lake, parts: Sequence[str]) -> str:
+    """Return a hint at the tables that there are."""
+    full = parts if len(parts) > 1 or lake.namespace is None else [lake.namespace, *parts]
+    try:
+        return instead_of(parse_name(".".join(full)), lake.connection.catalog)
+    except InvalidInput:
+        return ": SHOW TABLES IN a namespace lists those there are"
 
 
 def new_table(lake: Lake, parts: Sequence[str]) -> str:
@@ -96,7 +107,7 @@ def _find(lake: Lake, parts: Sequence[str]) -> TableRef | None:
     if last.lower() in KINDS:
         return TableRef(name=name, metadata=last.lower())
     known = ", ".join(sorted(KINDS))
-    raise NotFound(f"{name} has no {last!r}: there are branch_…, tag_…, {known}")
+    raise NotFound(f"table {name} has no {last!r}: there are branch_…, tag_…, {known}")
 
 
 def _exists(lake: Lake, parts: Sequence[str]) -> bool:

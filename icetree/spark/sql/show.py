@@ -89,7 +89,7 @@ def _describe_column(lake: Lake, plan: Any) -> DataFrame | None:
     try:
         field = table.schema.find_field(".".join(path))
     except ValueError:
-        raise InvalidInput(f"{table.name} has no column {'.'.join(path)!r}") from None
+        raise InvalidInput(f"table {table.name} has no column {'.'.join(path)!r}") from None
     rows = [("col_name", ".".join(path)), ("data_type", _type(field)), ("comment", field.doc)]
     return _frame(lake, rows, "info_name string, info_value string")
 
@@ -193,7 +193,9 @@ def _partitions(lake: Lake, plan: Any) -> DataFrame | None:
         return None
     shape = table.metadata.shape()
     if shape.is_unpartitioned(table.metadata.default_spec_id):
-        raise InvalidInput(f"{table.name} has no partitions: ALTER TABLE … ADD PARTITION FIELD")
+        raise InvalidInput(
+            f"table {table.name} has no partitions: ALTER TABLE … ADD PARTITION FIELD"
+        )
     wanted = {} if not plan.pattern().isDefined() else pairs(plan.pattern().get().spec())
     found = table.inspect.partitions(at=branch_to_read(lake.spark, table))
     rows = set()

@@ -94,7 +94,7 @@ def write_stream(
         raise InvalidInput("these rows are no stream: write them with lake.write(rows, name)")
     table = lake.handle(name)
     if audited(lake.spark, table)[1]:
-        raise InvalidInput(f"{name}: a stream is not staged: unset {ID}, or choose {BRANCH}")
+        raise InvalidInput(f"table {name}: a stream is not staged: unset {ID}, or choose {BRANCH}")
     if mode == APPEND and latest_by is not None:
         raise InvalidInput("latest_by is for mode='upsert': appended rows are all kept")
     keys = required_identifiers(table.schema, of=table.name) if mode == UPSERT else []

@@ -163,7 +163,7 @@ def ancestors(metadata: TableMetadata, snapshot_id: int, read_page: ReadPage) ->
             known |= {each.snapshot_id: each for each in read_page(unread.pop()).snapshots}
         if id not in known:
             if not seen:
-                raise NotFound(f"{metadata.location}: no snapshot {id}")
+                raise NotFound(f"there is no snapshot {id}")
             return
         seen.add(id)
         yield known[id]
@@ -245,4 +245,4 @@ def _look_up(
         for each in read_page(page).snapshots:
             if each.snapshot_id == id:
                 return each, page
-    raise NotFound(f"{metadata.location}: no snapshot {id}")
+    raise NotFound(f"there is no snapshot {id}")

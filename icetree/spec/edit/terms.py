@@ -61,6 +61,13 @@ def read_term(text: str, schema: Mapping[str, Any], *, done: str = "partition") 
     return _term(_TIMES.get(word, word), None, arguments, schema, text, done)
 
 
+def term_text(transform: str, *columns: str) -> str:
+    """Return a transform of columns in the words that `read_term` takes."""
+    word, _, number = transform.partition("[")
+    inside = ", ".join([number.rstrip("]"), *columns] if number else columns)
+    return inside if word == "identity" else f"{word}({inside})"
+
+
 def _number(word: str, arguments: list[str], text: str) -> tuple[int, list[str]]:
     """Return the number, which may stand first or last, and the columns."""
     for at in (0, -1):

@@ -10,7 +10,9 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 
 from icetree.filters.filter import Filter, parse_filter
+from icetree.filters.text import predicate_text
 from icetree.rows.read import read_tasks
+from icetree.spec.texts import shortened
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.point import Point
 from icetree.tree.bind import bind
@@ -41,6 +43,13 @@ class AppendScan:
         self.where = AlwaysTrue() if where is None else parse_filter(where)
         self.case_sensitive = case_sensitive
         self._scan = table.scan(columns=columns, case_sensitive=case_sensitive)
+
+    def __repr__(self) -> str:
+        where = (
+            "" if isinstance(self.where, AlwaysTrue) else f", where={predicate_text(self.where)!r}"
+        )
+        ids = [snapshot.snapshot_id for snapshot in self.snapshots]
+        return f"AppendScan({str(self._table.name)!r}{where}, snapshots={shortened(ids)})"
 
     @property
     def arrow_schema(self) -> pa.Schema:

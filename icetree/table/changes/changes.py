@@ -17,6 +17,7 @@ from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.texts import shortened
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
@@ -105,7 +106,7 @@ class ChangeRange:
 
     def __repr__(self) -> str:
         ids = [snapshot.snapshot_id for snapshot in self.snapshots]
-        return f"ChangeRange({str(self._table.name)!r}, snapshots={ids})"
+        return f"ChangeRange({str(self._table.name)!r}, snapshots={shortened(ids)})"
 
     @cached_property
     def _shape(self) -> Shape:
@@ -244,7 +245,7 @@ def snapshots_between(
     if last is None:
         if start is None or start.at_ms is not None:
             return ()
-        raise InvalidInput(f"{table.name} has no snapshot, so none can follow {since!r}")
+        raise InvalidInput(f"table {table.name} has no snapshot, so none can follow {since!r}")
     found: list[Snapshot] = []
     for snapshot in ancestors(table.metadata, last, table.files.page):
         if start is not None and start.reached(snapshot):
@@ -256,7 +257,7 @@ def snapshots_between(
             return tuple(found[::-1])
         if oldest.parent_snapshot_id is None:
             raise InvalidInput(
-                f"{table.name}: snapshot {start.snapshot_id} is no ancestor of snapshot {last}, "
+                f"table {table.name}: snapshot {start.snapshot_id} is no ancestor of snapshot {last}, "
                 "so there are no changes from one to the other"
             )
     if oldest.parent_snapshot_id is not None:
@@ -272,7 +273,7 @@ def _end(table: Table, upto: Point | None) -> int | None:
 
 def _gap(table: Table, child: Snapshot, *, what: str) -> NotFound:
     return NotFound(
-        f"{table.name}: history has a gap: snapshot {child.parent_snapshot_id}, which snapshot "
+        f"table {table.name}: history has a gap: snapshot {child.parent_snapshot_id}, which snapshot "
         f"{child.snapshot_id} was made on, has been expired; {what}"
     )
 

@@ -71,10 +71,10 @@ def stored_entries(
         )
     _require_known_specs(entries, shape, name)
     for sentence in entry_rules.broken_by_new(entries):
-        raise InvalidInput(f"{name} cannot take this file: {sentence}")
+        raise InvalidInput(f"table {name} cannot take this file: {sentence}")
     _require_partitions(entries, shape, name)
     for sentence in broken_equality(entries, shape):
-        raise InvalidInput(f"{name}: {sentence}")
+        raise InvalidInput(f"table {name}: {sentence}")
     if flag(metadata.properties, CONFINED, default=False):
         _require_confined(entries, name, metadata)
     return entries
@@ -91,7 +91,7 @@ def is_arrow_data(new: object) -> bool:
 
 def _columns(files: Any, shape: Shape, name: TableName) -> Entries:
     if is_arrow_data(files):
-        raise InvalidInput(f"{name}: these are rows, here go files: add rows with append")
+        raise InvalidInput(f"table {name}: these are rows, here go files: add rows with append")
     if isinstance(files, pa.Table):
         return files
     one = isinstance(files, str) or not isinstance(files, Iterable)
@@ -99,7 +99,7 @@ def _columns(files: Any, shape: Shape, name: TableName) -> Entries:
     for each in given:
         if not isinstance(each, Entry):
             raise InvalidInput(
-                f"{name}: {each!r} does not tell enough of a file: give an Entry with its "
+                f"table {name}: {each!r} does not tell enough of a file: give an Entry with its "
                 "location, format, size, rows and stats, or add rows with append"
             )
     return to_table(given, shape)
@@ -110,7 +110,7 @@ def _require_known_specs(entries: Entries, shape: Shape, name: TableName) -> Non
     if unknown:
         known = ", ".join(map(str, sorted(shape.specs)))
         raise InvalidInput(
-            f"{name} has no partition spec {min(unknown)}: write the file with one of {known}"
+            f"table {name} has no partition spec {min(unknown)}: write the file with one of {known}"
         )
 
 
@@ -128,7 +128,9 @@ def _typed(entries: Entries, shape: Shape, name: TableName) -> Entries:
                 label = column.name
                 if parsed := stats.parse_column(label):
                     label = f"{parsed[1]} ({label}) of {shape.names[parsed[0]]}"
-                raise InvalidInput(f"{name}: column {label} is {column.type}, and must be {want}")
+                raise InvalidInput(
+                    f"table {name}: column {label} is {column.type}, and must be {want}"
+                )
         columns[column.name] = found
     return pa.table(columns)
 
@@ -150,9 +152,9 @@ def _type_of(column: str, shape: Shape, name: TableName) -> pa.DataType | None:
         return BASE_SCHEMA.field(column).type
     field_id, _, stat = column.partition(":")
     if not field_id.isdecimal() or stat not in stats.STATS:
-        raise InvalidInput(f"{name}: entries have no column {column!r}: leave it out")
+        raise InvalidInput(f"table {name}: entries have no column {column!r}: leave it out")
     if int(field_id) not in shape.types:
-        raise InvalidInput(f"{name} has no column or expression with id {field_id}")
+        raise InvalidInput(f"table {name} has no column or expression with id {field_id}")
     bounds = shape.bounds_type(int(field_id))
     return stats.stat_type(stat, bounds or pa.null()) if bounds or stat in _COUNTED else None
 
@@ -170,7 +172,7 @@ def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None
         for field_id in fields:
             for location in here["location"].filter(spans(here, field_id))[:1].to_pylist():
                 raise InvalidInput(
-                    f"{name} is partitioned by {shape.names[field_id]}, but the stats of "
+                    f"table {name} is partitioned by {shape.names[field_id]}, but the stats of "
                     f"{location} do not say one value of it: lower and upper bound must be equal"
                 )
 
@@ -179,6 +181,6 @@ def _require_confined(entries: Entries, name: TableName, metadata: TableMetadata
     outside = entries["location"].filter(is_uri(entries["location"]))
     if len(outside):
         raise InvalidInput(
-            f"{outside[0]} is outside {metadata.location}: {name} takes only files of its own "
+            f"{outside[0]} is outside {metadata.location}: table {name} takes only files of its own "
             f"location while {CONFINED} is true"
         )

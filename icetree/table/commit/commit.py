@@ -74,6 +74,21 @@ class Committed:
         done = f", {self.rows}{done}" if str(self.rows) else done
         return f"Committed({str(self.state.name)!r}, {made}{done})"
 
+    def __str__(self) -> str:
+        if self.snapshot is None:
+            what = "no snapshot"
+        else:
+            told = (self.snapshot.summary or {}).items()
+            counts = ", ".join(f"{name} {count}" for name, count in told if _is_change(name))
+            what = f"{self.snapshot.operation}, snapshot {self.snapshot.snapshot_id}"
+            what += f": {counts}" if counts else ""
+        return f"table {self.state.name}: {what}{' (made before)' if self.repeated else ''}"
+
+
+def _is_change(name: str) -> bool:
+    """Tell what a snapshot changed from what the table has in all."""
+    return name.startswith(("added-", "deleted-", "removed-")) and not name.endswith("-size")
+
 
 def _short(snapshot: Snapshot) -> str:
     return f"snapshot={snapshot.snapshot_id}, operation={snapshot.operation!r}"
@@ -174,11 +189,11 @@ def _commit(
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
             case Unknown(reason=reason):
                 raise CommitUnknown(
-                    f"{name}: snapshot {work.snapshot_id} may or may not have been committed "
+                    f"table {name}: snapshot {work.snapshot_id} may or may not have been committed "
                     f"({reason}); look for it in the table's history before trying again"
                 )
     raise CommitExhausted(
-        f"{name}: {report.attempts} tries lost to other commits; try again later, "
+        f"table {name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"
     )
 

@@ -89,7 +89,7 @@ def files_matching(
     if partial:
         more = f" and {len(partial) - 1} more files" if len(partial) > 1 else ""
         raise InvalidInput(
-            f"{name}: cannot {verb} by metadata alone, since {partial[0]}{more} may hold rows "
+            f"table {name}: cannot {verb} by metadata alone, since {partial[0]}{more} may hold rows "
             f"that match {predicate_text(predicate)} beside rows that do not, which a "
             f"transaction that did something else before cannot see: {verb} rows in one of its own, "
             "or choose a filter along partition boundaries"

@@ -24,6 +24,10 @@ class Report:
     size_bytes: int = 0
     _inner_ms: float = field(default=0.0, repr=False)
 
+    def __repr__(self) -> str:
+        spent = sum(self.phases_ms.values())
+        return f"Report(attempts={self.attempts}, files={self.files}, {spent:,.0f} ms)"
+
     @property
     def retries(self) -> int:
         """How often another commit came first."""

@@ -51,6 +51,9 @@ class Inspect:
         self._table = table
         self._shape: Shape = table.metadata.shape()
 
+    def __repr__(self) -> str:
+        return f"Inspect({str(self._table.name)!r})"
+
     # --- the table's metadata --------------------------------------------------------------
 
     def snapshots(self) -> pa.Table:

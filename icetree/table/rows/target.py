@@ -15,21 +15,18 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, UnknownType
 
-from icetree.errors import InvalidInput
 from icetree.rows.deletes import Rows
 from icetree.rows.read import read_by_task
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import METADATA_COLUMNS, stored_lineage, under_other_name
+from icetree.spec.properties import choice
 from icetree.spec.shape import Shape
+from icetree.spec.table_properties import MODE, MODES
 from icetree.table.scan.planning import planner
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.transaction import Transaction
-
-MODE: Final = "write.{}.mode"
-ISOLATION: Final = "write.{}.isolation-level"
-MODES: Final = ("copy-on-write", "merge-on-read")
 
 #: Where a row stands in its file.
 POSITION: Final = under_other_name(METADATA_COLUMNS["_pos"])
@@ -73,10 +70,7 @@ class Target:
     def merges_on_read(self) -> bool:
         """Whether rows are marked as deleted, instead of files rewritten."""
         name = MODE.format(self.verb)
-        mode = self.metadata.properties.get(name, "merge-on-read")
-        if mode not in MODES:
-            raise InvalidInput(f"{name}={mode!r}: allowed are {' and '.join(MODES)}")
-        return mode == "merge-on-read"
+        return choice(self.metadata.properties, name, MODES, default=MODES[0]) == MODES[0]
 
     @cached_property
     def plan(self) -> Plan:

@@ -101,6 +101,12 @@ class Explanation:
     objects: pa.Table
     total_objects: int
 
+    def __repr__(self) -> str:
+        return f"Explanation(where={self.where!r}, objects={self.total_objects})"
+
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Return the explanation in words."""
         lines = [f"where {self.where}"]

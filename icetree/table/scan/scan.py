@@ -15,6 +15,7 @@ from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter, parse_filter
+from icetree.filters.text import predicate_text
 from icetree.rows.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.metadata_columns import (
@@ -24,6 +25,7 @@ from icetree.spec.metadata_columns import (
     metadata_columns,
 )
 from icetree.spec.shape import Shape
+from icetree.spec.texts import shortened
 from icetree.table.arguments import whole
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
@@ -69,6 +71,15 @@ class Scan:
         self.columns = _selected(
             self.metadata.shape(self.schema.schema_id), columns, case_sensitive
         )
+
+    def __repr__(self) -> str:
+        where = (
+            "" if isinstance(self.where, AlwaysTrue) else f", where={predicate_text(self.where)!r}"
+        )
+        at = f", snapshot={self.snapshot.snapshot_id}" if self.snapshot else ", empty"
+        limit = "" if self.limit is None else f", limit={self.limit}"
+        names = [field.name for field in self.columns.fields]
+        return f"Scan({str(self._name)!r}{where}, columns={shortened(names)}{at}{limit})"
 
     @property
     def arrow_schema(self) -> pa.Schema:

@@ -83,6 +83,13 @@ class Report:
         """What a command should exit with: 0 for a clean table, 1 for findings."""
         return 0 if self.is_clean else 1
 
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
+        return f"Report({'clean' if self.is_clean else f'{len(self.findings)} findings'}: {counts})"
+
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """Return a line for each finding, and a last one with the counts."""
         counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())

@@ -1,0 +1,115 @@
+"""How things look to whoever prints them: one short line, and words where words are asked for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icetree
+from icetree.table.connection import Connection
+from icetree.table.table import Table
+
+ROWS = pa.table({"n": range(10), "name": [f"n{each}" for each in range(10)]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Connection:
+    lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "w"))
+    lake.create_namespace("db")
+    return lake
+
+
+@pytest.fixture
+def table(lake: Connection) -> Table:
+    table = lake.create_table("db.t", ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    return table
+
+
+def test_every_public_object_has_a_repr_of_one_short_line(lake: Connection, table: Table) -> None:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    committed = table.append(ROWS)
+    shown = {
+        "Connection": lake,
+        "Table": table,
+        "Scan": table.scan("n < 3", columns=["n"], limit=2),
+        "ChangeRange": table.changes(),
+        "AppendScan": table.scan_appends(where="n < 3"),
+        "Transaction": table.transaction(),
+        "Committed": committed,
+        "Report": committed.report,
+        "Inspect": table.inspect,
+        "Explanation": table.explain("n < 3"),
+        "Repair": table.repair(),
+    }
+    for name, each in {**shown, "Report ": table.verify()}.items():
+        said = repr(each)
+        assert said.startswith(f"{name.strip()}(")
+        assert "\n" not in said
+        assert len(said) < 160
+        assert " object at 0x" not in said
+        if name in ("Table", "Scan", "ChangeRange", "AppendScan", "Transaction", "Inspect"):
+            assert "'db.t'" in said
+    assert 'where="n < 3"' in repr(shown["Scan"]).replace("'", '"')
+    assert "columns=['n']" in repr(shown["Scan"])
+
+
+def test_a_long_list_is_told_by_its_start(table: Table) -> None:
+    for number in range(5):
+        table.append(ROWS.slice(number, 1))
+    assert "… 7 in all" in repr(table.changes())
+
+
+def test_answers_print_as_people_read(table: Table) -> None:
+    committed = table.append(ROWS)
+    assert str(committed).startswith("table db.t: append, snapshot ")
+    assert "added-records 10" in str(committed)
+    assert str(table.explain("n < 3")) == table.explain("n < 3").text()
+    assert str(table.verify()) == table.verify().text()
+    assert str(table.repair()) == "nothing to repair"
+    assert str(table.set_properties({"a": "b"})) == "table db.t: no snapshot"
+
+
+def test_a_table_tells_its_layout_in_the_words_that_made_it(lake: Connection) -> None:
+    schema = pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64()), ("name", pa.string())])
+    spec = ("day(ts)", "bucket(16, id)", "truncate(4, name)")
+    order = ("ts desc", "id", "bucket(4, name) nulls last", "name desc nulls first")
+    made = lake.create_table("db.made", schema, partition_by=spec, order_by=order)
+    assert made.spec == spec
+    assert made.sort_order == order
+    assert made.current_snapshot is None
+    again = lake.create_table(
+        "db.again", made.schema, partition_by=made.spec, order_by=made.sort_order
+    )
+    assert (again.spec, again.sort_order) == (spec, order)
+
+
+def test_the_package_shows_what_is_public_and_nothing_else() -> None:
+    code = "import icetree; print(*dir(icetree)); print(icetree.errors.NotFound.__name__)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split("\n")
+    assert found[0].split() == ["__version__", "connect", "errors", "spark"]
+    assert found[1] == "NotFound"
+    with pytest.raises(AttributeError, match="no attribute 'conect'"):
+        icetree.conect  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_errors_name_a_table_one_way() -> None:
+    """`table db.t`, wherever a message starts with a table's name."""
+    package = Path(icetree.__file__).parent
+    bare = re.compile(r'f"\{(?:self\.)?_?(?:table|base|state)\.name\}(?=[: ])(?! ·)[^"]*"')
+    found = [
+        f"{path.relative_to(package)}: {hit}"
+        for room in ("catalog", "rows", "table", "spark")
+        for path in sorted((package / room).rglob("*.py"))
+        for hit in bare.findall(path.read_text())
+    ]
+    assert found == []
