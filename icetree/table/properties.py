@@ -14,6 +14,7 @@ from typing import Any, Final
 from icetree.errors import InvalidInput
 from icetree.rows import files as reading
 from icetree.rows import write as writing
+from icetree.rows.source import SOURCE_LIMIT
 from icetree.spec import metrics
 from icetree.spec.encryption import KEY_PROPERTY
 from icetree.spec.location import leads_up, no_name
@@ -85,6 +86,7 @@ _READERS: Final[Mapping[str, Read]] = {
             writing.TARGET_FILE_SIZE,
             writing.ROW_GROUP_LIMIT,
             writing.ROW_GROUP_SIZE,
+            SOURCE_LIMIT,
             INLINE_SNAPSHOTS,
             PREVIOUS_VERSIONS,
         )
