@@ -42,7 +42,7 @@ FLOORS = {
     "codec": [["avro", "parquet"], ["legacy", "manifest"]],
     "table": [
         ["commit", "scan", "changes", "inspect", "verify"],
-        ["evolve", "moving", "repair", "rows"],
+        ["evolve", "moving", "properties", "repair", "rows"],
         ["transaction"],
         ["table"],
         ["connection"],
