@@ -20,7 +20,7 @@ def held(data: ArrowData, properties: Mapping[str, str], *, table: str) -> pa.Ta
     most = whole_number(properties, SOURCE_LIMIT, default=DEFAULT_SOURCE_LIMIT, least=1)
     if isinstance(data, pa.Table):
         _require(data.nbytes, most, table)
-        return data
+        return _laid_out(data)
     if not isinstance(data, pa.RecordBatchReader) and hasattr(data, "__arrow_c_stream__"):
         data = pa.RecordBatchReader.from_stream(data)
     schema = data.schema if isinstance(data, pa.RecordBatchReader) else None
@@ -31,7 +31,26 @@ def held(data: ArrowData, properties: Mapping[str, str], *, table: str) -> pa.Ta
         batches.append(batch)
     if schema is None and not batches:
         raise InvalidInput(f"{table}: no batch came, not even one that tells the columns")
-    return pa.Table.from_batches(batches, schema)
+    return _laid_out(pa.Table.from_batches(batches, schema))
+
+
+def _laid_out(rows: pa.Table) -> pa.Table:
+    """Return rows without views of texts and bytes, of which few kernels can take some."""
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in rows.schema])
+    return rows if schema.equals(rows.schema) else rows.cast(schema)
+
+
+def _without_views(type: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(type):
+        return pa.large_string()
+    if pa.types.is_binary_view(type):
+        return pa.large_binary()
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in type])
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        made = pa.list_ if pa.types.is_list(type) else pa.large_list
+        return made(type.value_field.with_type(_without_views(type.value_type)))
+    return type
 
 
 def _require(size_bytes: int, most: int, table: str) -> None:

@@ -88,3 +88,49 @@ def test_duckdb_joins_scans_in_a_connection_of_the_caller(table: Table) -> None:
         table.scan("id = 1", columns=["id"]).to_duckdb("right_side", connection=connection)
         query = "select epoch_ms(tz) from left_side join right_side using (id)"
         assert connection.execute(query).fetchall() == [(ROW["tz"].timestamp() * 1000,)]
+
+
+def test_a_scan_is_a_stream_of_arrow_that_engines_read_as_it_is(table: Table) -> None:
+    plain = table.scan(columns=["id", "s", "st", "tags"])
+    wanted = rows(plain.to_arrow())
+    assert rows(pa.table(plain)) == wanted
+    assert rows(pa.table(plain)) == wanted  # each time anew
+    assert rows(pl.DataFrame(plain).to_arrow()) == wanted
+    scan = plain
+    assert rows(duckdb.sql("from scan order by id").to_arrow_table()) == wanted
+    assert scan.to_pandas()["id"].tolist() == [1, 2]
+
+
+def test_changes_and_appended_rows_are_streams_too(table: Table) -> None:
+    table.update({"s": "'y'"}, "id = 1")
+    appends = table.scan_appends()
+    assert rows(pa.table(appends)) == rows(appends.to_arrow())
+    assert appends.to_polars()["id"].to_list() == [1, 2]
+    changes = table.changes()
+    assert rows(pa.table(changes)) == rows(changes.to_arrow())
+    assert duckdb.sql("select count(*) from changes").fetchall() == [(4,)]
+    assert changes.to_pandas()["_change_type"].tolist().count("INSERT") == 3
+
+
+def test_a_scan_explains_itself(table: Table) -> None:
+    assert table.scan("id > 5").explain().groups == table.explain("id > 5").groups
+    first = table.metadata.current_snapshot_id
+    table.delete("id = 1")
+    told = table.scan("id > 5", at=first).explain(row_groups=True)
+    assert told.groups["objects"].to_pylist() == [1]
+
+
+def test_rows_come_from_whatever_exports_arrow() -> None:
+    made = new_table([("id", "long"), ("s", "string")])
+    frame = pl.DataFrame({"id": [1, 2], "s": ["a", "b"]})
+    made.append(frame)
+    made.append(frame.to_pandas().assign(id=[3, 4]))
+    made.append(duckdb.sql("select 5::bigint as id, 'e' as s"))
+    made.append(made.scan("id = 5"))
+    assert sorted(made.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4, 5, 5]
+    made.delete("id = 5")
+    made.upsert(frame.with_columns(s=pl.lit("new")), on=["id"])
+    made.upsert(duckdb.sql("select 4::bigint as id, 'd' as s"), on=["id"])
+    made.merge(frame.to_pandas(), on=["id"]).when_matched_update({"s": "upper(source.s)"}).run()
+    found = made.scan().to_arrow().sort_by("id").to_pydict()
+    assert found == {"id": [1, 2, 3, 4], "s": ["A", "B", "a", "d"]}

@@ -14,6 +14,7 @@ from icetree.filters.text import predicate_text
 from icetree.rows.read import read_tasks
 from icetree.spec.texts import shortened
 from icetree.table.changes.changes import ChangeRange
+from icetree.table.frames import Frames
 from icetree.table.point import Point
 from icetree.tree.bind import bind
 from icetree.tree.prune import may_match, residuals
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
-class AppendScan:
+class AppendScan(Frames):
     """What was appended. Rows are as they were appended: deletes that came since do not count."""
 
     def __init__(
@@ -86,7 +87,3 @@ class AppendScan:
             schema=self._scan.schema,
             case_sensitive=self.case_sensitive,
         )
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows."""
-        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)

@@ -18,6 +18,7 @@ from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import shortened
+from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
@@ -93,7 +94,7 @@ class ChangePlan:
     pair_by: tuple[tuple[str, ...], ...]
 
 
-class ChangeRange:
+class ChangeRange(Frames):
     """The changes of the snapshots in a range, oldest first; nothing is read until asked for."""
 
     def __init__(
@@ -188,6 +189,13 @@ class ChangeRange:
                 table_location=self._metadata.location,
             )
             yield ordinal, snapshot, found
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of the rows that changed."""
+        from icetree.table.changes.rows import ChangeReader
+
+        return ChangeReader(self._table, self).schema
 
     def to_batches(self, *, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield inserted and deleted rows, a commit at a time; see `to_arrow`."""

@@ -36,6 +36,7 @@ from icetree.tree.reading import Leaf, leaves_in
 if TYPE_CHECKING:
     from icetree.spec.shape import Shape
     from icetree.table.point import Point
+    from icetree.table.scan.scan import Scan
     from icetree.table.table import Table
 
 #: What stands in `by` where no part of the filter is the reason.
@@ -140,12 +141,17 @@ def explain(
     Reads only the leaves that the scan would. With `row_groups` the footers of the data files
     that are left are looked at too. At most `objects` are told of one by one.
     """
+    scan = table.scan(where, at=at, case_sensitive=case_sensitive)
+    return explain_scan(scan, row_groups=row_groups, objects=objects)
+
+
+def explain_scan(scan: Scan, *, row_groups: bool = False, objects: int = 1_000) -> Explanation:
+    """Tell what a scan skips; see `explain`."""
     if objects < 0:
         raise InvalidInput(f"objects={objects}: allowed are whole numbers of 0 or more")
-    scan = table.scan(where, at=at, case_sensitive=case_sensitive)
     expression, snapshot = scan.where, scan.snapshot
-    shape = table.metadata.shape(scan.schema.schema_id)
-    bound = bind(expression, shape, case_sensitive=case_sensitive)
+    shape = scan.metadata.shape(scan.schema.schema_id)
+    bound = bind(expression, shape, case_sensitive=scan.case_sensitive)
     if len(bound.conjuncts) > _MOST_CONJUNCTS:
         raise Unsupported(f"a filter of more than {_MOST_CONJUNCTS} parts cannot be explained")
     account = _Account(
@@ -153,8 +159,8 @@ def explain(
         wanted=objects,
         shape=shape,
     )
-    root = table.files.counted_root(snapshot, shape)
-    reader = table.files.reader(shape)
+    root = scan.files.counted_root(snapshot, shape)
+    reader = scan.files.reader(shape)
     kept, left = _root_level(root, bound, account)
     vectors = read_manifest_dvs(root, reader)
     columns = {*_FACTS, POSITION, "file_format", *columns_needed(bound)}
@@ -171,7 +177,7 @@ def explain(
             entries.filter(pa.array(fate == 0)).select(["content_type", "location", "file_format"])
         )
     if row_groups:
-        _row_groups(table, left, bound, shape, account, case_sensitive=case_sensitive)
+        _row_groups(scan, left, bound, shape, account)
     return Explanation(
         where=predicate_text(expression),
         conjuncts=account.conjuncts,
@@ -318,21 +324,15 @@ def _root_level(
 
 
 def _row_groups(
-    table: Table,
-    left: list[pa.Table],
-    predicate: Predicate,
-    shape: Shape,
-    account: _Account,
-    *,
-    case_sensitive: bool,
+    scan: Scan, left: list[pa.Table], predicate: Predicate, shape: Shape, account: _Account
 ) -> None:
-    mapping = name_mapping(table.properties)
+    mapping = name_mapping(scan.metadata.properties)
     for file, format in _data_files(left):
-        place = absolute(file, table.location)
-        opened = open_file(table.files.store, place, format, mapping=mapping)
+        place = absolute(file, scan.metadata.location)
+        opened = open_file(scan.files.store, place, format, mapping=mapping)
         codes = dict.fromkeys((group.ordinal for group in opened.groups), 0)
         for at, part in enumerate(predicate.conjuncts):
-            may = groups_that_may_match(opened, part.expression, shape, case_sensitive)
+            may = groups_that_may_match(opened, part.expression, shape, scan.case_sensitive)
             for ordinal in codes.keys() - {group.ordinal for group in may}:
                 codes[ordinal] |= 1 << at
         for group in opened.groups:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +27,7 @@ from icetree.spec.metadata_columns import (
 from icetree.spec.shape import Shape
 from icetree.spec.texts import shortened
 from icetree.table.arguments import whole
+from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
 from icetree.tree.plan import Planner, Run
@@ -34,10 +35,11 @@ from icetree.tree.splits import sizes_of
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
+    from icetree.table.scan.explain import Explanation
     from icetree.table.table import Table
 
 
-class Scan:
+class Scan(Frames):
     """What to read of a table. Nothing is read until one asks for a plan, rows or a count."""
 
     def __init__(
@@ -164,19 +166,15 @@ class Scan:
                 batches.close()  # type: ignore[attr-defined]
                 return
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows."""
-        return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
+    def explain(self, *, row_groups: bool = False, objects: int = 1_000) -> Explanation:
+        """Tell what the scan skips, at the root, in its leaves, and why.
 
-    def to_polars(self) -> Any:
-        """Return the rows as a Polars frame."""
-        return _module("polars").from_arrow(self.to_arrow())
+        With `row_groups` the footers of the data files that are left are looked at too. At most
+        `objects` are told of one by one.
+        """
+        from icetree.table.scan.explain import explain_scan
 
-    def to_duckdb(self, name: str = "scan", *, connection: Any = None) -> Any:
-        """Return a DuckDB connection in which a view holds the rows."""
-        connection = connection or _module("duckdb").connect()
-        connection.register(name, self.to_arrow())
-        return connection
+        return explain_scan(self, row_groups=row_groups, objects=objects)
 
     def count(self, *, metadata_only: bool = False) -> int:
         """Return how many rows there are, reading only what metadata alone cannot tell.
@@ -256,12 +254,3 @@ def _known(schema: Schema, name: str, case_sensitive: bool) -> bool:
 
 def _within(field: NestedField, field_id: int) -> bool:
     return field_id in index_by_id(Schema(field))
-
-
-def _module(name: str) -> Any:
-    import importlib
-
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise InvalidInput(f"{name} is not installed: pip install {name}") from None
