@@ -13,6 +13,7 @@ from icetree.errors import InvalidInput
 from icetree.filters.filter import parse_filter
 from icetree.rows.fit import ArrowData
 from icetree.rows.source import held
+from icetree.spec.columns import required_identifiers
 from icetree.table.arguments import texts
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.condition import Condition, condition_of
@@ -142,13 +143,7 @@ def upsert_rows(
     """Add to a transaction that rows replace those of equal key, or are added; return how many."""
     name, schema = transaction.table_name, transaction.metadata.schema()
     if on is None:
-        ids = sorted(schema.identifier_field_ids)
-        on = [schema.find_column_name(id) or "" for id in ids]
-        if not on:
-            raise InvalidInput(
-                f"upsert into {name}: it has no identifier fields: set them with "
-                "edit_schema().set_identifier_fields(...), or say on which columns"
-            )
+        on = required_identifiers(schema, of=name, otherwise=", or say on which columns")
     source = held(rows, transaction.metadata.properties, table=name)
     known = [field.name for field in schema.fields]
     for column in source.column_names:
