@@ -2,114 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyiceberg import expressions as ice
-from pyiceberg.expressions import visitors
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType
 from pyroaring import BitMap
 
-from icetree.codec import bitmap, puffin
+from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec import entry
-from icetree.spec.entry import Content, Entries, Entry, Status, to_table
-from icetree.spec.shape import Shape
+from icetree.spec.entry import Content, Entry, Status, to_table
 from icetree.spec.stats import FieldStats, parse_column
-from icetree.tree.aggregate import aggregate
-from icetree.tree.bind import bind
-from icetree.tree.plan import plan
-from icetree.tree.prune import may_match
-from icetree.tree.reading import Keep, Leaf
-from icetree.tree.tasks import DELETES, TASK, Plan
+from icetree.tree.tasks import DELETES, TASK
 from tests.tree import rows as r
+from tests.tree.planning import SHAPE, I, Tree, data_dv, deletes_of, equality, gone, locations, one
 
-I = r.IDS["i"]  # noqa: E741
-SHAPE = Shape(schema=r.SHAPE.schema, expressions=r.EXPRESSIONS, specs={0: (), 1: (101,)})
 #: What spec 1 is partitioned by: four buckets of `i`.
 BUCKET = 101
-GROUP = 2
-
-
-@dataclass
-class Shelf:
-    """A reader over tables in memory, in row groups of two, that notes what it is asked."""
-
-    leaves: dict[str, Entries] = field(default_factory=dict)
-    blobs: dict[str, bytes] = field(default_factory=dict)
-    reads: list[str] = field(default_factory=list)
-    columns: dict[str, Collection[str] | None] = field(default_factory=dict)
-
-    def leaf(
-        self, leaf: Leaf, *, columns: Collection[str] | None = None, keep: Keep | None = None
-    ) -> Entries:
-        self.reads.append(leaf.location)
-        self.columns[leaf.location] = columns
-        table = self.leaves[leaf.location]
-        table = table.append_column("position", pa.array(range(table.num_rows), pa.int64()))
-        if keep is not None and table.num_rows > GROUP:
-            starts = range(0, table.num_rows, GROUP)
-            groups = [table.slice(start, GROUP) for start in starts]
-            kept = keep(pa.concat_tables(map(_group_stats, groups), promote_options="default"))
-            table = pa.concat_tables(
-                [group for group, keeps in zip(groups, kept.to_pylist(), strict=True) if keeps]
-                or [table.slice(0, 0)]
-            )
-        if columns is None:
-            return table
-        for name in set(columns) - set(table.column_names):
-            table = table.append_column(name, pa.nulls(table.num_rows))
-        return table.select(list(columns))
-
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
-        return self.blobs[location][offset : offset + size_bytes]
-
-
-def _group_stats(group: Entries) -> pa.Table:
-    known = aggregate(group)
-    bounds = {name: [known[name]] for name in known if name.endswith(("lower", "upper"))}
-    return pa.table({"group": [0]} | {name: pa.array(value) for name, value in bounds.items()})
-
-
-def one(name: str, low: int | None = None, high: int | None = None, **more: Any) -> Entry:
-    stats = {}
-    if low is not None:
-        stats[I] = FieldStats(lower=low, upper=low if high is None else high, values=10, nulls=0)
-    given: dict[str, Any] = {
-        "location": name,
-        "sequence_number": 1,
-        "file_size_in_bytes": 9,
-        "record_count": 10,
-        "status": Status.EXISTING,
-        "stats": stats,
-    }
-    return Entry(**given | more)
-
-
-def data_dv(target: str, **more: Any) -> Entry:
-    given: dict[str, Any] = {
-        "content_type": Content.POSITION_DELETES,
-        "file_format": "puffin",
-        "referenced_file": target,
-        "dv_offset": 4,
-        "dv_size_in_bytes": 40,
-        "sequence_number": 2,
-        "record_count": 3,
-    }
-    return one(more.pop("name", f"dv-{target}"), **given | more)
-
-
-def equality(name: str, low: int, high: int, **more: Any) -> Entry:
-    given: dict[str, Any] = {"sequence_number": 5, "equality_ids": (I,)}
-    return one(name, low, high, content_type=Content.EQUALITY_DELETES, **given | more)
 
 
 def in_bucket(of: Entry, value: int | None = None) -> Entry:
@@ -118,67 +28,6 @@ def in_bucket(of: Entry, value: int | None = None) -> Entry:
     bucket = BucketTransform(4).transform(IntegerType())(value)
     known = FieldStats(lower=bucket, upper=bucket, values=10, nulls=0)
     return replace(of, partition_spec_id=1, stats={**of.stats, BUCKET: known})
-
-
-def gone(leaf: str, positions: list[int], **more: Any) -> Entry:
-    given: dict[str, Any] = {
-        "content_type": Content.MANIFEST_DV,
-        "location": None,
-        "file_size_in_bytes": None,
-        "file_format": "puffin",
-        "referenced_file": leaf,
-        "dv_inline_content": bitmap.encode(BitMap(positions)),
-        "record_count": len(positions),
-    }
-    return one("", **given | more)
-
-
-@dataclass
-class Tree:
-    """A root under construction, with the shelf its leaves are on."""
-
-    entries: list[Entry] = field(default_factory=list)
-    shape: Shape = SHAPE
-    roots: list[Entries] = field(default_factory=list)
-    shelf: Shelf = field(default_factory=Shelf)
-
-    def add(self, *entries: Entry) -> Tree:
-        self.roots.append(to_table(entries, SHAPE))
-        return self
-
-    def leaf(self, name: str, *entries: Entry, target: str | None = None) -> Tree:
-        is_data = all(each.content_type == Content.DATA for each in entries)
-        table = to_table(entries, SHAPE)
-        self.shelf.leaves[name] = table
-        top = one(
-            name,
-            content_type=Content.DATA_MANIFEST if is_data else Content.DELETE_MANIFEST,
-            record_count=len(entries),
-            referenced_file=target,
-        )
-        live = table.filter(pa.array([each.status != Status.DELETED for each in entries]))
-        row = to_table([top], SHAPE)
-        for column, value in aggregate(live).items():
-            row = row.append_column(column, pa.array([value.as_py()], value.type))
-        self.roots.append(row)
-        return self
-
-    def plan(self, predicate: ice.BooleanExpression | None = None, **more: Any) -> Plan:
-        root = entry.concat([entry.empty(), *self.roots])
-        return plan(root, self.shelf, self.shape, predicate or ice.AlwaysTrue(), **more)
-
-
-def locations(found: Plan) -> list[str]:
-    return found.tasks["location"].to_pylist()
-
-
-def deletes_of(found: Plan, kind: str) -> dict[str, list[str]]:
-    names = found.deletes["location"].to_pylist()
-    lists = found.tasks[kind].to_pylist()
-    return {
-        location: [names[at] for at in rows]
-        for location, rows in zip(locations(found), lists, strict=True)
-    }
 
 
 def test_an_empty_root_plans_to_nothing() -> None:
@@ -434,82 +283,3 @@ def test_a_predicate_that_does_not_fit_is_refused() -> None:
     with pytest.raises(InvalidInput, match="no column 'I'"):
         Tree().plan(ice.EqualTo("I", 1))
     assert Tree().plan(ice.EqualTo("I", 1), case_sensitive=False).tasks.num_rows == 0
-
-
-NAMES = ["i", "s"]
-
-
-@st.composite
-def forests(draw: st.DrawFn) -> tuple[Tree, dict[str, list[r.Row]], Any]:
-    """Draw a tree with real rows below it, its live files, and a predicate."""
-    many = [rows for _ in range(3) for rows in draw(r.files(NAMES))]
-    tree, live = Tree(), {}
-    places = [draw(st.sampled_from(["root", "L0", "L1", "L2"])) for _ in many]
-    for place in sorted(set(places)):
-        held, off = [], []
-        for at, rows in enumerate(many):
-            if places[at] != place:
-                continue
-            fate = draw(st.sampled_from(["live", "live", "DELETED", "masked"]))
-            status = Status.DELETED if fate == "DELETED" else Status.EXISTING
-            stats = {
-                id: r.blurred(known, draw(r.BLURS)) for id, known in r.stats_of(rows, NAMES).items()
-            }
-            if fate == "masked" and place != "root":
-                off.append(len(held))
-            elif fate != "DELETED":
-                live[f"f{at}"] = rows
-            held.append(one(f"f{at}", status=status, record_count=len(rows), stats=stats))
-        if place == "root":
-            tree.add(*held)
-        else:
-            tree.leaf(place, *held)
-            if off:
-                tree.add(gone(place, off))
-    return tree, live, draw(r.predicates(NAMES))
-
-
-@settings(max_examples=120, deadline=None)
-@given(forests())
-def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: Any) -> None:
-    tree, live, predicate = forest
-    found = locations(tree.plan(predicate))
-    assert len(found) == len(set(found))
-    assert set(found) <= set(live)
-    plain = visitors.rewrite_not(predicate)
-    for name, rows in live.items():
-        hits = (
-            r.holds(plain, row, sql=sql, rounded=rounded)
-            for row in rows
-            for sql, rounded in r.READINGS
-        )
-        assert name in found or not any(hits)
-
-
-@settings(max_examples=80, deadline=None)
-@given(forests())
-def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
-    tree, live, predicate = forest
-    held = entry.concat([entry.empty(), *tree.roots, *tree.shelf.leaves.values()])
-    files = held.filter(pc.is_in(held["location"], pa.array(list(live), pa.string())))
-    files = files.filter(may_match(files, bind(predicate, SHAPE)))
-    assert set(locations(tree.plan(predicate))) == set(files["location"].to_pylist())
-
-
-@settings(max_examples=40, deadline=None)
-@given(forests())
-def test_without_a_predicate_a_plan_holds_the_live_files(forest: Any) -> None:
-    tree, live, _ = forest
-    assert sorted(locations(tree.plan())) == sorted(live)
-
-
-def test_many_deletes_of_many_files_find_each_other() -> None:
-    size = 500
-    tree = Tree().leaf("L", *(one(f"f{n}", n) for n in range(size)))
-    tree.leaf("D", *(data_dv(f"f{n}") for n in range(0, size, 2)), target="L")
-    tree.add(*(equality(f"e{n}", n, n) for n in range(0, size, 5)))
-    found = tree.plan()
-    has_dv = np.array([each is not None for each in found.tasks["dv_location"].to_pylist()])
-    assert has_dv.tolist() == [n % 2 == 0 for n in range(size)]
-    lists = deletes_of(found, "equality_deletes")
-    assert lists == {f"f{n}": [f"e{n}"] if n % 5 == 0 else [] for n in range(size)}
