@@ -26,7 +26,7 @@ from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
-from icetree.table.commit.commit import next_metadata_location
+from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.nearest import instead_of
 from icetree.table.properties import check_properties
 from icetree.table.state import State

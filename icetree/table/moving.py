@@ -29,7 +29,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
-from icetree.table.commit.commit import next_metadata_location
+from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.state import State
 from icetree.tree.reading import leaves_in
 

@@ -23,6 +23,7 @@ from icetree.table.arguments import require_known
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.removing import Removed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
@@ -30,7 +31,7 @@ from icetree.table.point import Point, snapshot_at
 from icetree.table.rows.merge import Clause, Merge
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State
-from icetree.table.transaction import Files, New, Removed, Transaction
+from icetree.table.transaction import Files, New, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:

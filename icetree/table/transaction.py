@@ -21,13 +21,11 @@ from icetree.rows.write import write_files
 from icetree.spec import apply as updating
 from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
-from icetree.spec.location import given_form
-from icetree.spec.locations import given_form_array, stored_form_array
+from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.update import SetLocation, SetProperties, Update
-from icetree.table.arguments import texts
 from icetree.table.commit.adding import is_arrow_data, stored_entries
 from icetree.table.commit.commit import Committed, commit
 from icetree.table.commit.counts import UNCOUNTED, RowCounts
@@ -35,8 +33,10 @@ from icetree.table.commit.merge import merge
 from icetree.table.commit.options import branch_of, isolation_of, key_of, summary_of
 from icetree.table.commit.relying import facts_for, is_idle
 from icetree.table.commit.removing import (
+    Removed,
     files_matching,
     in_same_partitions,
+    named_files,
     removal_of_tasks,
     whole_table,
 )
@@ -45,7 +45,7 @@ from icetree.table.evolve.evolve import Evolution
 from icetree.table.properties import check_properties
 from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
-from icetree.tree.changes import REMOVED, Changes, Intent, removal
+from icetree.tree.changes import Changes, Intent
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
 
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 Files: TypeAlias = "Entries | Iterable[Entry]"
 #: New files, or rows that are still to be written to files.
 New: TypeAlias = "Files | ArrowData"
-#: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
-Removed: TypeAlias = "pa.Table | Iterable[str]"
 
 
 class Transaction(Evolution, RowVerbs):
@@ -120,7 +118,7 @@ class Transaction(Evolution, RowVerbs):
 
     def delete_files(self, files: Removed) -> None:
         """Remove data files, with the DVs they have."""
-        self._add(Changes(intent=Intent.DELETE_FILES, removed=_removed(files, self.metadata)))
+        self._add(Changes(intent=Intent.DELETE_FILES, removed=named_files(files, self.metadata)))
 
     def overwrite_files(self, add: New, remove: Removed, *, where: Filter | None = None) -> None:
         """Replace data files by others; `where` tells which rows the replacement looked at."""
@@ -128,7 +126,7 @@ class Transaction(Evolution, RowVerbs):
             Changes(
                 intent=Intent.OVERWRITE_FILES,
                 added=self.entries_of(self._as_files(add)),
-                removed=_removed(remove, self.metadata),
+                removed=named_files(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
             )
         )
@@ -159,7 +157,7 @@ class Transaction(Evolution, RowVerbs):
             Changes(
                 intent=Intent.ROW_DELTA,
                 added=self.entries_of(add),
-                removed=_removed(remove, self.metadata),
+                removed=named_files(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
                 **seen,
             )
@@ -176,7 +174,7 @@ class Transaction(Evolution, RowVerbs):
             Changes(
                 intent=Intent.REWRITE,
                 added=self.entries_of(add, sequence_number=age),
-                removed=_removed(remove, self.metadata),
+                removed=named_files(remove, self.metadata),
             )
         )
 
@@ -407,18 +405,3 @@ class Transaction(Evolution, RowVerbs):
             facts.add("current schema")
         metadata = self._base.metadata
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
-
-
-def _removed(files: Removed, metadata: TableMetadata) -> pa.Table:
-    if isinstance(files, pa.Table):
-        try:
-            named = files.select(REMOVED.names).cast(REMOVED)
-        except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            raise InvalidInput(
-                f"files to remove: a table of {files.column_names} does not name them; give their "
-                "locations, or a table as icetree.tree.changes.removal makes it"
-            ) from None
-        keys = given_form_array(named["key"], metadata.location)
-        return named.set_column(named.schema.get_field_index("key"), REMOVED.field("key"), keys)
-    names = texts(files, what="files to remove")
-    return removal([given_form(name, metadata.location) for name in names])

@@ -103,7 +103,7 @@ def overlook_equality_deletes(patch: pytest.MonkeyPatch) -> None:
 
 
 def delete_a_file_that_landed(patch: pytest.MonkeyPatch) -> None:
-    swap = commit._swap
+    swap = commit.swap
 
     def careless(work: Any, catalog: Any, head: Any, attempt: Any, files: Any) -> Outcome:
         outcome = swap(work, catalog, head, attempt, files)
@@ -111,7 +111,7 @@ def delete_a_file_that_landed(patch: pytest.MonkeyPatch) -> None:
             files.delete([attempt.snapshot.root_manifest])
         return outcome
 
-    patch.setattr(commit, "_swap", careless)
+    patch.setattr(commit, "swap", careless)
 
 
 def flush_files_as_younger(patch: pytest.MonkeyPatch) -> None:

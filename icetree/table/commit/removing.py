@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,11 +23,15 @@ from icetree.spec.entry import (
     is_data_file,
     keys_of,
 )
+from icetree.spec.location import given_form
+from icetree.spec.locations import given_form_array
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
+from icetree.table.arguments import texts
 from icetree.table.commit.merge import names_of
 from icetree.tree import prune
 from icetree.tree.bind import bind
-from icetree.tree.changes import REMOVED, Changes
+from icetree.tree.changes import REMOVED, Changes, removal
 from icetree.tree.live import LEAF, live_files, placed
 from icetree.tree.partitions import STATS, partition_codes, unpartitioned
 from icetree.tree.plan import plan
@@ -32,6 +39,25 @@ from icetree.tree.reading import Reader
 
 _NAMED = ("content_type", "location", "file_format", "referenced_file")
 _COUNTED = ("record_count", "file_size_in_bytes", "dv_size_in_bytes")
+
+#: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
+Removed: TypeAlias = "pa.Table | Iterable[str]"
+
+
+def named_files(files: Removed, metadata: TableMetadata) -> pa.Table:
+    """Return files that a caller names, as `REMOVED` rows; InvalidInput for what names none."""
+    if isinstance(files, pa.Table):
+        try:
+            named = files.select(REMOVED.names).cast(REMOVED)
+        except (KeyError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise InvalidInput(
+                f"files to remove: a table of {files.column_names} does not name them; give their "
+                "locations, or a table as icetree.tree.changes.removal makes it"
+            ) from None
+        keys = given_form_array(named["key"], metadata.location)
+        return named.set_column(named.schema.get_field_index("key"), REMOVED.field("key"), keys)
+    names = texts(files, what="files to remove")
+    return removal([given_form(name, metadata.location) for name in names])
 
 
 def removal_of(files: pa.Table) -> pa.Table:

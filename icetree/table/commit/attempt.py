@@ -1,0 +1,148 @@
+"""One try of a commit: the head that it would make, and the files that this head needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from icetree.codec import manifest
+from icetree.codec import metadata as metadata_codec
+from icetree.files.table_files import TableFiles
+from icetree.spec.apply import apply
+from icetree.spec.location import absolute, stored_form
+from icetree.spec.metadata import (
+    DEFAULT_INLINE_SNAPSHOTS,
+    INLINE_SNAPSHOTS,
+    TableMetadata,
+    with_previous,
+    with_snapshot,
+)
+from icetree.spec.pages import page_out
+from icetree.spec.properties import whole_number
+from icetree.spec.snapshot import Snapshot
+from icetree.spec.table_properties import METADATA_COMPRESSION
+from icetree.surroundings import new_uuid, now_ms
+from icetree.table.commit.report import Report
+from icetree.table.commit.validate import KEY
+from icetree.table.state import State, Work
+from icetree.tree.draft import Head, Prepared, Stamp
+from icetree.tree.grow import grow
+from icetree.tree.leaf import NewFile
+from icetree.tree.policy import policy_of
+from icetree.tree.recount import with_counts
+
+_VERSION = re.compile(r"(\d+)-[^/]*$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A head-to-be and the files it needs."""
+
+    state: State
+    snapshot: Snapshot | None
+    files: tuple[NewFile, ...]
+
+
+def next_attempt(
+    work: Work, head: State, prepared: Prepared | None, files: TableFiles, report: Report
+) -> Attempt:
+    """Build the next head: pure but for reading what the tree needs."""
+    at_ms = max(now_ms(), head.metadata.last_updated_ms)
+    metadata = head.metadata
+    if work.updates:
+        metadata = apply(metadata, work.updates, at_ms=at_ms)
+    new: list[NewFile] = []
+    snapshot = None
+    if prepared is not None:
+        snapshot, new = _snapshot(work, head, metadata, prepared, files, report, at_ms)
+        metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
+    with report.phase("encode"):
+        paged = page_out(
+            metadata,
+            keep=whole_number(
+                metadata.properties, INLINE_SNAPSHOTS, default=DEFAULT_INLINE_SNAPSHOTS, least=1
+            ),
+            read_page=files.page,
+            encode_page=metadata_codec.encode_page,
+            new_location=lambda: f"metadata/{new_uuid()}.page.json.gz",
+        )
+        new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
+        previous = stored_form(head.metadata_location, metadata.location)
+        metadata = with_previous(paged.metadata, previous, head.metadata)
+        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
+        location = next_metadata_location(head.metadata_location, compress=compress)
+        new.append(
+            NewFile(location=location, content=metadata_codec.encode(metadata, compress=compress))
+        )
+    state = State(
+        name=head.name,
+        metadata=metadata,
+        metadata_location=absolute(location, metadata.location),
+    )
+    return Attempt(state=state, snapshot=snapshot, files=tuple(new))
+
+
+def _snapshot(
+    work: Work,
+    head: State,
+    metadata: TableMetadata,
+    prepared: Prepared,
+    files: TableFiles,
+    report: Report,
+    at_ms: int,
+) -> tuple[Snapshot, list[NewFile]]:
+    parent = head.head(work.branch) if work.branch else head.metadata.current_snapshot()
+    shape = metadata.shape()
+    policy = policy_of(metadata.properties)
+    stamp = Stamp(
+        snapshot_id=work.snapshot_id,
+        sequence_number=metadata.last_sequence_number + 1,
+        commit_id=work.commit_id,
+        attempt=report.attempts - 1,
+    )
+    with report.phase("grow"):
+        root_before = files.root(parent, shape, keep=True)
+        if parent is not None and parent.root_manifest is None:
+            root_before = with_counts(root_before, files.reader(shape))
+        start = Head(
+            root=root_before,
+            next_row_id=metadata.next_row_id or 0,
+            summary=None if parent is None else parent.summary,
+            root_file="root" if parent is None else parent.root_file,
+        )
+        draft = grow(
+            start,
+            prepared,
+            stamp,
+            shape,
+            policy,
+            files.reader(shape),
+            encode=report.timed("encode", manifest.encode),
+        )
+    root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
+    files.remember_root(root.location, shape, draft.root)
+    snapshot = Snapshot(
+        snapshot_id=work.snapshot_id,
+        parent_snapshot_id=None if parent is None else parent.snapshot_id,
+        sequence_number=stamp.sequence_number,
+        timestamp_ms=at_ms,
+        root_manifest=root.location,
+        summary=_summary(draft.summary, work),
+        schema_id=metadata.current_schema_id,
+        first_row_id=draft.first_row_id,
+        added_rows=draft.added_rows,
+    )
+    return snapshot, [root, *draft.files]
+
+
+def _summary(counted: Mapping[str, str], work: Work) -> dict[str, str]:
+    keyed = {} if work.key is None else {KEY: work.key}
+    return {**counted, **work.summary, **keyed}
+
+
+def next_metadata_location(previous: str | None, *, compress: bool) -> str:
+    """Return the name of the metadata file that follows another."""
+    found = _VERSION.search(previous or "")
+    version = int(found[1]) + 1 if found else 0
+    return f"metadata/{version:05d}-{new_uuid()}{'.gz' if compress else ''}.metadata.json"
