@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-rows bench-spark soak writers simulate fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-rows bench-spark laws soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ bench-plan: $(BENCH) ## Measure planning beside PyIceberg and deltalake; ARGS="-
 bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain Parquet, Iceberg Java and Delta; ARGS="--quick" for a few minutes' worth
 	@ICEBERG_JAR="$(ICEBERG_JAR)" DELTA_JARS="$$(echo $(DELTA_JARS) | tr ' ' ',')" \
 		$(PY) -m benchmarks.spark $(ARGS)
+
+laws: $(READY) ## Try every law for long, as seeds decide; ARGS="--minutes 10 --seed 3"
+	@$(PY) -m campaigns.laws $(ARGS)
 
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 2000 --on postgres --on s3" on servers in trouble
 	@$(PY) -m campaigns.soak $(ARGS)

@@ -12,7 +12,14 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 #: What takes longest starts first: nothing is left to run alone at the end.
-_FIRST = ("tests/spark", "tests/peers", "tests/laws/test_tree_laws.py", "tests/table")
+_FIRST = (
+    "tests/spark",
+    "tests/peers",
+    "tests/campaigns",
+    "tests/laws",
+    "tests/foreign",
+    "tests/table",
+)
 #: Folders whose tests share what takes long to make.
 _SHARING = ("tests/peers",)
 #: Laws whose parts are made to run side by side.

@@ -12,11 +12,12 @@ from tests.foreign import forged_entries, forged_leaves, forged_trees
 from tests.foreign.forgery import Forge, Forgery, begin
 from tests.foreign.judge import open_table, require_sound
 from tests.foreign.world import World, draw_world
-from tests.laws.strategies import EFFORT
+from tests.laws.strategies import EFFORT, SEED
 
 #: Trees are looked through until so many had what is to be broken.
 _EACH = EFFORT
-_SEEDS = range(1000, 1000 + 60 * EFFORT)
+_MANY = 60 * EFFORT
+_SEEDS = range(1000 + SEED * _MANY, 1000 + SEED * _MANY + _MANY)
 FORGERIES: tuple[Forge, ...] = tuple(
     forge
     for module in (forged_entries, forged_leaves, forged_trees)

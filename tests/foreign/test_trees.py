@@ -1,12 +1,10 @@
 """The law of trees of other writers: whatever is legal is read right, also beneath our commits.
 
-A seed decides all of a tree. `ICETREE_FOREIGN_SEED` is the first one, and `ICETREE_LAWS_EFFORT`
-multiplies how many there are.
+A seed decides all of a tree, and the name of a test tells it.
 """
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -14,18 +12,19 @@ import pytest
 from tests.foreign.judge import open_table, require_read_right
 from tests.foreign.ours import Ours
 from tests.foreign.world import draw_world
-from tests.laws.strategies import EFFORT
+from tests.laws.strategies import EFFORT, SEED
 
-_FIRST = int(os.environ.get("ICETREE_FOREIGN_SEED", "0"))
+_MANY = 6 * EFFORT
+_SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
 
 
-@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + 6 * EFFORT))
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_any_tree_of_another_writer_reads_as_its_model_does(seed: int) -> None:
     world = draw_world(seed)
     require_read_right(world, open_table(world))
 
 
-@pytest.mark.parametrize("seed", range(_FIRST, _FIRST + 6 * EFFORT))
+@pytest.mark.parametrize("seed", _SEEDS)
 def test_any_tree_of_another_writer_can_be_committed_to(seed: int) -> None:
     world = draw_world(seed)
     table = open_table(world)

@@ -21,6 +21,7 @@ from tests.laws.histories import replay
 from tests.laws.model import DATA, NotLive
 from tests.laws.strategies import (
     EAGER,
+    EFFORT,
     LAZY,
     OPS,
     PLAIN,
@@ -36,28 +37,29 @@ from tests.laws.table import Table
 from tests.laws.world import COMPARED_REMOVED, World, rows
 
 #: Shared out over tests, so that tests which run side by side share them.
-PARTS, OPERATIONS = 4, 20_000
+PARTS, OPERATIONS = 2, 1_600
 #: What must have happened how often, or the law was tested on too little.
 SEEN = {
-    "commits": 8000,
-    "conflicts": 1000,
-    "leaves of new files": 2000,
-    "flushed leaves": 800,
-    "compacted leaves": 800,
-    "leaves dropped or rewritten": 800,
-    "affiliated delete manifests": 20,
-    "inline manifest DVs": 2000,
-    "manifest DVs in Puffin": 2000,
-    "entries removed from leaves": 4000,
-    "data DVs replaced in leaves": 200,
-    "stale hints": 200,
+    "commits": 600,
+    "conflicts": 60,
+    "leaves of new files": 120,
+    "flushed leaves": 40,
+    "compacted leaves": 40,
+    "leaves dropped or rewritten": 40,
+    "affiliated delete manifests": 1,
+    "inline manifest DVs": 100,
+    "manifest DVs in Puffin": 100,
+    "entries removed from leaves": 200,
+    "data DVs replaced in leaves": 8,
+    "stale hints": 8,
 }
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_history_reads_like_a_dict_of_files(part: int) -> None:
     tally = replay(part, OPERATIONS // PARTS)
-    few = {what: tally[what] for what, least in SEEN.items() if tally[what] < least // PARTS}
+    wanted = {what: least * EFFORT // PARTS for what, least in SEEN.items()}
+    few = {what: tally[what] for what, least in wanted.items() if tally[what] < least}
     assert few == {}
 
 
@@ -67,7 +69,7 @@ SAME = tuple(name for name in COMPARED_REMOVED if name != "first_row_id")
 
 
 @given(st.sampled_from(SHAPES), histories(4, 12))
-@law(25)
+@law(10)
 def test_a_tree_that_is_never_tidied_holds_the_same_files(shape: Shape, ops: list[Op]) -> None:
     lazy, eager = (World(table=Table(shape=shape, policy=policy)) for policy in (LAZY, EAGER))
     for op in ops:
@@ -93,7 +95,7 @@ def grown(world: World, changes: Changes, stamp: Stamp) -> Draft:
 
 
 @given(st.sampled_from(SHAPES), POLICIES, histories(1, 8), OPS, OPS)
-@law(100)
+@law(40)
 def test_a_retry_is_what_committing_later_would_have_been(
     shape: Shape, policy: Policy, past: list[Op], mine: Op, theirs: Op
 ) -> None:
@@ -138,7 +140,7 @@ def test_a_retry_is_what_committing_later_would_have_been(
 
 
 @given(POLICIES, histories(2, 8), st.data())
-@law(40)
+@law(10)
 def test_a_file_that_is_live_is_not_added_again(
     policy: Policy, past: list[Op], data: st.DataObject
 ) -> None:

@@ -16,15 +16,16 @@ from icetree.store.local import LocalStore
 from icetree.table.connection import Connection
 from icetree.table.table import Table
 from tests.jars import fetched
+from tests.laws.strategies import EFFORT, SEED
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
 from tests.peers.values import JAVA_TABLES, pools
 
 REPOSITORY = Path(__file__).parents[2]
 #: As many filters must have been compared on each table.
-FILTERS = 200
+FILTERS = 60 * EFFORT
 #: As many are asked: on a few Java fails.
-_ASKED = 215
+_ASKED = 72 * EFFORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +52,8 @@ def java_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, JavaTa
     jar = fetched("iceberg-java")
     place = tmp_path_factory.mktemp("java")
     filters = {
-        name: random_filters(seed, _ASKED, pools(name)) for seed, name in enumerate(JAVA_TABLES)
+        name: random_filters(seed, _ASKED, pools(name))
+        for seed, name in enumerate(JAVA_TABLES, start=SEED * len(JAVA_TABLES))
     }
     asked, answers = place / "filters.json", place / "answers.json"
     asked.write_text(

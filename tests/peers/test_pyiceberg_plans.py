@@ -15,6 +15,7 @@ from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzTyp
 
 import icetree
 from icetree.table.connection import Connection
+from tests.laws.strategies import EFFORT, SEED
 from tests.peers.filters import Filter, random_filters, to_pyiceberg
 from tests.peers.plans import Planned, planned, require_all_matches, require_same
 from tests.peers.pyiceberg_tables import PYICEBERG_TABLES
@@ -22,9 +23,9 @@ from tests.peers.rows import RowsOf
 from tests.peers.values import pools
 
 #: As many filters must have been compared on each table.
-FILTERS = 200
+FILTERS = 60 * EFFORT
 #: As many are at hand: on some PyIceberg fails.
-_ASKED = 320
+_ASKED = 120 * EFFORT
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_a_plan_has_the_files_and_deletes_that_pyiceberg_plans(
     assert everything == _theirs(peer.scan())
     rows = RowsOf(table)
     left_out = total = answered = 0
-    for filter in random_filters(7, _ASKED, pools(name)):
+    for filter in random_filters(7 + SEED, _ASKED, pools(name)):
         plan = _answer(peer, filter)
         if plan is None:
             require_all_matches(filter, planned(table, filter), everything, rows)

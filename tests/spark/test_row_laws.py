@@ -14,10 +14,11 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from icetree.spark import Lake
 from icetree.table.commit.commit import Committed
+from tests.laws.strategies import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
 
-SEQUENCES, OPERATIONS = 6, 300
+SEQUENCES, OPERATIONS = 4 * EFFORT, 16
 
 _GOING = ("DELETE", "UPDATE_BEFORE")
 
@@ -138,7 +139,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.connection.close()
 
 
-@pytest.mark.parametrize("seed", range(SEQUENCES))
+@pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: Lake, seed: int) -> None:
     player = SparkPlayer(lake, f"db.t{seed}", random.Random(seed))
     for step in count():
@@ -150,7 +151,7 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: Lake, seed: 
             player.compare_past()
             player.compare_filtered()
             player.compare_changes()
-        if player.operations >= OPERATIONS // SEQUENCES:
+        if player.operations >= OPERATIONS:
             break
     player.compare()
     assert player.lake.handle(player.name).verify(deep=True).findings == ()

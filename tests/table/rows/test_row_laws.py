@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from icetree.table.commit.commit import Committed
-from tests.laws.strategies import EFFORT
+from tests.laws.strategies import EFFORT, SEED
 from tests.plain_table import Row, comparable, within
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
 
-SEQUENCES, OPERATIONS = 3, 25
+SEQUENCES, OPERATIONS = 3 * EFFORT, 25
 _LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
 
 
@@ -99,7 +99,7 @@ class ArrowPlayer(Player):
                     assert now[id][1] == snapshot.sequence_number
 
 
-@pytest.mark.parametrize("seed", range(SEQUENCES * EFFORT))
+@pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None:
     player = ArrowPlayer(random.Random(seed))
     for step in count():
