@@ -8,12 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
-from tests.jars import place_of
+from tests.jars import REPOSITORY, place_of
 
 #: Rows are few: compiling code for each plan would take longer than running it.
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.python.daemon.module": "tests.spark.workers",
+    "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
 }
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from icetree.spark import Lake
 from tests.spark.tpch.data import tables
 
-SCALE = 0.1
+SCALE = 0.02
 QUERIES = sorted((Path(__file__).parent / "queries").glob("q*.sql"))
 #: How tables are laid out, where not as they come: partitions, order, in how many appends.
 LAYOUT: dict[str, dict[str, Any]] = {
@@ -97,7 +97,7 @@ def test_there_are_twenty_two_questions() -> None:
 def test_lines_that_were_deleted_are_marked_in_their_files(both: Both) -> None:
     tasks = both.lake.handle("tpch.lineitem").scan().plan().tasks
     stored, marked = (pc.sum(tasks[name]).as_py() for name in ("record_count", "dv_cardinality"))
-    assert marked > 10_000
+    assert marked > 2_000
     assert stored - marked == both.plain.table("lineitem").count()
 
 
