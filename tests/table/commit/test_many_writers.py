@@ -20,6 +20,8 @@ from tests.servers.postgres import shared_server
 from tests.table import writers
 
 SCHEMA = pa.schema([pa.field("n", pa.int64())])
+#: Commits of each of eight writers: together more than the metadata holds without pages.
+EACH = 40
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -54,17 +56,17 @@ def test_eight_processes_append_and_every_file_is_there_once(address: str, tmp_p
     with icetree.connect(address, warehouse=warehouse) as lake:
         lake.create_namespace("db", exist_ok=True)
         lake.create_table("db.t", SCHEMA)
-        writers.run_all(writers.append_many, [(address, warehouse, i, 125) for i in range(8)])
+        writers.run_all(writers.append_many, [(address, warehouse, i, EACH) for i in range(8)])
         table = lake.table("db.t")
-        expected = {f"data/{w}-{n}.parquet" for w in range(8) for n in range(125)}
+        expected = {f"data/{w}-{n}.parquet" for w in range(8) for n in range(EACH)}
         found = state(table)
-        assert len(found) == 1000
+        assert len(found) == 8 * EACH
         assert set(found) == expected
         history = list(table.history())
-        assert len(history) == 1000
-        assert sorted(each.sequence_number for each in history) == list(range(1, 1001))
+        assert len(history) == 8 * EACH
+        assert sorted(each.sequence_number for each in history) == list(range(1, 8 * EACH + 1))
         assert history[0].summary is not None
-        assert history[0].summary["total-data-files"] == "1000"
+        assert history[0].summary["total-data-files"] == str(8 * EACH)
 
 
 def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
