@@ -22,6 +22,7 @@ from campaigns.simulate.model import (
     State,
     Version,
     head_of,
+    is_gone,
     place_of,
     projected,
 )
@@ -111,6 +112,11 @@ class Judge:
                 "conflicts are seen",
                 f"{commit.text} landed though the {fact} had changed",
             )
+        self._require(
+            not commit.parts or not is_gone(commit.branch, commit.base, before),
+            "conflicts are seen",
+            f"{commit.text} landed though its branch was gone",
+        )
         minds = [part for part in commit.parts if part.intent is not Intent.APPEND]
         if not minds or commit.branch is None:
             return

@@ -220,6 +220,11 @@ def head_of(metadata: TableMetadata, branch: str | None) -> int | None:
     return metadata.current_snapshot_id if ref is None else ref.snapshot_id
 
 
+def is_gone(branch: str | None, base: TableMetadata, now: TableMetadata) -> bool:
+    """Tell whether a branch that was there when a commit was begun is there no more."""
+    return branch in base.refs and branch not in now.refs
+
+
 def place_of(values: Values, metadata: TableMetadata, spec_id: int) -> Place:
     """Return the partition that a row belongs to."""
     spec = metadata.shape().spec(spec_id)

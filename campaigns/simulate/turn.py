@@ -10,7 +10,7 @@ from campaigns.simulate.conflicts import may
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.judge import Finding, fact_of
 from campaigns.simulate.line import Crashed, Interrupted
-from campaigns.simulate.model import State, Version, head_of
+from campaigns.simulate.model import State, Version, head_of, is_gone
 from campaigns.simulate.script import Step
 from icetree.errors import (
     AlreadyExists,
@@ -140,6 +140,8 @@ class Turn:
             for fact in commit.relies_on:
                 if fact_of(commit.base, fact) != fact_of(version.metadata, fact):
                     return True
+            if commit.parts and is_gone(commit.branch, commit.base, version.metadata):
+                return True
             if not minds or commit.branch is None:
                 continue
             since = history.between(base, head_of(version.metadata, commit.branch))
