@@ -226,7 +226,22 @@ def open_file(
                 location, f"its columns have no field ids: the table needs {NAME_MAPPING!r}"
             )
         found = nodes(schema, lambda path, _: _mapped_id(path, mapping))
+    _require_distinct(found, set(), location)
     return DataFile(location=location, reader=reader, nodes=found, groups=tuple(groups))
+
+
+def _require_distinct(siblings: tuple[Node, ...], ids: set[int], location: str) -> None:
+    """Refuse a file in which an id, or a name among others, does not tell which column is meant."""
+    names: set[str] = set()
+    for node in siblings:
+        if node.name in names:
+            raise CorruptTable(location, f"two of its columns are called {node.name!r}")
+        if node.id in ids:
+            raise CorruptTable(location, f"two of its columns have field id {node.id}")
+        names.add(node.name)
+        if node.id is not None:
+            ids.add(node.id)
+        _require_distinct(node.children, ids, location)
 
 
 def _stored_id(field: pa.Field, key: bytes) -> int | None:

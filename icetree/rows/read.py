@@ -236,7 +236,9 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         task=task,
         location=location,
         file=file,
-        rules=ReadRules(location=location, constants=_constants(tasks, task, reading.shape)),
+        rules=ReadRules(
+            location=location, constants=partition_constants(tasks, task, reading.shape)
+        ),
         groups=groups,
         wanted=wanted.fields,
         filter=keep,
@@ -302,8 +304,13 @@ def _key_name(key: KeyColumn) -> str:
     return f"key {key.column.field_id} {'.'.join(key.path)}"
 
 
-def _constants(tasks: pa.Table, task: dict[str, Any], shape: Shape) -> dict[int, pa.Scalar]:
-    """Return the values of identity partitions, which files from Hive do not hold themselves."""
+def partition_constants(
+    tasks: pa.Table, task: Mapping[str, Any], shape: Shape
+) -> dict[int, pa.Scalar]:
+    """Return the values of identity partitions, which files from Hive do not hold themselves.
+
+    `tasks` is of one file, with its stats.
+    """
     found: dict[int, pa.Scalar] = {}
     rules = ReadRules(location=task["location"])
     for expression in shape.spec(task["partition_spec_id"]):

@@ -20,12 +20,14 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.rows.equality_files import lacking
 from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
 from icetree.rows.partition import expression_values
+from icetree.rows.read import partition_constants
 from icetree.rows.stats import stats_of
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata_columns import stored_lineage
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
@@ -144,16 +146,23 @@ class DataCheck:
         fields = tuple(
             field
             for field in self.shape.schema.fields
-            if file.has(field.field_id) and not isinstance(field.field_type, UnknownType)
+            if not isinstance(field.field_type, UnknownType)
         )
-        rules = ReadRules(location=place)
+        [facts] = entry.select(["location", "partition_spec_id"]).to_pylist()
+        constants = partition_constants(entry, facts, self.shape)
+        rules = ReadRules(location=place, constants=constants)
         if entry["content_type"][0].as_py() == Content.EQUALITY_DELETES:
             # It has the columns it compares, whatever the table requires of its own rows.
-            fields = tuple(map(_optional, fields))
+            fields = tuple(_optional(field) for field in fields if file.has(field.field_id))
+        else:
+            lineage = stored_lineage(self.shape.schema)
+            fields += tuple(field for field in lineage if file.has(field.field_id))
         modes = dict.fromkeys(self.shape.types, FULL)
         parts: list[_Stats] = []
         for group in file.groups:
             batches = file.read(group, fields, rules)
+            if not batches:
+                continue
             rows = pa.Table.from_batches(batches)
             parts.append(stats_of(rows, fields, modes) | self._expressions(rows))
         told = _told(entry)
@@ -163,7 +172,7 @@ class DataCheck:
                 for stat in ("lower", "upper", "values", "nulls", "nans")
             }
             if real["values"] is None:
-                continue  # the file lacks the column: a partition told by stats alone
+                continue  # of a column that has gone
             mine = {stat: value for (id, stat), value in told.items() if id == column}
             label = self.shape.names.get(column, str(column))
             for rule in _contradicted(label, mine, real):

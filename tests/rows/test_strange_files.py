@@ -1,0 +1,90 @@
+"""Files that other programs wrote: what cannot be told apart is refused, what is legal is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField, StringType
+
+from icetree.errors import CorruptTable
+from icetree.spec.entry import Entry
+from icetree.spec.fields import FIELD_ID_KEY, ROW_ID_FIELD
+from icetree.table.table import Table
+from tests.rows.lake import new_table, write_file
+
+SCHEMA = pa.schema([("a", pa.int64()), ("c", pa.int64())])
+ONE, OTHER = pa.array([1, 2, 3]), pa.array([10, 20, 30])
+
+
+def column(name: str, id: int, type: pa.DataType | None = None) -> pa.Field:
+    return pa.field(name, type or pa.int64(), metadata={FIELD_ID_KEY: str(id)})
+
+
+def table_of(rows: pa.Table, schema: Any = SCHEMA) -> Table:
+    """Return a table with one data file, as these rows are written by Arrow."""
+    table = new_table(schema)
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink)
+    content = sink.getvalue().to_pybytes()
+    write_file(table, "x.parquet", content)
+    table.append_files(
+        [Entry(location="data/x.parquet", record_count=rows.num_rows, file_size_in_bytes=len(content))]
+    )
+    return table
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ([column("a", 1), column("b", 1)], "have field id 1"),
+        ([column("a", 1), column("a", 2)], "are called 'a'"),
+        (
+            [column("a", 1), pa.field("s", pa.struct([column("b", 1)]))],
+            "have field id 1",
+        ),
+        (
+            [column("a", 1), column("s", 2, pa.struct([column("b", 3), column("b", 4)]))],
+            "are called 'b'",
+        ),
+    ],
+    ids=["ids", "names", "ids within", "names within"],
+)
+def test_columns_that_cannot_be_told_apart_are_refused(fields: list[pa.Field], rule: str) -> None:
+    """One flipped bit makes one name, or id, another: it must not make one column another."""
+    first, second = fields
+    inner = second.type
+    values = OTHER
+    if pa.types.is_struct(inner):
+        values = pa.StructArray.from_arrays([OTHER] * inner.num_fields, fields=list(inner))
+    table = table_of(pa.table([ONE, values], schema=pa.schema([first, second])))
+    for where in (None, "a < 5"):
+        with pytest.raises(CorruptTable, match=rule):
+            table.scan(where).to_arrow()
+    [finding] = table.verify(deep=True).findings
+    assert rule in finding.rule
+
+
+def test_a_row_group_without_rows_is_legal_and_verified() -> None:
+    table = table_of(
+        pa.table([ONE[:0], OTHER[:0]], schema=pa.schema([column("a", 1), column("c", 2)]))
+    )
+    assert table.scan("a < 5").to_arrow().num_rows == 0
+    assert table.verify(deep=True).is_clean
+
+
+def test_verify_names_each_column_that_a_scan_could_not_read() -> None:
+    required = Schema(
+        NestedField(1, "a", LongType(), required=False),
+        NestedField(2, "c", StringType(), required=True),
+    )
+    lacking = table_of(pa.table([ONE], schema=pa.schema([column("a", 1)])), required)
+    [finding] = lacking.verify(deep=True).findings
+    assert "lacks the required column c" in finding.rule
+    fields = [column("a", 1), column("_row_id", ROW_ID_FIELD, pa.string())]
+    rows = pa.table([ONE, pa.array(["x", "y", "z"])], schema=pa.schema(fields))
+    [finding] = table_of(rows).verify(deep=True).findings
+    assert "_row_id is string" in finding.rule
