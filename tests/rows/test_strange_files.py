@@ -32,7 +32,13 @@ def table_of(rows: pa.Table, schema: Any = SCHEMA) -> Table:
     content = sink.getvalue().to_pybytes()
     write_file(table, "x.parquet", content)
     table.append_files(
-        [Entry(location="data/x.parquet", record_count=rows.num_rows, file_size_in_bytes=len(content))]
+        [
+            Entry(
+                location="data/x.parquet",
+                record_count=rows.num_rows,
+                file_size_in_bytes=len(content),
+            )
+        ]
     )
     return table
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from icetree.errors import CorruptTable, InvalidInput
+from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.store.base import FileInfo, Store
 
 T = TypeVar("T")
@@ -52,5 +52,5 @@ class JudgedStore:
 def _judged(location: str, ask: Callable[[], T]) -> T:
     try:
         return ask()
-    except InvalidInput as error:
+    except (InvalidInput, Unsupported) as error:
         raise CorruptTable(location, str(error)) from None
