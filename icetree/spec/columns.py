@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from pyiceberg.schema import Schema, index_by_id
@@ -18,6 +18,10 @@ from icetree.errors import InvalidInput
 from icetree.spec.texts import json_bytes
 from icetree.spec.types import parse_field, parse_schema, parse_type
 
+#: How deep the columns of a data file may nest; lists and maps take two levels each. Readers
+#: follow them by recursion.
+DEEPEST: Final = 100
+
 
 def parsed(schema: Mapping[str, Any]) -> Schema:
     """Return the schema with its types; InvalidInput when it is none."""
@@ -26,6 +30,7 @@ def parsed(schema: Mapping[str, Any]) -> Schema:
 
 def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
     """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
+    _require_shallow(schema)
     return frozenset(_columns(json_bytes(schema)))
 
 
@@ -40,6 +45,21 @@ def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, N
                 have.add(id)
                 found[id] = parse_field(column)
     return found
+
+
+def _require_shallow(schema: Mapping[str, Any]) -> None:
+    """Refuse columns that nest deeper than data files are read: rows in them would be lost."""
+    waiting: list[tuple[Any, int]] = [(schema, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > DEEPEST:
+            raise InvalidInput(f"its columns nest deeper than the {DEEPEST} levels of a data file")
+        match node:
+            case {"fields": [*fields]}:
+                waiting += [(f.get("type"), depth + 1) for f in fields if isinstance(f, dict)]
+            case {"type": "list" | "map"}:
+                # In a data file, what repeats has a level of its own.
+                waiting += [(node.get(part), depth + 2) for part in ("element", "key", "value")]
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from icetree.errors import CorruptTable
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import CorruptTable, InvalidInput
 from icetree.spec.entry import Entry
 from icetree.spec.fields import FIELD_ID_KEY, ROW_ID_FIELD
 from icetree.table.table import Table
@@ -94,3 +96,36 @@ def test_verify_names_each_column_that_a_scan_could_not_read() -> None:
     rows = pa.table([ONE, pa.array(["x", "y", "z"])], schema=pa.schema(fields))
     [finding] = table_of(rows).verify(deep=True).findings
     assert "_row_id is string" in finding.rule
+
+
+@pytest.mark.parametrize("levels", [99, 101, 2000], ids=str)
+@pytest.mark.parametrize("kind", ["struct", "list"])
+def test_a_table_takes_no_columns_that_its_own_files_could_not_give_back(
+    kind: str, levels: int
+) -> None:
+    type, value = pa.int64(), 1
+    for _ in range(levels if kind == "struct" else (levels + 1) // 2 - 1):
+        type = pa.struct([("f", type)]) if kind == "struct" else pa.list_(type)
+        value = {"f": value} if kind == "struct" else [value]  # type: ignore[assignment]
+    schema = pa.schema([("x", type)])
+    if levels > 100:
+        with pytest.raises(InvalidInput, match=r"nest (deeper|too deep)"):
+            new_table(pa.schema([("x", pa.list_(pa.list_(type)))]))
+        return
+    table = new_table(schema)
+    table.append(pa.table([pa.array([value], type)], schema=schema))
+    assert table.scan().to_arrow()["x"].to_pylist() == [value]
+
+
+def test_metadata_whose_columns_nest_too_deep_is_refused() -> None:
+    table = new_table(SCHEMA)
+    text = json.dumps(json.loads(metadata_codec.encode(table.metadata, compress=False)))
+    for levels in (51, 700, 2000):
+        deep = '"long"'
+        for at in range(levels):
+            deep = (
+                f'{{"type":"list","element-id":{at + 9},"element-required":false,"element":{deep}}}'
+            )
+        bad = text.replace('"type": "long"', f'"type": {deep}', 1)
+        with pytest.raises(CorruptTable, match=r"nest deeper|recursion"):
+            metadata_codec.decode(bad.encode(), file="x.metadata.json")

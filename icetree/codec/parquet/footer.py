@@ -30,6 +30,7 @@ from icetree.codec.parquet.thrift import (
 )
 from icetree.codec.recent import Recent
 from icetree.errors import CorruptTable
+from icetree.spec.columns import DEEPEST
 
 #: The key under which Arrow looks for the schema that a writer embedded.
 ARROW_SCHEMA: Final = b"ARROW:schema"
@@ -41,8 +42,6 @@ _TAIL: Final = struct.Struct("<I4s")
 _SMALLEST: Final = len(_MAGIC) + _TAIL.size
 #: Read at once from the end of a file: the whole footer, as a rule.
 _TAIL_READ_BYTES: Final = 64 * 1024
-#: Lists and maps take two levels each. Readers follow them by recursion.
-_DEEPEST: Final = 100
 
 _BOOLEAN, _INT32, _INT64, _INT96, _FLOAT, _DOUBLE, _BYTE_ARRAY, _FIXED = range(8)
 _WIDTHS: Final = {_BOOLEAN: 1, _INT32: 4, _INT64: 8, _INT96: 12, _FLOAT: 4, _DOUBLE: 8}
@@ -275,8 +274,8 @@ def _read_columns(content: bytes) -> _Columns:
             waiting.append(children)
         while waiting and not waiting[-1]:
             waiting.pop()
-        if len(waiting) > _DEEPEST:
-            raise Broken(f"columns nest deeper than {_DEEPEST}")
+        if len(waiting) > DEEPEST:
+            raise Broken(f"columns nest deeper than {DEEPEST}")
     if waiting or not count:
         raise Broken("the schema is cut short")
     return _Columns(tuple(columns), content[:at])

@@ -62,6 +62,13 @@ def as_type(given: TypeLike) -> IcebergType:
 
 def as_struct(given: SchemaLike) -> StructType:
     """Return the columns that were meant; ids in them mean nothing."""
+    try:
+        return _as_struct(given)
+    except RecursionError:
+        raise InvalidInput("the columns nest too deep: no data file could hold them") from None
+
+
+def _as_struct(given: SchemaLike) -> StructType:
     match given:
         case Schema():
             return given.as_struct()
