@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.equality_files import require_fields
@@ -21,6 +21,7 @@ from icetree.rows.write import write_files
 from icetree.spec import apply as updating
 from icetree.spec.encryption import require_plain
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
+from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
@@ -382,6 +383,7 @@ class Transaction(Evolution, RowVerbs):
     def _add(self, changes: Changes) -> None:
         self._require_open()
         require_plain(self.metadata)
+        self._require_version()
         self._changes.append(changes)
         if changes.intent not in (Intent.APPEND, Intent.REWRITE):
             self._rows = UNCOUNTED
@@ -397,6 +399,19 @@ class Transaction(Evolution, RowVerbs):
         if added.filter(is_content(added, content)).num_rows < added.num_rows:
             raise InvalidInput("append takes data files only: deletes go through row_delta")
 
+    def _require_version(self) -> None:
+        """Refuse rows unless the table has our version, or has it by now in this transaction.
+
+        Files that were laid out before would tell their partitions by ids that are given to
+        columns meanwhile.
+        """
+        version = self.metadata.format_version
+        if version < FORMAT_VERSION:
+            raise Unsupported(
+                f"{self._base.name} has format version {version}; "
+                f"upgrade it to {FORMAT_VERSION} before writing"
+            )
+
     def _requirements(self) -> Iterable[Requirement]:
         # A copy of the table is the same table, but files under the old place are not its own.
         facts = {"table uuid", "location", *self._relied_on}
@@ -404,4 +419,7 @@ class Transaction(Evolution, RowVerbs):
             # A filter names columns: they must mean what they meant.
             facts.add("current schema")
         metadata = self._base.metadata
+        if self._changes and metadata.format_version < FORMAT_VERSION:
+            # Files tell their partitions by ids that the upgrade allots, after the last column's.
+            facts.add("last column id")
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]

@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
 
-from icetree.errors import CommitConflict, InvalidInput, Unsupported
+from icetree.errors import CommitConflict, InvalidInput
 from icetree.files.table_files import TableFiles
 from icetree.spec import stats
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import require_plain
 from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file
-from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
@@ -57,11 +56,6 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
         requirement.require(head.metadata, head.name)
     if not work.changes:
         return
-    if head.metadata.format_version < FORMAT_VERSION and not work.updates:
-        raise Unsupported(
-            f"{head.name} has format version {head.metadata.format_version}; "
-            f"upgrade it to {FORMAT_VERSION} before writing"
-        )
     require_plain(head.metadata)
     _require_branch(work, head)
     _require_no_new_nulls(work, head)
