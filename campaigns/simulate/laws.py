@@ -10,6 +10,7 @@ from campaigns.simulate.model import State, Where, projected
 
 if TYPE_CHECKING:
     import random
+    from datetime import datetime
 
     from campaigns.simulate.world import World
     from icetree.table.table import Table
@@ -17,12 +18,20 @@ if TYPE_CHECKING:
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 
-def require_rows(table: Table, state: State, where: Where | None = None) -> None:
-    """Require that a scan of a snapshot gives its rows, each with its lineage."""
+def require_rows(
+    table: Table, state: State, where: Where | None = None, *, at: str | datetime | None = None
+) -> None:
+    """Require that a scan of a snapshot gives its rows, each with its lineage.
+
+    It is asked for by its id, unless by a ref or a time.
+    """
+    point = state.id if at is None else at
     past = None if state.id is None else table.snapshot(state.id)
-    schema = table.metadata.schema(past.schema_id if past else None)
+    ref = table.refs.get(at) if isinstance(at, str) else None
+    follows = ref is not None and ref.type == "branch"
+    schema = table.metadata.schema(None if past is None or follows else past.schema_id)
     names = [field.name for field in schema.fields]
-    scan = table.scan(where.text if where else None, at=state.id, columns=[*names, *_LINEAGE])
+    scan = table.scan(where.text if where else None, at=point, columns=[*names, *_LINEAGE])
     found = Counter(tuple(row.values()) for row in scan.to_arrow().to_pylist())
     meant = Counter(
         (*projected(row.values, schema), row.row_id, row.updated)
@@ -35,7 +44,7 @@ def require_rows(table: Table, state: State, where: Where | None = None) -> None
     if any(count > 1 for count in ids.values()):
         raise Finding("row ids", f"#{state.sequence} has rows of one id: {ids.most_common(3)}")
     if where is not None:
-        count = table.scan(where.text, at=state.id).count()
+        count = table.scan(where.text, at=point).count()
         if count != meant.total():
             raise Finding("rows", f"#{state.sequence} counts {count} rows, not {meant.total()}")
 

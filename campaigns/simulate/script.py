@@ -34,6 +34,8 @@ class Settings:
     #: How often a writer looks at what is newest before it does something.
     refreshes: float
     manifest_cache_bytes: int
+    #: The format version that the table of rows has in the beginning.
+    born_as: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,11 +86,20 @@ def draw(seed: int, weights: Mapping[str, int], *, busy: bool = False) -> Script
 def _settings(chance: random.Random, writers: int, refreshes: float) -> Settings:
     return Settings(
         refreshes=refreshes,
-        properties=tiny(chance),
+        properties=tiny(chance) | _metrics(chance),
         partition_by=chance.choice(((), ("k",), ("truncate(2, k)",), ("bucket(2, k)",))),
         skews_ms=tuple(chance.choice((0, 0, -3_600_000, 86_400_000)) for _ in range(writers)),
         manifest_cache_bytes=chance.choice((0, 10_000, 64 * 1024 * 1024)),
+        born_as=chance.choice((4, 4, 4, 4, 4, 4, 4, 2, 3)),
     )
+
+
+def _metrics(chance: random.Random) -> dict[str, str]:
+    """Return which stats there are of columns that no filter is about."""
+    modes = ("none", "counts", "truncate(1)", "full", None)
+    drawn = {name: chance.choice(modes) for name in ("v", "n")}
+    prefix = "write.metadata.metrics.column."
+    return {prefix + name: mode for name, mode in drawn.items() if mode is not None}
 
 
 def tiny(chance: random.Random) -> dict[str, str]:

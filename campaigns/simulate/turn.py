@@ -20,6 +20,7 @@ from icetree.errors import (
     InvalidInput,
     NotFound,
     Unavailable,
+    Unsupported,
 )
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
@@ -82,9 +83,10 @@ class Turn:
         except Unavailable as error:
             self._ended(f"unavailable: {error}", commit, most=0)
             self._require(self._faults, "errors", f"{commit.text}: {error!r} out of nothing")
-        except (InvalidInput, NotFound, AlreadyExists) as error:
+        except (InvalidInput, NotFound, AlreadyExists, Unsupported) as error:
             self._ended(f"refused: {error}", commit, most=0)
-            allowed = commit.may_refuse or commit.must_refuse
+            # What an older version cannot hold is refused until somebody upgrades it.
+            allowed = commit.may_refuse or commit.must_refuse or commit.base.format_version < 4
             self._require(allowed, "refusals are true", f"{commit.text}: {error!r}")
         else:
             return self._done(commit, done)

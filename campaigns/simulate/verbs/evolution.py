@@ -25,7 +25,7 @@ _SPECS: Final = ("k", "truncate(2, k)", "bucket(2, k)", "bucket(3, u)")
 
 
 def edit_schema(turn: Turn) -> None:
-    """Add, drop, rename or widen a column."""
+    """Add, drop, rename, widen or move a column; let it be null, or not."""
     table = turn.table(ROWS)
     text, edit, law = _an_edit(turn, table)
 
@@ -33,15 +33,26 @@ def edit_schema(turn: Turn) -> None:
         with table.edit_schema() as schema:
             edit(schema)
 
-    commit = commit_on(table, text, evolves=True, metadata_law=law, relies_on=_SCHEMA_FACTS)
+    commit = commit_on(
+        table,
+        text,
+        evolves=True,
+        metadata_law=law,
+        relies_on=_SCHEMA_FACTS,
+        may_be_idle=text.startswith("move"),
+    )
     turn.commit(commit, do)
 
 
-Columns = dict[int, tuple[str, str]]
+#: Name, type and whether it is required, by id.
+Columns = dict[int, tuple[str, str, bool]]
 
 
 def _columns(metadata: TableMetadata) -> Columns:
-    return {each.field_id: (each.name, str(each.field_type)) for each in metadata.schema().fields}
+    return {
+        each.field_id: (each.name, str(each.field_type), each.required)
+        for each in metadata.schema().fields
+    }
 
 
 def _an_edit(
@@ -49,8 +60,21 @@ def _an_edit(
 ) -> tuple[str, Callable[[SchemaEdit], Any], Callable[..., str | None]]:
     """Return an edit of the schema in words, what makes it, and what it must leave."""
     fields = [each for each in table.schema.fields if each.field_id not in (U, K)]
-    kind = turn.chance.choice(("add", "add", "drop", "rename", "widen") if fields else ("add",))
+    always = ("add", "add", "null")
+    kind = turn.chance.choice((*always, "drop", "rename", "widen", "move") if fields else always)
     name = f"c{turn.step.number}"
+    if kind == "null":
+        # No row lacks it, so that it may become required again.
+        is_required = _columns(table.metadata)[U][2]
+        return (
+            f"let u be null: {is_required}",
+            lambda schema: (
+                schema.make_optional("u")
+                if is_required
+                else schema.make_required("u", allow_incompatible=True)
+            ),
+            _leaves(lambda columns: {**columns, U: ("u", "long", not is_required)}),
+        )
     if kind == "add":
         type = turn.chance.choice(("int", "string"))
         default = turn.chance.choice((None, 7 if type == "int" else "seven"))
@@ -58,10 +82,16 @@ def _an_edit(
         return (
             f"add column {name} {type} default {default!r}",
             lambda schema: schema.add(name, type, default=default),
-            _leaves(lambda columns: {**columns, new: (name, type)}),
+            _leaves(lambda columns: {**columns, new: (name, type, False)}),
         )
     field = turn.chance.choice(fields)
     id, old = field.field_id, (field.name, str(field.field_type))
+    if kind == "move":
+        return (
+            f"move column {field.name} to the front",
+            lambda schema: schema.move_first(field.name),
+            _leaves(lambda columns: columns),
+        )
     if kind == "drop":
         return (
             f"drop column {field.name}",
@@ -72,12 +102,12 @@ def _an_edit(
         return (
             f"widen column {field.name}",
             lambda schema: schema.widen(field.name, "long"),
-            _leaves(lambda columns: {**columns, id: (old[0], "long")}),
+            _leaves(lambda columns: {**columns, id: (old[0], "long", False)}),
         )
     return (
         f"rename column {field.name} to {name}",
         lambda schema: schema.rename(field.name, name),
-        _leaves(lambda columns: {**columns, id: (name, old[1])}),
+        _leaves(lambda columns: {**columns, id: (name, old[1], False)}),
     )
 
 
@@ -146,6 +176,24 @@ def set_properties(turn: Turn) -> None:
     )
 
 
+def upgrade(turn: Turn) -> None:
+    """Raise the format version, of a table that has the newest as a rule."""
+    table = turn.table(ROWS)
+
+    def law(_: TableMetadata, after: TableMetadata) -> str | None:
+        return None if after.format_version == 4 else f"it has version {after.format_version}"
+
+    commit = commit_on(
+        table,
+        "upgrade",
+        evolves=True,
+        metadata_law=law,
+        relies_on=frozenset({"format_version"}),
+        may_be_idle=table.metadata.format_version == 4,
+    )
+    turn.commit(commit, table.upgrade)
+
+
 def add_and_fill(turn: Turn) -> None:
     """Add a column and rows that have it, in one commit."""
     table = turn.table(ROWS)
@@ -166,7 +214,7 @@ def add_and_fill(turn: Turn) -> None:
             evolves=True,
             parts=(Part(intent=Intent.APPEND, added=rows),),
             relies_on=_SCHEMA_FACTS,
-            metadata_law=_leaves(lambda columns: {**columns, new: (name, "long")}),
+            metadata_law=_leaves(lambda columns: {**columns, new: (name, "long", False)}),
         ),
         do,
     )
@@ -178,4 +226,5 @@ VERBS: Final[Mapping[str, tuple[Verb, int]]] = {
     "edit sort": (edit_sort, 1),
     "set properties": (set_properties, 2),
     "add and fill": (add_and_fill, 2),
+    "upgrade": (upgrade, 2),
 }

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from campaigns.simulate.intent import Commit, commit_on
 from campaigns.simulate.model import History, Part, State
-from campaigns.simulate.verbs.tables import ROWS, a_branch, arrow, some_rows
+from campaigns.simulate.verbs.tables import ROWS, a_branch, arrow, some_rows, time_of
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
     from icetree.table.table import Table
@@ -66,8 +68,15 @@ def move(turn: Turn) -> None:
     if to is None or head is None:
         return
     ahead = {state.id for state in history.ancestors(to)}
+    by_time = kind == "roll back" and turn.chance.random() < 0.5
+    point: int | datetime = to
+    if by_time:
+        made = {each.snapshot_id: each.timestamp_ms for each in table.history()}
+        at_ms = made[to]
+        to = next(id for id in past if id is not None and made[id] <= at_ms)
+        point = time_of(at_ms)
     go = {
-        "roll back": lambda: table.rollback(to, branch=branch),
+        "roll back": lambda: table.rollback(point, branch=branch),
         "fast-forward": lambda: table.fast_forward(branch, to),
         "set": lambda: table.set_current(to, branch=branch),
     }[kind]

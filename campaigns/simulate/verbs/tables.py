@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -45,11 +47,48 @@ def make_tables(world: World) -> None:
         table = world.lake.create_table(
             name, SCHEMA, partition_by=settings.partition_by, properties=settings.properties
         )
+        if name == ROWS and settings.born_as < table.metadata.format_version:
+            table = _born_before(world, table, settings.born_as)
         world.judge.begin(table.name, table.state.metadata_location)
     opened = tuple({U: number, K: number, V: None, N: BALANCE} for number in range(ACCOUNTS))
     commit = commit_on(table, "open accounts", parts=(Part(intent=Intent.APPEND, added=opened),))
     table.append(arrow(table.schema, opened))
     world.judge.landed(commit, table.name, table.state.metadata_location)
+
+
+def _born_before(world: World, table: Table, version: int) -> Table:
+    """Return the table, which has no rows yet, as one of an older format version."""
+    metadata = table.metadata
+    spec = [
+        {
+            "source-id": each.source_ids[0],
+            "field-id": 1000 + at,
+            "transform": each.transform,
+            "name": each.name,
+        }
+        for at, each in enumerate(metadata.shape().spec(metadata.default_spec_id))
+    ]
+    document = {
+        "format-version": version,
+        "table-uuid": metadata.table_uuid,
+        "location": metadata.location,
+        "last-sequence-number": 0,
+        "last-updated-ms": metadata.last_updated_ms,
+        "last-column-id": N,
+        "current-schema-id": 0,
+        "schemas": [metadata.schema_json()],
+        "default-spec-id": metadata.default_spec_id,
+        "partition-specs": [{"spec-id": metadata.default_spec_id, "fields": spec}],
+        "last-partition-id": 999 + len(spec),
+        "default-sort-order-id": 0,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "properties": dict(metadata.properties),
+        **({"next-row-id": 0} if version > 2 else {}),
+    }
+    location = f"{metadata.location}/metadata/v{version}.metadata.json"
+    world.store.write_new(location, json.dumps(document).encode())
+    world.catalog.swap(table.name, expected=table.state.metadata_location, to=location)
+    return table.refresh()
 
 
 def some_rows(turn: Turn, schema: Schema, where: Where | None = None) -> tuple[Values, ...]:
@@ -123,3 +162,8 @@ def a_branch(turn: Turn, table: Table) -> str:
 def an_isolation(turn: Turn) -> str:
     """Return how much a commit tolerates."""
     return turn.chance.choice(("serializable", "serializable", "snapshot"))
+
+
+def time_of(at_ms: int) -> datetime:
+    """Return a time as people give it."""
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=at_ms)
