@@ -175,6 +175,7 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     or one that gets a DV. Only a transaction that adds data, by this change or another, can
     bring a row back. An equality delete newer than every added data file still applies to them
     within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
+    One into another spec is not, nor from deletes there: they would reach rows that they spared.
     """
     if not other.changes_rows or case.heirs.num_rows == 0:
         return _none()
@@ -183,8 +184,9 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     )
     deletes = added.filter(is_content(added, Content.EQUALITY_DELETES))
-    deletes = deletes.filter(pc.invert(case.reach_heirs(deletes)))
-    return pa.concat_arrays([_labels(data_dvs), _labels(_reaching(case, deletes))])
+    escaped = _reaching(case, deletes.filter(pc.invert(case.reach_heirs(deletes))))
+    found = (data_dvs, escaped, _catching(case, deletes))
+    return pa.concat_arrays([_labels(each) for each in found])
 
 
 def _reaching(case: Case, deletes: Entries) -> Entries:
@@ -195,6 +197,20 @@ def _reaching(case: Case, deletes: Entries) -> Entries:
     if files is None:
         return deletes
     return deletes.take(np.unique(equality_pairs(files, deletes, case.shape).deletes))
+
+
+def _catching(case: Case, deletes: Entries) -> Entries:
+    """Return the deletes that reach rows only where the change carries them: in another spec."""
+    heirs = case.heirs
+    if deletes.num_rows == 0 or heirs["sequence_number"].null_count:  # as young as the commit
+        return deletes.slice(0, 0)
+    wide = pa.array(unpartitioned(deletes, case.shape))
+    deletes = deletes.filter(pc.invert(wide))
+    if case.touched is not None:
+        before = pc.unique(case.touched["partition_spec_id"])
+        alike = before if len(before) == 1 else before[:0]
+        deletes = deletes.filter(pc.invert(pc.is_in(deletes["partition_spec_id"], alike)))
+    return deletes.take(np.unique(equality_pairs(heirs, deletes, case.shape).deletes))
 
 
 def second_data_dvs(case: Case, other: OtherCommit) -> pa.Array:

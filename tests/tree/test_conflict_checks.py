@@ -108,6 +108,17 @@ def test_a_rewrite_into_another_spec_escapes_from_equality_deletes_of_the_old_on
         assert conflicts(changes, OTHERS["equality on all"]) == []
 
 
+def test_a_rewrite_into_another_spec_comes_within_reach_of_equality_deletes_there() -> None:
+    def lookup(_: pa.Array) -> Entries:
+        return entries(replace(A, partition_spec_id=UNPARTITIONED))
+
+    changes = CHANGES[Intent.REWRITE]
+    found = conflicts(changes, OTHERS["equality on A"], lookup=lookup)
+    assert names(found) == {"no new deletes on replaced files"}
+    for elsewhere in ("equality on all", "equality beside A", "equality on C"):
+        assert conflicts(changes, OTHERS[elsewhere], lookup=lookup) == []
+
+
 def test_a_rewrite_that_makes_data_young_again_loses_equality_deletes() -> None:
     changes = Changes(intent=Intent.REWRITE, removed=removal(["A"]), added=entries(NEW))
     (found,) = conflicts(changes, OTHERS["equality on A"])
