@@ -29,6 +29,8 @@ def must(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) 
             yield "no new deletes on replaced files: a DV"
         if adds_rows and _kills(_lost_on(part, did), _touched(part, base)):
             yield "no new deletes on replaced files: an equality delete"
+        if any(each.kills(row) for each, _, row in _caught(part, did, base)):
+            yield "no new deletes on replaced files: an equality delete where rows go"
         yield from _must_by_rows(part, did, serializable=serializable)
         if part.intent is Intent.REPLACE_PARTITIONS:
             if serializable and _in_places(did.added.values(), part.places):
@@ -52,6 +54,8 @@ def may(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -
             touched = _touched(part, base)
             if any(each.reaches(file) for each in _lost_on(part, did) for file in touched):
                 yield "no new deletes on replaced files: an equality delete"
+        if any(True for _ in _caught(part, did, base)):
+            yield "no new deletes on replaced files: an equality delete where rows go"
         yield from _may_by_bounds(part, did, serializable=serializable)
         if part.intent is Intent.REPLACE_PARTITIONS:
             changed = [*did.added.values(), *did.removed.values()]
@@ -75,6 +79,16 @@ def _lost_on(part: Part, did: Did) -> list[Equal]:
     if part.intent is not Intent.REWRITE:
         return [*did.equal]
     return [each for each in did.equal if each.place is not None and each.place[0] != part.spec]
+
+
+def _caught(part: Part, did: Did, base: State) -> Iterator[tuple[Equal, DataFile, Row]]:
+    """Yield the deletes that reach rows, as old as they stay, only in the spec they are carried to."""
+    for each in did.equal:
+        for file in _touched(part, base):
+            if each.place is not None and file.place[0] != each.place[0]:
+                for row in file.rows:
+                    if part.into.get(row.row_id) == each.place:
+                        yield each, file, row
 
 
 def _touched(part: Part, base: State) -> list[DataFile]:

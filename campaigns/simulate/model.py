@@ -106,8 +106,9 @@ class Part:
     added: tuple[Values, ...] = ()
     #: Rows that move to other files and stay themselves; `updated` is -1 for those that change.
     carried: tuple[Row, ...] = ()
-    #: The partition spec of new files.
+    #: The partition spec of new files, and where in it rows are that move, by row id.
     spec: int = 0
+    into: Mapping[int, Place] = field(default_factory=dict)
     #: Names of data files.
     removed: frozenset[str] = frozenset()
     #: Names of equality deletes.

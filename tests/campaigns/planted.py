@@ -14,6 +14,7 @@ from icetree.catalog.base import Outcome, Swapped, Unknown
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
 from icetree.table.commit import commit
+from icetree.table.commit import swap as swapping
 from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -49,11 +50,11 @@ def conflict_with_everybody(patch: pytest.MonkeyPatch) -> None:
 
 
 def take_a_lost_race_for_won(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit, "_whose", lambda *_: Swapped())
+    patch.setattr(swapping, "_whose", lambda *_: Swapped())
 
 
 def take_a_won_race_for_lost(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(commit, "_whose", lambda stale, *_: stale)
+    patch.setattr(swapping, "_whose", lambda stale, *_: stale)
 
 
 def _ask_once(patch: pytest.MonkeyPatch, then: Callable[[Unknown], Outcome]) -> None:
@@ -65,7 +66,7 @@ def _ask_once(patch: pytest.MonkeyPatch, then: Callable[[Unknown], Outcome]) -> 
             outcome = Unknown(reason=str(lost))
         return then(outcome) if isinstance(outcome, Unknown) else outcome
 
-    patch.setattr(commit, "_swap", swap)
+    patch.setattr(commit, "swap", swap)
 
 
 def ignore_a_lost_answer(patch: pytest.MonkeyPatch) -> None:
@@ -213,6 +214,9 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=flush_files_as_younger, laws={"files"}, verbs=("append", "delete equal")
     ),
     "bounds of leaves are too narrow": Planted(
-        patch=narrow_the_bounds_of_leaves, laws={"rows"}, verbs=("append", "append files", "scan")
+        patch=narrow_the_bounds_of_leaves,
+        laws={"rows"},
+        verbs=("append", "append files", "scan", "scan ref", "delete rows"),
+        first=12,
     ),
 }

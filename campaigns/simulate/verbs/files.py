@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from campaigns.simulate.intent import Commit, commit_on
-from campaigns.simulate.model import Part, Row, State, Where, projected
+from campaigns.simulate.model import Part, Row, State, Where, place_of, projected
 from campaigns.simulate.verbs.tables import (
     ROWS,
     K,
@@ -134,7 +134,8 @@ def compaction(turn: Turn, table: Table, branch: str) -> tuple[Commit, Callable[
             return tx.commit()
 
     spec = table.metadata.default_spec_id
-    part = Part(intent=Intent.REWRITE, carried=rows, removed=names, spec=spec)
+    into = {row.row_id: place_of(row.values, table.metadata, spec) for row in rows}
+    part = Part(intent=Intent.REWRITE, carried=rows, removed=names, spec=spec, into=into)
     return commit_on(table, f"compact {len(names)} files", branch=branch, parts=(part,)), do
 
 
