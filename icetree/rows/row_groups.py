@@ -23,27 +23,28 @@ def groups_that_may_match(
     if not isinstance(file.reader, ParquetReader) or not file.groups:
         return file.groups
     bound = bind(predicate, shape, case_sensitive=case_sensitive)
-    leaves = dict(_leaves(file.nodes))
+    leaves = dict(flat_leaves(file.nodes))
     columns: dict[str, pa.Array] = {
         "record_count": pa.array([group.rows for group in file.groups], pa.int64())
     }
     needed = {parsed[0] for parsed in map(parse_column, columns_needed(bound)) if parsed}
     for field_id in sorted(needed & leaves.keys()):
-        columns |= _stats(file, field_id, leaves[field_id], shape)
+        columns |= group_stats(file, field_id, leaves[field_id], shape)
     may = may_match(pa.table(columns), bound)
     return tuple(group for group, keep in zip(file.groups, may.to_pylist(), strict=True) if keep)
 
 
-def _leaves(nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
+def flat_leaves(nodes: tuple[Node, ...]) -> Iterator[tuple[int, int]]:
     """Yield (field id, leaf) of the fields within structs alone: others have no stats of rows."""
     for node in nodes:
         if pa.types.is_struct(node.type):
-            yield from _leaves(node.children)
+            yield from flat_leaves(node.children)
         elif not node.children and node.id is not None:
             yield node.id, node.first_leaf
 
 
-def _stats(file: DataFile, field_id: int, leaf: int, shape: Shape) -> dict[str, pa.Array]:
+def group_stats(file: DataFile, field_id: int, leaf: int, shape: Shape) -> dict[str, pa.Array]:
+    """Return what a Parquet file says of a column in each row group, as stats of entries."""
     type = shape.bounds_type(field_id)
     if type is None or pa.types.is_struct(type):
         return {}

@@ -152,7 +152,9 @@ class _Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
+class Written:
+    """A file that was written, or found: its entry, and its stats."""
+
     entry: Entry
     stats: FileStats
 
@@ -167,7 +169,7 @@ class Writer:
         self._pending: dict[tuple[Hashable, ...], _Pending] = {}
         self._workers = min(4, os.cpu_count() or 1)
         self._pool = new_pool(self._workers, "icetree-write")
-        self._files: list[Future[_Written]] = []
+        self._files: list[Future[Written]] = []
         self._started: list[str] = []
         self._job = new_uuid()
 
@@ -205,7 +207,7 @@ class Writer:
 
     def entries(self) -> Entries:
         """Return the entries of the files written, in the order they were begun."""
-        return _entries([file.result() for file in self._files], self._layout.shape)
+        return entries_of([file.result() for file in self._files], self._layout.shape)
 
     def _flush(self, pending: _Pending) -> None:
         del self._pending[key_of(pending.values)]
@@ -249,11 +251,11 @@ def _write(
     location: str,
     layout: Layout,
     store: Store,
-) -> _Written:
+) -> Written:
     content, offsets = encode(rows, layout.metadata.properties)
     store.write_new(location, content)
     is_data = layout.content is Content.DATA
-    return _Written(
+    return Written(
         entry=Entry(
             content_type=layout.content,
             location=stored_form(location, layout.metadata.location),
@@ -309,7 +311,8 @@ def _group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
     return max(1, min(most, int(size / a_row)))
 
 
-def _entries(files: Sequence[_Written], shape: Shape) -> Entries:
+def entries_of(files: Sequence[Written], shape: Shape) -> Entries:
+    """Return files with their stats, as columns."""
     table = to_table([file.entry for file in files], shape)
     names: dict[str, None] = {}
     for file in files:

@@ -22,6 +22,7 @@ from icetree.spec.update import Update
 from icetree.table.arguments import require_known
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
+from icetree.table.commit.adopting import Paths, Progress
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.removing import Removed
 from icetree.table.evolve.evolve import Evolution
@@ -243,6 +244,18 @@ class Table(Evolution, References):
     def append_files(self, files: Files, **how: object) -> Committed:
         """Add data files, as one snapshot."""
         return self._once(how, lambda tx: tx.append_files(files))
+
+    def add_files(
+        self, paths: Paths, *, progress: Progress | None = None, **how: object
+    ) -> Committed:
+        """Add Parquet files that are there already, as one snapshot; none is copied or changed.
+
+        A path that ends with a slash is a folder, of which all Parquet files are added. Columns are
+        found by field ids, else by names; stats come from footers. A file belongs to one partition:
+        a column that it lacks is told by its path (`country=DE/…`). `progress` is told how many
+        files have been looked at, and of how many.
+        """
+        return self._once(how, lambda tx: tx.add_files(paths, progress=progress))
 
     def delete_files(self, files: Removed, **how: object) -> Committed:
         """Remove data files, as one snapshot."""

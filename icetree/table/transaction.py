@@ -28,6 +28,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.commit.adding import is_arrow_data, stored_entries
+from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.commit import Committed, commit
 from icetree.table.commit.counts import UNCOUNTED, RowCounts
 from icetree.table.commit.merge import merge
@@ -116,6 +117,14 @@ class Transaction(Evolution, RowVerbs):
         self._require_only(added, Content.DATA)
         self._add(Changes(intent=Intent.APPEND, added=added))
         self._rows += RowCounts(inserted=pc.sum(added["record_count"]).as_py() or 0)
+
+    def add_files(self, paths: Paths, *, progress: Progress | None = None) -> None:
+        """Add Parquet files where they are, by their footers; see `Table.add_files`."""
+        store = self._table.files.store
+        found = found_files(paths, metadata=self.metadata, store=store, progress=progress)
+        if found.properties:
+            self.set_properties(found.properties)
+        self.append_files(found.entries)
 
     def delete_files(self, files: Removed) -> None:
         """Remove data files, with the DVs they have."""

@@ -230,7 +230,7 @@ def test_structs_are_inserted_by_position_and_set_in_order(sql: SqlLake) -> None
         "UPDATE p SET st = named_struct('a', 12)",
         f"MERGE INTO p USING {source} s ON p.id = s.n WHEN MATCHED THEN UPDATE SET st = s.st",
     ):
-        with pytest.raises(InvalidInput, match=r"^db.p: column st is .* in the table"):
+        with pytest.raises(InvalidInput, match=r"^table db.p: column st is .* in the table"):
             sql(text)
 
 

@@ -1,0 +1,327 @@
+"""Parquet files of others as entries, from their footers: nothing is copied, rows stay unread.
+
+Only a partition that no bounds can tell is looked for among the rows, in the columns it is of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import Any, Final
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.table.name_mapping import NameMapping
+from pyiceberg.types import NestedField, StructType
+
+from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.rows.files import DataFile, ReadRules, open_file
+from icetree.rows.partition import expression_values
+from icetree.rows.project import Node, project
+from icetree.rows.row_groups import flat_leaves, group_stats
+from icetree.rows.schema import arrow_type
+from icetree.rows.stats import FileStats, partition_stats
+from icetree.rows.transform import transformed
+from icetree.rows.write import Written
+from icetree.spec.entry import Entry
+from icetree.spec.expressions import Expression, transform_of
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
+from icetree.spec.schema_tree import walk
+from icetree.spec.shape import Shape
+from icetree.spec.stats import column
+from icetree.spec.texts import did_you_mean
+from icetree.store.base import Store
+
+#: How Hive spells a null in a path.
+_NULLS: Final = ("__HIVE_DEFAULT_PARTITION__", "null")
+#: Transforms that keep the order of what they are of: what two ends agree in, all between do.
+_MONOTONIC: Final = ("identity", "year", "month", "day", "hour")
+
+
+def adopt(
+    location: str,
+    *,
+    store: Store,
+    metadata: TableMetadata,
+    shape: Shape,
+    mapping: NameMapping,
+    modes: dict[int, Mode],
+) -> tuple[Written, bool]:
+    """Return a Parquet file as an entry of the table, and whether it has field ids of its own.
+
+    InvalidInput where its columns are not the table's, or it is of no one partition.
+    """
+    try:
+        file, has_ids = _opened(store, location, mapping)
+        constants = _from_path(location, file, metadata, shape)
+        _require_fit(file, shape, metadata, constants)
+    except CorruptTable as error:
+        raise InvalidInput(f"{error.file} cannot be added: {error.rule}") from None
+    rows = sum(group.rows for group in file.groups)
+    told = {
+        id: _told(file, id, leaf, shape)
+        for id, leaf in flat_leaves(file.nodes)
+        if id in shape.columns
+    }
+    _require_no_nulls(location, told, shape)
+    stats: FileStats = {}
+    for id, each in told.items():
+        if id in modes and modes[id].kind != "none":
+            stats |= _kept(id, each, modes[id])
+    for expression in shape.spec(metadata.default_spec_id):
+        if expression.transform != "void":
+            value = _partition(file, expression, told, constants, shape)
+            stats = _without(stats, expression.stats_field)
+            stats |= partition_stats(expression.stats_field, value, rows)
+    entry = Entry(
+        location=location,
+        partition_spec_id=metadata.default_spec_id,
+        record_count=rows,
+        file_size_in_bytes=store.size(location),
+        split_offsets=[
+            min(chunk.first_page for chunk in group.chunks)
+            for group in file.reader.file.row_groups
+            if group.chunks
+        ],
+    )
+    return Written(entry=entry, stats=stats), has_ids
+
+
+def _opened(store: Store, location: str, mapping: NameMapping) -> tuple[DataFile, bool]:
+    try:
+        return open_file(store, location, "parquet", mapping=None), True
+    except CorruptTable as error:
+        if "no field ids" not in error.rule:
+            raise
+    return open_file(store, location, "parquet", mapping=mapping), False
+
+
+def _require_fit(
+    file: DataFile, shape: Shape, metadata: TableMetadata, constants: dict[int, pa.Scalar]
+) -> None:
+    """Refuse a file whose columns are others than the table's, by id or by type."""
+    names: dict[int, set[str]] = {}
+    for schema in metadata.schemas:
+        for place in walk(schema):
+            names.setdefault(place.id, set()).add(place.own_name)
+    _require_names(file, file.nodes, names, inside_list=False)
+    empty = {node.name: pa.array([], node.type) for node in file.nodes}
+    rules = ReadRules(location=file.location, constants=constants)
+    project(empty, file.nodes, shape.schema.fields, 0, rules)
+
+
+def _require_names(
+    file: DataFile, nodes: Sequence[Node], names: dict[int, set[str]], *, inside_list: bool
+) -> None:
+    """Refuse ids of another table: what they mean there is told by the names."""
+    for node in nodes:
+        known = names.get(node.id) if node.id is not None else None
+        if known is None and not inside_list:
+            every = {name for each in names.values() for name in each}
+            raise InvalidInput(
+                f"{file.location} has a column {node.name!r} that the table has not: add it to "
+                f"the schema first{did_you_mean(node.name, every)}"
+            )
+        if known is not None and node.name not in known and not inside_list:
+            raise InvalidInput(
+                f"{file.location} has {node.name!r} under field id {node.id}, which is "
+                f"{' or '.join(sorted(known))} in the table: its ids are another table's"
+            )
+        # Elements, keys and values have names of the writer's own choice.
+        is_list = not pa.types.is_struct(node.type)
+        _require_names(file, node.children, names, inside_list=is_list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a footer tells of one column, over all row groups; None for what it does not."""
+
+    rows: int
+    nulls: int | None
+    lower: Any
+    upper: Any
+    type: pa.DataType | None
+
+
+def _told(file: DataFile, id: int, leaf: int, shape: Shape) -> _Column:
+    rows = sum(group.rows for group in file.groups)
+    type = shape.bounds_type(id)
+    found = group_stats(file, id, leaf, shape)
+    nulls = found.get(column(id, "nulls"))
+    counts = [None] * len(file.groups) if nulls is None else nulls.to_pylist()
+    total = None if None in counts else sum(counts)
+    lower, upper = (found.get(column(id, stat)) for stat in ("lower", "upper"))
+    node = _node_of(file.nodes, id)
+    if lower is None or upper is None or node is None or not _is_same(node.type, shape, id):
+        return _Column(rows, total, None, None, type)
+    # A row group of nulls alone has no bounds, and needs none.
+    empty = [count == group.rows for count, group in zip(counts, file.groups, strict=True)]
+    if any(not ends.is_valid and not none for ends, none in zip(lower, empty, strict=True)):
+        return _Column(rows, total, None, None, type)
+    least, most = pc.min(lower).as_py(), pc.max(upper).as_py()
+    if isinstance(least, float) and isinstance(most, float):
+        if isnan(least) or isnan(most):
+            return _Column(rows, total, None, None, type)
+        # Parquet does not tell which zero it was.
+        least, most = (-0.0 if least == 0 else least), (0.0 if most == 0 else most)
+    return _Column(rows, total, least, most, type)
+
+
+def _is_same(have: pa.DataType, shape: Shape, id: int) -> bool:
+    """Tell whether bounds in the file's type are bounds in the table's, as they stand."""
+    want = arrow_type(shape.columns[id].field_type)
+    is_ = pa.types
+    if is_.is_timestamp(have) and is_.is_timestamp(want):
+        return have.unit == want.unit and (have.tz is None) == (want.tz is None)
+    families = (is_.is_integer, is_.is_floating, is_.is_decimal, is_.is_string, is_.is_binary)
+    return bool(have == want) or any(kind(have) and kind(want) for kind in families)
+
+
+def _node_of(nodes: Sequence[Node], id: int) -> Node | None:
+    for node in nodes:
+        if node.id == id:
+            return node
+        if (found := _node_of(node.children, id)) is not None:
+            return found
+    return None
+
+
+def _kept(id: int, told: _Column, mode: Mode) -> FileStats:
+    """Return as much as the mode asks for; bounds are never called tight."""
+    found = {"values": pa.scalar(told.rows, pa.int64())}
+    if told.nulls is not None:
+        found["nulls"] = pa.scalar(told.nulls, pa.int64())
+    least, most = told.lower, told.upper
+    if mode.has_bounds and least is not None and most is not None and told.type is not None:
+        if mode.length is not None and isinstance(least, str | bytes):
+            least, most = truncate_lower(least, mode.length), truncate_upper(most, mode.length)
+        found["lower"] = pa.scalar(least, told.type)
+        if most is not None:
+            found["upper"] = pa.scalar(most, told.type)
+    return {column(id, stat): value for stat, value in found.items()}
+
+
+def _without(stats: FileStats, id: int) -> FileStats:
+    return {name: value for name, value in stats.items() if not name.startswith(f"{id}:")}
+
+
+def _require_no_nulls(location: str, told: dict[int, _Column], shape: Shape) -> None:
+    for id, each in told.items():
+        field = shape.columns[id]
+        if field.required and each.nulls != 0:
+            why = "does not tell of its nulls" if each.nulls is None else "has nulls"
+            raise InvalidInput(
+                f"{location} cannot be added: column {field.name!r} is required, and the file {why}"
+            )
+
+
+# --- partitions ------------------------------------------------------------------------------
+
+
+def _from_path(
+    location: str, file: DataFile, metadata: TableMetadata, shape: Shape
+) -> dict[int, pa.Scalar]:
+    """Return the values of identity partitions whose columns the file leaves to its path."""
+    parts = [each.partition("=") for each in location.split("/")[:-1] if "=" in each]
+    said = {unquote(name): unquote(value) for name, _, value in parts}
+    found = {}
+    for expression in shape.spec(metadata.default_spec_id):
+        source = expression.source_id
+        if not expression.is_identity or source is None or file.has_below(source):
+            continue
+        name = shape.schema.find_column_name(source) or ""
+        text = said.get(expression.name, said.get(name))
+        if text is None:
+            raise InvalidInput(
+                f"{location} has no column {name!r}, which the table is partitioned by, and no "
+                f"folder {expression.name}=… in its path"
+            )
+        found[source] = _scalar(location, text, shape.columns[source])
+    return found
+
+
+def _scalar(location: str, text: str, field: NestedField) -> pa.Scalar:
+    want = arrow_type(field.field_type)
+    if text in _NULLS:
+        return pa.scalar(None, want)
+    try:
+        return pa.scalar(text).cast(want)
+    except pa.ArrowException:
+        raise InvalidInput(
+            f"{location}: {text!r} in its path is no {field.field_type}, as {field.name} is"
+        ) from None
+
+
+def _partition(
+    file: DataFile,
+    expression: Expression,
+    told: dict[int, _Column],
+    constants: dict[int, pa.Scalar],
+    shape: Shape,
+) -> pa.Scalar:
+    """Return the one value that the expression has for all rows of a file."""
+    source = expression.source_id
+    if source is None or source not in shape.columns:
+        raise Unsupported(f"{expression.name} is not over one column: add files with an engine")
+    want = shape.bounds_type(expression.stats_field)
+    if source in constants:
+        return constants[source].cast(want)
+    about = told.get(source)
+    if about is not None and about.rows and about.nulls == about.rows:
+        return pa.scalar(None, want)
+    word = expression.transform.partition("[")[0]
+    # Texts may be cut off in a footer: the same beginning is not the same value. Nor do numbers
+    # tell of what is none.
+    if (
+        about is not None
+        and about.nulls == 0
+        and about.lower is not None
+        and word in _MONOTONIC
+        and not isinstance(about.lower, str | bytes | float)
+    ):
+        ends = pa.array([about.lower, about.upper], about.type)
+        values = _transformed(ends, expression, shape)
+    else:
+        values = _from_rows(file, expression, shape)
+    if len(values) != 1:
+        raise InvalidInput(
+            f"{file.location} holds rows of several partitions by {expression.name}: "
+            "write its rows with append, which parts them"
+        )
+    return values[0]
+
+
+def _transformed(values: pa.Array, expression: Expression, shape: Shape) -> pa.Array:
+    assert expression.source_id is not None
+    field = shape.columns[expression.source_id]
+    return pc.unique(transformed(values, transform_of(expression), field.field_type))
+
+
+def _from_rows(file: DataFile, expression: Expression, shape: Shape) -> pa.Array:
+    """Return the different values of an expression, no more than two, a row group at a time."""
+    assert expression.source_id is not None
+    wanted = [
+        each
+        for each in shape.schema.fields
+        if each.field_id == expression.source_id or _holds(each, expression.source_id)
+    ]
+    rules = ReadRules(location=file.location)
+    found = pa.array([], shape.bounds_type(expression.stats_field))
+    for group in file.groups:
+        for batch in file.read(group, wanted, rules):
+            rows = pa.Table.from_batches([batch])
+            values = expression_values(rows, expression, shape).cast(found.type)
+            found = pc.unique(pa.concat_arrays([found, pc.unique(values)]))
+            if len(found) > 1:
+                return found
+    return found if len(found) else pa.nulls(1, found.type)
+
+
+def _holds(field: NestedField, id: int) -> bool:
+    type = field.field_type
+    if not isinstance(type, StructType):
+        return False
+    return any(each.field_id == id or _holds(each, id) for each in type.fields)

@@ -1,0 +1,113 @@
+"""Parquet files that are there already, made ready for a commit as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike, fspath
+from typing import Final, TypeAlias
+
+from pyiceberg.table.name_mapping import create_mapping_from_schema
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.files.parallel import in_order
+from icetree.rows.adopt import adopt
+from icetree.rows.files import NAME_MAPPING, name_mapping
+from icetree.rows.write import entries_of
+from icetree.spec.entry import Entries
+from icetree.spec.location import LOCAL, absolute, scheme_of
+from icetree.spec.metadata import TableMetadata
+from icetree.store.base import Store
+from icetree.store.places import local_folder
+
+#: Files, or folders whose names end with a slash: one, or several.
+Paths: TypeAlias = "str | PathLike[str] | Iterable[str | PathLike[str]]"
+#: Told how many files have been looked at, and of how many.
+Progress: TypeAlias = Callable[[int, int], None]
+
+#: What engines leave in folders beside data files.
+_HIDDEN: Final = ("_", ".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Files as entries, and properties that the table needs for them."""
+
+    entries: Entries
+    properties: dict[str, str]
+
+
+def found_files(
+    paths: Paths, *, metadata: TableMetadata, store: Store, progress: Progress | None
+) -> Found:
+    """Return Parquet files as entries; only their footers are read, a few at a time.
+
+    Columns of files without field ids are found by their names: then the table gets a name
+    mapping, where it has none.
+    """
+    places = _places(paths, metadata, store)
+    given = name_mapping(metadata.properties)
+    mapping = given or create_mapping_from_schema(metadata.schema())
+    look = partial(
+        adopt,
+        store=store,
+        metadata=metadata,
+        shape=metadata.shape(),
+        mapping=mapping,
+        modes=dict(metadata.metrics()),
+    )
+    made, needs_mapping = [], False
+    for file, has_ids in in_order(look, places):
+        made.append(file)
+        needs_mapping |= not has_ids
+        if progress is not None:
+            progress(len(made), len(places))
+    needs_mapping &= given is None
+    return Found(
+        entries=entries_of(made, metadata.shape()),
+        properties={NAME_MAPPING: mapping.model_dump_json()} if needs_mapping else {},
+    )
+
+
+def _places(paths: Paths, metadata: TableMetadata, store: Store) -> list[str]:
+    """Return the absolute locations of all files; one that is given twice is refused."""
+    given = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    found: dict[str, None] = {}
+    for path in given:
+        if not isinstance(path, str | PathLike):
+            raise InvalidInput(f"{path!r} is no path: give files, or folders that end with a slash")
+        for place in _files_at(_absolute(path, metadata), store):
+            if place in found:
+                raise InvalidInput(f"{place} is given twice: a file is in a table once")
+            found[place] = None
+    if not found:
+        raise InvalidInput("there is no file to add: give the paths of Parquet files")
+    return [*found]
+
+
+def _absolute(path: str | PathLike[str], metadata: TableMetadata) -> str:
+    text = fspath(path)
+    if scheme_of(text):
+        return text
+    if scheme_of(metadata.location) in LOCAL:
+        # As one means it at a prompt: from where one is.
+        return f"file://{local_folder(text)}{'/' if text.endswith('/') else ''}"
+    return absolute(text, metadata.location)
+
+
+def _files_at(place: str, store: Store) -> list[str]:
+    if not place.endswith("/"):
+        return [place]
+    found = sorted(
+        info.location
+        for info in store.list(place)
+        if info.location.endswith(".parquet") and not _is_hidden(info.location[len(place) :])
+    )
+    if not found:
+        raise NotFound(f"{place} has no Parquet files")
+    return found
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(_HIDDEN) and "=" not in part for part in name.split("/"))
