@@ -57,9 +57,9 @@ def overwrite(turn: Turn) -> None:
     branch, isolation, where = a_branch(turn, table), an_isolation(turn), some_filter(turn)
     state = turn.state(table, branch)
     rows = some_rows(turn, table.schema, where)
-    part = Part(
-        intent=Intent.OVERWRITE_BY_FILTER, where=where, added=rows, removed=_matching(state, where)
-    )
+    removed, vectors = _going(state, where)
+    intent = Intent.ROW_DELTA if _in_part(state, where) else Intent.OVERWRITE_BY_FILTER
+    part = Part(intent=intent, where=where, added=rows, removed=removed, vectors=vectors)
     commit = commit_on(
         table,
         f"overwrite '{where.text}' by {len(rows)} rows",
@@ -68,8 +68,7 @@ def overwrite(turn: Turn) -> None:
         parts=(part,),
         relies_on=frozenset({"current_schema_id"}),
         # Bounds do not tell that both values of `in` are all there are between them.
-        may_refuse=_in_part(state, where) or where.kind == "in",
-        must_refuse=_must_split(state, where),
+        may_refuse=where.kind == "in",
     )
     turn.commit(
         commit,
@@ -80,11 +79,13 @@ def overwrite(turn: Turn) -> None:
 
 
 def delete(turn: Turn) -> None:
-    """Remove the files all of whose rows match a filter."""
+    """Delete the rows that match a filter, and files that hold nothing else."""
     table = turn.table(ROWS)
     branch, isolation, where = a_branch(turn, table), an_isolation(turn), some_filter(turn)
     state = turn.state(table, branch)
-    part = Part(intent=Intent.DELETE_BY_FILTER, where=where, removed=_matching(state, where))
+    removed, vectors = _going(state, where)
+    intent = Intent.ROW_DELTA if _in_part(state, where) else Intent.DELETE_BY_FILTER
+    part = Part(intent=intent, where=where, removed=removed, vectors=vectors)
     commit = commit_on(
         table,
         f"delete '{where.text}'",
@@ -92,27 +93,27 @@ def delete(turn: Turn) -> None:
         isolation=isolation,
         parts=(part,),
         relies_on=frozenset({"current_schema_id"}),
-        may_refuse=_in_part(state, where),
-        must_refuse=_must_split(state, where),
     )
     turn.commit(commit, lambda: table.delete(where.text, branch=branch, isolation=isolation))
 
 
-def _matching(state: State, where: Where) -> frozenset[str]:
-    return frozenset(file.name for file in state.files.values() if where.must_match(file))
+def _going(state: State, where: Where) -> tuple[frozenset[str], dict[str, frozenset[int]]]:
+    """Return the files that go as a whole, and the rows that are marked in others."""
+    whole = {file.name for file in state.files.values() if where.must_match(file)}
+    marked: dict[str, set[int]] = {}
+    for file, position, row in state.live():
+        if file.name not in whole and where.matches(row.values):
+            marked.setdefault(file.name, set()).add(position)
+    for name, positions in marked.items():
+        if len(positions) + len(state.gone.get(name, ())) >= len(state.files[name].rows):
+            whole.add(name)
+    vectors = {name: frozenset(rows) for name, rows in marked.items() if name not in whole}
+    return frozenset(whole), vectors
 
 
 def _in_part(state: State, where: Where) -> bool:
     files = state.files.values()
     return any(where.may_match(file) and not where.must_match(file) for file in files)
-
-
-def _must_split(state: State, where: Where) -> bool:
-    """Tell whether some file has live rows of both kinds, which only an engine can tell apart."""
-    kinds: dict[str, set[bool]] = {}
-    for file, _, row in state.live():
-        kinds.setdefault(file.name, set()).add(where.matches(row.values))
-    return any(len(found) > 1 for found in kinds.values())
 
 
 def replace_partitions(turn: Turn) -> None:
