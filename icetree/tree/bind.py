@@ -30,6 +30,7 @@ from pyiceberg.types import (
 from icetree.errors import InvalidInput
 from icetree.spec.expressions import transform_of
 from icetree.spec.shape import Shape
+from icetree.spec.texts import did_you_mean
 from icetree.spec.types import has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
@@ -167,7 +168,9 @@ def no_column(term: ice.UnboundTerm, schema: Schema) -> InvalidInput:
     if name in schema.column_names:
         return InvalidInput(f"{name!r} is within a list or map, which filters cannot look into")
     known = ", ".join(schema.column_names)
-    return InvalidInput(f"no column {name!r} to filter on; there are: {known}")
+    return InvalidInput(
+        f"no column {name!r} to filter on; there are: {known}{did_you_mean(name, schema.column_names)}"
+    )
 
 
 def _literals(predicate: ice.BooleanExpression) -> _Literals:

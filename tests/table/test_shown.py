@@ -113,3 +113,9 @@ def test_errors_name_a_table_one_way() -> None:
         for hit in bare.findall(path.read_text())
     ]
     assert found == []
+
+
+def test_a_column_that_is_not_there_is_told_with_the_nearest(table: Table) -> None:
+    for ask in (lambda: table.scan("nme = 'x'").count(), lambda: table.scan(columns=["nme"])):
+        with pytest.raises(icetree.errors.IcetreeError, match="did you mean 'name'"):
+            ask()

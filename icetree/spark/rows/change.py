@@ -23,6 +23,7 @@ from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
+from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.removing import removal_of_tasks
 
@@ -178,5 +179,8 @@ def _own(name: str, on: Target) -> str:
     ]
     if len(alike) != 1:
         known = ", ".join(on.columns)
-        raise InvalidInput(f"{on.table.name} has no column {name!r} to set; there are: {known}")
+        hint = did_you_mean(name, on.columns)
+        raise InvalidInput(
+            f"table {on.table.name} has no column {name!r} to set; there are: {known}{hint}"
+        )
     return alike[0]

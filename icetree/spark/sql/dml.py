@@ -22,6 +22,7 @@ from icetree.spark.sql.select import select, with_tables
 from icetree.spark.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.trees import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.types import default_literal, spark_type
+from icetree.spec.texts import did_you_mean
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -123,7 +124,10 @@ def _columns(
     wanted = [own_name(table.schema, each) for each in given] or own
     unknown = [each for each in wanted if each not in own]
     if unknown:
-        raise InvalidInput(f"{name} has no column {unknown[0]!r}; there are: {', '.join(own)}")
+        hint = did_you_mean(unknown[0], own)
+        raise InvalidInput(
+            f"table {name} has no column {unknown[0]!r}; there are: {', '.join(own)}{hint}"
+        )
     return [each for each in wanted if each not in fixed]
 
 

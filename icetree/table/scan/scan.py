@@ -25,7 +25,7 @@ from icetree.spec.metadata_columns import (
     metadata_columns,
 )
 from icetree.spec.shape import Shape
-from icetree.spec.texts import shortened
+from icetree.spec.texts import did_you_mean, shortened
 from icetree.table.arguments import whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
@@ -224,8 +224,9 @@ def _selected(shape: Shape, columns: Iterable[str] | None, case_sensitive: bool)
     except ValueError:
         known = ", ".join((*schema.column_names, *NAMES))
         missing = [name for name in own if not _known(schema, name, case_sensitive)]
+        hint = did_you_mean(missing[0], schema.column_names) if missing else ""
         raise NotFound(
-            f"no column {missing[0] if missing else own!r}; there are: {known}"
+            f"no column {missing[0] if missing else own!r}; there are: {known}{hint}"
         ) from None
     fields: dict[int, NestedField] = {}
     by_id = {field.field_id: field for field in picked.fields}
