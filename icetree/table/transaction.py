@@ -417,7 +417,7 @@ class Transaction(Evolution, RowVerbs):
         version = self.metadata.format_version
         if version < FORMAT_VERSION:
             raise Unsupported(
-                f"{self._base.name} has format version {version}; "
+                f"table {self._base.name} has format version {version}; "
                 f"upgrade it to {FORMAT_VERSION} before writing"
             )
 
