@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.functions.calls import with_functions
@@ -61,7 +60,8 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
 
 
 def _nothing(lake: Lake) -> DataFrame:
-    return lake.spark.createDataFrame([], StructType([]))
+    # Rows that come from Python go through its workers, even where there are none.
+    return lake.spark.range(0).select().limit(0)
 
 
 def _by_spark(lake: Lake, plan: Any, text: str) -> DataFrame:
