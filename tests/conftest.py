@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+# A busy machine fails no test, and what fails once fails again.
+settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+settings.load_profile("tests")
 
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = (
