@@ -25,7 +25,7 @@ from benchmarks.harness import Report, Timing, main
 from icetree.catalog.base import Catalog
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.store.slow import SlowStore
 
@@ -290,7 +290,7 @@ def _far_table(folder: Path) -> Iterator[tuple[SlowStore, _FarCatalog, Table]]:
     near = icetree.connect(f"sqlite:///{folder}/far.db", warehouse=str(folder / "far"))
     store = SlowStore(near.store, latency_ms=LATENCY_MS, bytes_per_s=80e6)
     catalog = _FarCatalog(near.catalog)
-    lake = Connection(catalog=catalog, store=store, warehouse=str(folder / "far"))  # type: ignore[arg-type]
+    lake = Lake(catalog=catalog, store=store, warehouse=str(folder / "far"))  # type: ignore[arg-type]
     lake.create_namespace("db")
     yield store, catalog, lake.create_table("db.t", _schema(5))
     near.close()

@@ -35,7 +35,7 @@ from benchmarks.plan_tables import (
     UNSORTED,
     open_lake,
 )
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.tree.tasks import Plan
 from tests.store.slow import SlowStore
 
@@ -120,10 +120,10 @@ def _looked_at(folder: Path, size: int, where: str) -> tuple[Plan, int]:
         return found, _bytes_read(lake.store)
 
 
-def _logged(folder: Path) -> Connection:
+def _logged(folder: Path) -> Lake:
     lake = open_lake(folder)
     store = SlowStore(lake.store, latency_ms=0, bytes_per_s=None)
-    return Connection(catalog=lake.catalog, store=store, warehouse=lake.warehouse)
+    return Lake(catalog=lake.catalog, store=store, warehouse=lake.warehouse)
 
 
 def _bytes_read(store: SlowStore) -> int:

@@ -20,7 +20,7 @@ from benchmarks import data
 from benchmarks.data import SLOT, Numbers
 from icetree.spec.entry import Entries
 from icetree.spec.stats import column
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 
 COLUMNS = 20
 BUCKETS = 16
@@ -34,7 +34,7 @@ SPREAD, WIDTH = 1_000_000, 1_000
 _AT_ONCE = 100_000
 
 
-def open_lake(folder: Path) -> Connection:
+def open_lake(folder: Path) -> Lake:
     """Open the catalog anew: nothing is cached yet."""
     return icetree.connect(f"sqlite:///{folder}/lake.db", warehouse=str(folder / "lake"))
 

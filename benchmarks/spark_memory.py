@@ -116,12 +116,12 @@ def _rows(number: int, schema: Any) -> pa.Table:
 def _scan(folder: str, count: str) -> None:
     """Scan, and print what that took."""
     from benchmarks.spark_worker import busy_ms, session, spent_ms
-    from icetree.spark import Lake
+    from icetree.spark import SparkLake
 
     spark = session("memory", memory=_HEAP, jars="")
     wall, cpu = time.perf_counter(), busy_ms()
-    lake = Lake(spark, open_lake(Path(folder)))
-    rows = len(lake.table(f"db.t{count}", where=read_slots(int(count))).collect())
+    lake = SparkLake(spark, open_lake(Path(folder)))
+    rows = len(lake.read(f"db.t{count}", where=read_slots(int(count))).collect())
     took = {"wall_ms": (time.perf_counter() - wall) * 1000, "cpu_ms": spent_ms(cpu)}
     java: Any = spark.sparkContext._jvm  # noqa: SLF001
     pools = java.java.lang.management.ManagementFactory.getMemoryPoolMXBeans()

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from benchmarks.spark_data import COLUMNS
-from icetree.spark import Lake
+from icetree.spark import local
 from icetree.spark.types import table_schema
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
@@ -105,21 +105,19 @@ class Icetree(Tables):
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         super().__init__(spark, folder)
-        self.lake = Lake.local(folder, spark=spark)
-        self.lake.connection.create_namespace("db", exist_ok=True)
+        self.lake = local(folder, spark=spark)
+        self.lake.create_namespace("db", exist_ok=True)
         self._kept: dict[str, int] = {}
 
     def table(self, name: str) -> DataFrame:
-        return self.lake.table(f"db.{name}")
+        return self.lake.read(f"db.{name}")
 
     def create(self, name: str, *, by_day: bool = False) -> None:
         schema = table_schema(StructType.fromDDL(COLUMNS))
-        self.lake.connection.create_table(
-            f"db.{name}", schema, partition_by=["day"] if by_day else []
-        )
+        self.lake.create_table(f"db.{name}", schema, partition_by=["day"] if by_day else [])
 
     def append(self, name: str, source: str) -> None:
-        self.lake.write(self.source(source), f"db.{name}").append()
+        self.lake.write(f"db.{name}", self.source(source)).append()
 
     def delete(self, name: str, where: str) -> None:
         self.lake.delete(f"db.{name}", where)
@@ -129,10 +127,10 @@ class Icetree(Tables):
         merge.when_matched_update_all().when_not_matched_insert_all().run()
 
     def keep(self, name: str) -> None:
-        self._kept[name] = self.lake.handle(f"db.{name}").metadata.current_snapshot_id or 0
+        self._kept[name] = self.lake.table(f"db.{name}").metadata.current_snapshot_id or 0
 
     def reset(self, name: str) -> None:
-        self.lake.handle(f"db.{name}").set_current(self._kept[name])
+        self.lake.table(f"db.{name}").set_current(self._kept[name])
 
     def add_files(self, name: str, folder: str) -> None:
         self.create(name)
@@ -150,7 +148,7 @@ class Icetree(Tables):
             )
             for file in files
         ]
-        self.lake.handle(f"db.{name}").append_files(entries)
+        self.lake.table(f"db.{name}").append_files(entries)
 
 
 class SameFiles(Icetree):
@@ -159,7 +157,7 @@ class SameFiles(Icetree):
     name = "Parquet, our files"
 
     def table(self, name: str) -> DataFrame:
-        folder = self.lake.handle(f"db.{name}").location
+        folder = self.lake.table(f"db.{name}").location
         return self.spark.read.schema(COLUMNS).parquet(f"{folder}/data")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from icetree import errors, spark
-    from icetree.table.connection import Connection
+    from icetree.table.lake import Lake
 
 __version__ = "0.1.0"
 
@@ -26,9 +26,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'icetree' has no attribute {name!r}")
 
 
-def connect(
-    uri: str | None = None, *, warehouse: str | None = None, **properties: Any
-) -> Connection:
+def connect(uri: str | None = None, *, warehouse: str | None = None, **properties: Any) -> Lake:
     """Open a catalog and the warehouse its tables live in.
 
     `uri` is an address such as `sqlite:///catalog.db` or `postgresql+psycopg://host/db`, or the
@@ -37,7 +35,7 @@ def connect(
         lake = icetree.connect("sqlite:///catalog.db", warehouse="/data/lake")
     """
     # Late, so that `import icetree` stays light.
-    from icetree.table.connection import open_connection
+    from icetree.table.lake import open_lake
 
     given = properties if warehouse is None else {**properties, "warehouse": warehouse}
-    return open_connection(uri, given)
+    return open_lake(uri, given)

@@ -237,7 +237,7 @@ def test_what_gives_time_chance_or_threads_is_caught(source: str) -> None:
         ("table/scan/scan.py", "if TYPE_CHECKING:\n    from icetree.table import connection"),
         ("spec/metadata.py", "from .edit import refs"),
         ("spark/write/sink.py", "from icetree.spark.rows.change import delete"),
-        ("spark/sql/dml.py", "from icetree.spark import Lake"),
+        ("spark/sql/dml.py", "from icetree.spark import SparkLake"),
         ("__init__.py", "import pyspark"),
         ("attic/old.py", ""),
     ],

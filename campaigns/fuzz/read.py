@@ -35,7 +35,7 @@ from icetree.spec.expressions import Expression
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.shape import Shape
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.tree.bind import bind
 
 FILE = "memory://fuzz/file"
@@ -244,7 +244,7 @@ def table(data: bytes) -> None:
     catalog.create_namespace(("db",), {})
     known = sound.table()
     catalog.create(known.state.name, known.state.metadata_location)
-    with Connection(catalog=catalog, store=store) as lake:
+    with Lake(catalog=catalog, store=store) as lake:
         found = lake.table("db.t")
         found.verify(deep=True)
         found.scan("id > 2 and x < 1").to_arrow()

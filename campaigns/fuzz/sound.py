@@ -24,7 +24,7 @@ from icetree.spec.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
 from icetree.spec.snapshot import LogEntry, Page, Snapshot
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.plan import plan
 from icetree.tree.reading import leaves_in
@@ -70,9 +70,9 @@ def rows(first: int, count: int = 6) -> pa.Table:
 
 
 @cache
-def lake() -> Connection:
+def lake() -> Lake:
     """A connection to nothing but memory, with a table `db.t` that has a bit of everything."""
-    opened = Connection(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://fuzz")
+    opened = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://fuzz")
     opened.create_namespace("db")
     table = opened.create_table(
         "db.t",

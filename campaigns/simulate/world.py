@@ -30,7 +30,7 @@ from icetree.catalog.base import TableName, parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import Unavailable
 from icetree.surroundings import within
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 #: How many handles a writer has of a table, each as stale as it may be.
@@ -48,7 +48,7 @@ class Writer:
         self.commit: Commit | None = None
         settings = world.script.settings
         self.surroundings = Surroundings(world.clock, self.line, skew_ms=settings.skews_ms[number])
-        self.lake = Connection(
+        self.lake = Lake(
             catalog=LineCatalog(world.catalog, self.line, lambda: world.landing(self)),
             store=LineStore(world.store, self.line),
             warehouse="memory://lake",
@@ -76,7 +76,7 @@ class World:
         self._verbs = verbs
         self._late: list[Callable[[], object]] = []
         self._turns: Turns | None = None
-        self.lake = Connection(catalog=self.catalog, store=self.store, warehouse="memory://lake")
+        self.lake = Lake(catalog=self.catalog, store=self.store, warehouse="memory://lake")
         # Of those who look on: on them nothing goes wrong.
         self._nobody = Surroundings(self.clock, Line(-1, self), skew_ms=0)
         self._nobody.chance = script.chance("nobody")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import icetree
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 
 TABLE = "db.t"
 
@@ -23,7 +23,7 @@ class Place:
     #: The share of calls that the store and the catalog fail by themselves.
     share: float = 0.0
 
-    def open(self) -> Connection:
+    def open(self) -> Lake:
         # A small cache is full soon: what grows after that is a leak.
         small = {"io.manifest.cache.max-total-bytes": 4 << 20}
         return icetree.connect(self.uri, warehouse=self.warehouse, **{**self.properties, **small})

@@ -19,7 +19,7 @@ from campaigns.soak.journal import Journal, replay
 from campaigns.soak.place import TABLE, Place
 from icetree.errors import CommitConflict, CommitUnknown, Unavailable
 from icetree.files.cache import Cache
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 THREADS: Final = 2
@@ -50,7 +50,7 @@ class Writer:
                 journal.start(change)
                 mine = self._finish(table, change, mine, journal, count)
 
-    def _table(self, lake: Connection) -> Table:
+    def _table(self, lake: Lake) -> Table:
         table, share = lake.table(TABLE), self._place.share
         store = FaultyStore(lake.store, self._choose, share) if share else lake.store
         catalog: Any = FaultyCatalog(lake.catalog, self._choose, share) if share else lake.catalog

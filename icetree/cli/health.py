@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--current", is_flag=True, help="Look at the current snapshot's tree only.")
 @as_json_option
 @pass_lake
-def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> None:
+def verify(lake: Chosen, name: str, deep: bool, current: bool, as_json: bool) -> None:
     """Check every rule of the format over every snapshot.
 
     Exits with 0 when the table is clean, 1 when something was found, 2 when it could not run.
@@ -44,7 +44,7 @@ def verify(lake: Lake, name: str, deep: bool, current: bool, as_json: bool) -> N
         raise click.exceptions.Exit(report.exit_status)
 
 
-def _verified(lake: Lake, name: str, *, deep: bool, current: bool, quiet: bool) -> Report:
+def _verified(lake: Chosen, name: str, *, deep: bool, current: bool, quiet: bool) -> Report:
     from icetree.catalog.base import parse_name
     from icetree.table.verify.verify import unreadable
 
@@ -77,7 +77,7 @@ def _progress() -> Progress:
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
 @as_json_option
 @pass_lake
-def repair(lake: Lake, name: str, yes: bool, as_json: bool) -> None:
+def repair(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
     """Put right what safely can be.
 
     That is: lost pages of history, DVs of files that are gone, lost statistics.

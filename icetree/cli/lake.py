@@ -13,14 +13,14 @@ import click
 from icetree.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from icetree.table.connection import Connection
+    from icetree.table.lake import Lake
     from icetree.table.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lake:
+class Chosen:
     """The catalog that the options before the command name; opened when a command needs it."""
 
     catalog: str | None = field(repr=False)
@@ -29,14 +29,14 @@ class Lake:
     debug: bool = False
 
     @contextmanager
-    def open(self, *, create: bool = False) -> Iterator[Connection]:
+    def open(self, *, create: bool = False) -> Iterator[Lake]:
         """Open the catalog, and close it at the end.
 
         A database file that is not there is made only with `create`: whoever looks for tables
         in it has mistyped its name.
         """
         from icetree.catalog.config import database_file, resolve
-        from icetree.table.connection import open_connection
+        from icetree.table.lake import open_lake
 
         given = {} if self.warehouse is None else {"warehouse": self.warehouse}
         for each in self.properties:
@@ -51,7 +51,7 @@ class Lake:
             raise NotFound(
                 f"there is no catalog {file}: check --catalog, or make one with icetree create"
             )
-        with open_connection(self.catalog, given) as connection:
+        with open_lake(self.catalog, given) as connection:
             yield connection
 
     @contextmanager
@@ -61,7 +61,7 @@ class Lake:
             yield connection.table(name)
 
 
-pass_lake = click.make_pass_decorator(Lake)
+pass_lake = click.make_pass_decorator(Chosen)
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 at_option = click.option(

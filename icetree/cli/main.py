@@ -8,7 +8,7 @@ import click
 
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
-from icetree.cli.lake import Lake
+from icetree.cli.lake import Chosen
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -67,7 +67,7 @@ def cli(
     debug: bool,
 ) -> None:
     """Iceberg V4 tables with an adaptive metadata tree."""
-    ctx.obj = Lake(catalog=catalog, warehouse=warehouse, properties=properties, debug=debug)
+    ctx.obj = Chosen(catalog=catalog, warehouse=warehouse, properties=properties, debug=debug)
 
 
 for _command in (

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 
 
 @click.command()
@@ -14,7 +14,7 @@ from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
 @as_json_option
 @pass_lake
-def snapshots(lake: Lake, name: str, limit: int, as_json: bool) -> None:
+def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
     """List snapshots, newest first."""
     from itertools import islice
 
@@ -78,7 +78,7 @@ def _number(text: str | None) -> int | None:
 @table_argument
 @as_json_option
 @pass_lake
-def refs(lake: Lake, name: str, as_json: bool) -> None:
+def refs(lake: Chosen, name: str, as_json: bool) -> None:
     """List branches and tags."""
     from icetree.cli.output import print_json, print_rows
 
@@ -115,7 +115,7 @@ def refs(lake: Lake, name: str, as_json: bool) -> None:
 @as_json_option
 @pass_lake
 def changes(
-    lake: Lake,
+    lake: Chosen,
     name: str,
     since: str | None,
     upto: str | None,

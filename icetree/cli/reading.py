@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from icetree.cli.lake import (
-    Lake,
+    Chosen,
     as_json_option,
     at_option,
     pass_lake,
@@ -26,7 +26,7 @@ _limit = click.option("--limit", type=click.IntRange(min=1), default=100, show_d
 @as_json_option
 @pass_lake
 def files(
-    lake: Lake, name: str, where: str | None, at: str | None, limit: int, as_json: bool
+    lake: Chosen, name: str, where: str | None, at: str | None, limit: int, as_json: bool
 ) -> None:
     """List live files, or those a filter may match."""
     from icetree.cli.output import print_json, print_rows
@@ -80,7 +80,7 @@ def files(
 @as_json_option
 @pass_lake
 def tree(
-    lake: Lake, name: str, at: str | None, form: str, output: Path | None, as_json: bool
+    lake: Chosen, name: str, at: str | None, form: str, output: Path | None, as_json: bool
 ) -> None:
     """Draw a snapshot's root, leaves and manifest DVs."""
     from dataclasses import asdict
@@ -144,7 +144,7 @@ def _as_text(drawing: object) -> str:
 @as_json_option
 @pass_lake
 def plan(
-    lake: Lake, name: str, where: str | None, at: str | None, limit: int, as_json: bool
+    lake: Chosen, name: str, where: str | None, at: str | None, limit: int, as_json: bool
 ) -> None:
     """Show what a scan would read."""
     from dataclasses import asdict
@@ -205,7 +205,7 @@ def plan(
 @as_json_option
 @pass_lake
 def explain(
-    lake: Lake, name: str, where: str, at: str | None, row_groups: bool, as_json: bool
+    lake: Chosen, name: str, where: str, at: str | None, row_groups: bool, as_json: bool
 ) -> None:
     """Tell what a filter skips, where and why."""
     from icetree.cli.output import print_json, say

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icetree.cli.lake import Lake, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.argument("namespace", required=False)
 @as_json_option
 @pass_lake
-def ls(lake: Lake, namespace: str | None, as_json: bool) -> None:
+def ls(lake: Chosen, namespace: str | None, as_json: bool) -> None:
     """List namespaces and tables."""
     from icetree.cli.output import print_json, print_rows
 
@@ -55,7 +55,7 @@ def ls(lake: Lake, namespace: str | None, as_json: bool) -> None:
 @as_json_option
 @pass_lake
 def create(
-    lake: Lake,
+    lake: Chosen,
     name: str,
     columns: str,
     partition_by: tuple[str, ...],
@@ -112,7 +112,7 @@ def split_terms(texts: tuple[str, ...]) -> list[str]:
 @table_argument
 @as_json_option
 @pass_lake
-def describe(lake: Lake, name: str, as_json: bool) -> None:
+def describe(lake: Chosen, name: str, as_json: bool) -> None:
     """Show a table's columns, layout and size."""
     from icetree.cli.output import print_facts, print_json, print_rows
 

@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from typing_extensions import Self, override
+from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
 from icetree.spark.cache import Cache
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
+from icetree.spark.read.where import rows_where
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
-from icetree.spark.session import READ_SETTINGS, local_session
+from icetree.spark.session import READ_SETTINGS
 from icetree.spark.wap import branch_to_read
 from icetree.spark.writer import Write
-from icetree.store.places import local_folder
 from icetree.table.commit.commit import Committed
-from icetree.table.connection import Connection, open_connection
+from icetree.table.lake import Lake, open_lake
 from icetree.table.point import Point
+from icetree.table.state import State
 
 if TYPE_CHECKING:
     from icetree.spark.sql.views import View
     from icetree.table.table import Table
 
 
-class Lake:
-    """A catalog's tables on a Spark session.
+class SparkLake(Lake):
+    """A lake on a Spark session: all that a lake can do, and rows at scale.
 
     Between calls it keeps the texts of temporary views, and what `CACHE TABLE` asked to keep.
     """
@@ -40,49 +41,37 @@ class Lake:
     #: Whether rows that are kept may be read in place of a table's own.
     reads_cache = False
 
-    def __init__(self, spark: SparkSession, catalog: Connection | str, **properties: Any) -> None:
+    def __init__(self, spark: SparkSession, catalog: Lake | str | None, **properties: Any) -> None:
+        opened = catalog if isinstance(catalog, Lake) else open_lake(catalog, properties)
+        # Nothing is opened twice: it has what the lake has.
+        vars(self).update(vars(opened))
         self.spark = spark
         for name, value in READ_SETTINGS.items():
             spark.conf.set(name, value)
         #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
-        self.address = None if isinstance(catalog, Connection) else catalog
+        self.address = None if isinstance(catalog, Lake) else catalog
         self.properties = properties
-        #: Tables without Spark: create, evolve, inspect, verify.
-        self.connection = (
-            catalog if isinstance(catalog, Connection) else open_connection(catalog, properties)
-        )
         #: Where names without a namespace are looked for.
         self.namespace: str | None = None
         #: Temporary views over the lake's tables, by their marks in Spark's catalog.
         self.views: dict[str, View] = {}
         self.cache = Cache()
 
-    def __repr__(self) -> str:
-        connection = self.connection
-        place = f", warehouse={connection.warehouse!r}" if connection.warehouse else ""
-        return f"Lake({connection.catalog.name!r}{place})"
-
-    @classmethod
-    def local(cls, folder: str | Path, *, spark: SparkSession | None = None) -> Self:
-        """Open a lake in a folder of this machine: local Spark, SQLite, files beside it."""
-        place = Path(local_folder(folder))
-        place.mkdir(parents=True, exist_ok=True)
-        session = local_session() if spark is None else spark
-        return cls(session, f"sqlite:///{place}/catalog.db", warehouse=str(place / "warehouse"))
-
     # --- read ------------------------------------------------------------------------------
 
-    def table(
+    def read(
         self,
         name: str,
+        where: Filter | Column | None = None,
         *,
-        where: Filter | None = None,
         columns: Iterable[str] | None = None,
         at: Point | None = None,
     ) -> DataFrame:
         """Return a table's rows; `where` prunes files, as no later `.where` can.
 
-        `db.t.snapshots`, `db.t.files` and their like are the table's metadata, as `inspect` has it.
+        It means to Spark what it says, as text or as a column; a PyIceberg expression means what it
+        means to a scan. `at` is a snapshot id, a branch or tag, or a time. `db.t.snapshots`,
+        `db.t.files` and their like are the table's metadata, as `inspect` has it.
 
         Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
         `_last_updated_sequence_number`, where they are asked for.
@@ -93,9 +82,11 @@ class Lake:
                 raise InvalidInput(f"table {name}: where= chooses rows of tables; use .where here")
             found = metadata_table(self, *metadata, at=at)
             return found if columns is None else found.select(*columns)
-        handle = self.handle(name)
-        at = branch_to_read(self.spark, handle) if at is None else at
-        return dataframe(self.spark, handle.scan(where, columns=columns, at=at))
+        table = self.table(name)
+        at = branch_to_read(self.spark, table) if at is None else at
+        if isinstance(where, str | Column):
+            return rows_where(self.spark, table, where, columns=columns, at=at)
+        return dataframe(self.spark, table.scan(where, columns=columns, at=at))
 
     def sql(self, text: str) -> DataFrame:
         """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.
@@ -134,50 +125,75 @@ class Lake:
     # --- write -----------------------------------------------------------------------------
 
     def write_stream(
-        self, rows: DataFrame, name: str, *, checkpoint: str | Path, **how: Any
+        self, name: str, rows: DataFrame, *, checkpoint: str | Path, **how: Any
     ) -> StreamingQuery:
         """Commit each micro-batch of a stream, exactly once; see `stream.write`."""
         from icetree.spark.stream.write import write_stream
 
-        return write_stream(self, rows, name, checkpoint=checkpoint, **how)
+        return write_stream(self, name, rows, checkpoint=checkpoint, **how)
 
-    def write(self, rows: DataFrame, name: str) -> Write:
+    def write(self, name: str, rows: DataFrame) -> Write:
         """Say what to write to a table; `append` or one of its kin then does it."""
-        return Write(self, rows, name)
+        return Write(self, name, rows)
+
+    def append(
+        self, name: str, rows: DataFrame, *, branch: str | None = None, key: str | None = None
+    ) -> Committed:
+        """Add rows, as one snapshot."""
+        return self.write(name, rows).branch(branch).key(key).append()
+
+    def overwrite(
+        self,
+        name: str,
+        where: Filter | Column,
+        rows: DataFrame,
+        *,
+        strict: bool = False,
+        branch: str | None = None,
+        key: str | None = None,
+    ) -> Committed:
+        """Replace the rows that match by these, which must match too where it is `strict`."""
+        return self.write(name, rows).branch(branch).key(key).overwrite(where, strict=strict)
+
+    def replace_partitions(
+        self, name: str, rows: DataFrame, *, branch: str | None = None, key: str | None = None
+    ) -> Committed:
+        """Replace every partition that the rows are in, as one snapshot."""
+        return self.write(name, rows).branch(branch).key(key).replace_partitions()
 
     def delete(
         self,
         name: str,
-        condition: str | Column | None = None,
+        where: str | Column | None = None,
         *,
         alias: str | None = None,
         branch: str | None = None,
     ) -> Committed:
-        """Delete the rows that the condition is true of, as one snapshot; all without one.
+        """Delete the rows that match, as one snapshot; all without `where`.
 
-        The condition may call the table `alias`, or else by the last part of its name.
+        It may call the table `alias`, or else by the last part of its name.
         """
-        return delete(self, name, condition, alias=alias, branch=branch)
+        return delete(self, name, where, alias=alias, branch=branch)
 
     def update(
         self,
         name: str,
-        to: Mapping[str, str | Column],
-        condition: str | Column | None = None,
+        set: Mapping[str, str | Column],
+        where: str | Column | None = None,
         *,
         alias: str | None = None,
         branch: str | None = None,
     ) -> Committed:
-        """Set columns of the rows that the condition is true of, as one snapshot.
+        """Set columns of the rows that match, as one snapshot.
 
-        Condition and values may call the table `alias`, or else by the last part of its name.
+        `where` and values may call the table `alias`, or else by the last part of its name.
         """
-        return update(self, name, to, condition, alias=alias, branch=branch)
+        return update(self, name, set, where, alias=alias, branch=branch)
 
     def merge(
         self,
         name: str,
-        source: DataFrame,
+        rows: DataFrame,
         on: str | Column | Sequence[str],
         *,
         target_alias: str = "target",
@@ -186,12 +202,12 @@ class Lake:
     ) -> Merge:
         """Say how to merge rows into a table; clauses follow, then `run`.
 
-        `on` is a condition over the two aliases, or the columns that must be equal.
+        `on` names the columns that must be equal, or is a condition over the two aliases.
         """
         return Merge(
             self,
             name,
-            source,
+            rows,
             on,
             target_alias=target_alias,
             source_alias=source_alias,
@@ -200,27 +216,25 @@ class Lake:
 
     def upsert(
         self,
-        rows: DataFrame,
         name: str,
+        rows: DataFrame,
+        on: Iterable[str] | None = None,
         *,
-        by: Iterable[str] | None = None,
         branch: str | None = None,
         key: str | None = None,
     ) -> Committed:
-        """Replace the rows with equal keys by these, and add the others, as one snapshot.
+        """Replace the rows that are equal in the columns `on` by these, and add the others.
 
-        Without `by`, the table's identifier fields are the key.
+        Without `on`, the table's identifier fields are meant.
         """
-        return upsert(self, name, rows, by=by, branch=branch, key=key)
+        return upsert(self, name, rows, on=on, branch=branch, key=key)
 
     # --- tables ----------------------------------------------------------------------------
 
-    def handle(self, name: str) -> Table:
-        """Return a table's handle, on its newest state."""
-        return self.watched(self.connection.table(name))
-
-    def watched(self, table: Table) -> Table:
+    @override
+    def _table(self, state: State) -> Table:
         """Return a handle whose commits outdate what is kept of the table."""
+        table = super()._table(state)
         table.after_commit = partial(self.cache.outdate, str(table.name))
         return table
 
@@ -229,14 +243,14 @@ class Lake:
         return Moment(self, reads_cache=reads_cache)
 
 
-class Moment(Lake):
+class Moment(SparkLake):
     """A lake as one statement sees it: every table at the version in which it was found first.
 
     Whatever the statement asks of a table, once or often, is asked of one handle: what it reads of
     the table is of one version, and what it commits is checked against all that came after that.
     """
 
-    def __init__(self, lake: Lake, *, reads_cache: bool = False) -> None:
+    def __init__(self, lake: SparkLake, *, reads_cache: bool = False) -> None:
         # Nothing is opened anew: it has what the lake has.
         vars(self).update(vars(lake))
         self._lake = lake
@@ -253,9 +267,9 @@ class Moment(Lake):
         self._lake.namespace = name
 
     @override
-    def handle(self, name: str) -> Table:
+    def table(self, name: str) -> Table:
         """Return the one handle of a table."""
         found = self._tables.get(name)
         if found is None:
-            found = self._tables[name] = self._lake.handle(name)
+            found = self._tables[name] = self._lake.table(name)
         return found

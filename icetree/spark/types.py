@@ -116,6 +116,15 @@ def spark_field(
     )
 
 
+def is_known(field: NestedField) -> bool:
+    """Tell whether Spark has a type for a column."""
+    try:
+        spark_type(field.field_type)
+    except Unsupported:
+        return False
+    return True
+
+
 def spark_schema(fields: Iterable[NestedField]) -> sql.StructType:
     """Return columns as Spark has them, with their ids."""
     return sql.StructType([spark_field(field) for field in fields])

@@ -26,13 +26,13 @@ from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 class Write:
     """What to write and where; nothing happens until `append` or one of its kin is called."""
 
-    def __init__(self, lake: Lake, rows: DataFrame, name: str) -> None:
+    def __init__(self, lake: SparkLake, name: str, rows: DataFrame) -> None:
         self._lake = lake
         self._rows = rows
         self._name = name
@@ -76,17 +76,17 @@ class Write:
 
     def append(self) -> Committed:
         """Add the rows, as one snapshot."""
-        return self._commit(self._lake.handle(self._name), Transaction.append_files)
+        return self._commit(self._lake.table(self._name), Transaction.append_files)
 
     def overwrite(self, where: Filter | Column, *, strict: bool = False) -> Committed:
         """Replace the rows that match by these, which need not match, as `writeTo` has it.
 
-        With `strict` they must: then the same can be overwritten again. A filter, such as text,
-        means what it means to a scan; a column what it means to Spark.
+        With `strict` they must: then the same can be overwritten again. `where` means to Spark what
+        it says, as text or as a column; a PyIceberg expression means what it means to a scan.
         """
         from icetree.spark.rows.overwrite import overwrite
 
-        table, transaction, rows = self._ready(self._lake.handle(self._name))
+        table, transaction, rows = self._ready(self._lake.table(self._name))
         ref = branch_to_read(self._lake.spark, table, self._options.how.get("branch"))
         metadata = self._options.over(transaction.metadata)
         with telling(self._lake.spark, f"overwrite of {self._name} where {where!s}"):
@@ -101,9 +101,9 @@ class Write:
                 strict=strict,
             )
 
-    def overwrite_partitions(self) -> Committed:
+    def replace_partitions(self) -> Committed:
         """Replace every partition that the rows are in."""
-        return self._commit(self._lake.handle(self._name), Transaction.replace_partitions)
+        return self._commit(self._lake.table(self._name), Transaction.replace_partitions)
 
     # --- into a new table --------------------------------------------------------------------
 
@@ -116,23 +116,20 @@ class Write:
         location: str | None = None,
     ) -> Table:
         """Make a table of the rows' schema and put them in."""
-        connection = self._lake.connection
-        table = self._lake.watched(
-            connection.create_table(
-                self._name,
-                table_schema(self._rows.schema),
-                partition_by=partition_by,
-                order_by=order_by,
-                properties=properties,
-                location=location,
-            )
+        table = self._lake.create_table(
+            self._name,
+            table_schema(self._rows.schema),
+            partition_by=partition_by,
+            order_by=order_by,
+            properties=properties,
+            location=location,
         )
         try:
             self._commit(table, Transaction.append_files)
         except CommitUnknown:
             raise
         except Exception:
-            connection.drop_table(self._name)
+            self._lake.drop_table(self._name)
             raise
         return table
 
@@ -170,7 +167,7 @@ class Write:
         properties: Mapping[str, str] | None = None,
     ) -> Table:
         """Do `replace`, or `create` where there is no such table."""
-        there = self._lake.connection.table_exists(self._name)
+        there = self._lake.table_exists(self._name)
         do = self.replace if there else self.create
         return do(partition_by=partition_by, order_by=order_by, properties=properties)
 

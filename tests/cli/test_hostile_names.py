@@ -23,7 +23,7 @@ from icetree.picture.tree import picture
 from icetree.picture.visible import visible, visible_json
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 #: Retitles, clears, rings, returns, deletes, does the same in C1, and turns the writing around.
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _connect(folder: Path) -> Connection:
+def _connect(folder: Path) -> Lake:
     return icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import icetree
 from icetree.errors import InvalidInput
-from icetree.table.connection import CACHE_BYTES
+from icetree.table.lake import CACHE_BYTES
 
 
 def test_a_connection_keeps_no_more_than_it_is_told(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.foreign.layout import EPOCH, Row
 from tests.foreign.world import World
@@ -57,7 +57,7 @@ def open_table(world: World) -> Table:
     """Return the table as icetree sees it, on a store of its own."""
     store = MemoryStore()
     store.write_many(world.stored.items())
-    lake = Connection(catalog=MemoryCatalog("foreign"), store=store, warehouse="memory://w")
+    lake = Lake(catalog=MemoryCatalog("foreign"), store=store, warehouse="memory://w")
     lake.create_namespace("db")
     return lake.register_table("db.t", world.metadata_location)
 

@@ -16,7 +16,7 @@ import icetree
 from icetree.catalog.config import resolve
 from icetree.cli.main import cli
 from icetree.store.open import store_for
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from tests.laws.secrets_told import ACCESS_KEY, PASSWORD, SECRET_KEY, TOKEN, Told
 from tests.servers.naughty import ANSWERS, naughty
 from tests.servers.postgres import shared_server
@@ -70,7 +70,7 @@ class Place:
         self.warehouse = f"s3://{shared_s3().new_bucket()}/lake"
         self.properties = {**shared_s3().properties(), **SHORT}
 
-    def connect(self) -> Connection:
+    def connect(self) -> Lake:
         return icetree.connect(self.uri, warehouse=self.warehouse, **self.properties)
 
     def words(self) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.jars import fetched
 from tests.laws.strategies import EFFORT, SEED
@@ -41,7 +41,7 @@ class JavaTable:
 
     def opened(self) -> Table:
         """Return icetree's handle on the table as Java left it."""
-        lake = Connection(catalog=MemoryCatalog("peers"), store=LocalStore())
+        lake = Lake(catalog=MemoryCatalog("peers"), store=LocalStore())
         lake.create_namespace("db")
         return lake.register_table("db.t", self.metadata_location)
 

@@ -18,7 +18,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.store.local import LocalStore
 from icetree.store.places import local_path
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 from tests.peers.plans import planned
@@ -55,7 +55,7 @@ def inlined(metadata_location: str) -> str:
 
 
 def opened(metadata_location: str) -> Table:
-    lake = Connection(catalog=MemoryCatalog("peers"), store=LocalStore())
+    lake = Lake(catalog=MemoryCatalog("peers"), store=LocalStore())
     lake.create_namespace("db")
     return lake.register_table("db.t", metadata_location)
 

@@ -14,7 +14,7 @@ from pyiceberg.transforms import BucketTransform, DayTransform, Transform, Trunc
 from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
 
 import icetree
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from tests.laws.strategies import EFFORT, SEED
 from tests.peers.filters import Filter, random_filters, to_pyiceberg
 from tests.peers.plans import Planned, planned, require_all_matches, require_same
@@ -60,14 +60,14 @@ def _one_by_one(
 
 
 @pytest.fixture
-def ours(theirs: SqlCatalog) -> Iterator[Connection]:
+def ours(theirs: SqlCatalog) -> Iterator[Lake]:
     with icetree.connect(theirs.properties["uri"], name=theirs.name) as lake:
         yield lake
 
 
 @pytest.mark.parametrize("name", PYICEBERG_TABLES)
 def test_a_plan_has_the_files_and_deletes_that_pyiceberg_plans(
-    name: str, ours: Connection, theirs: SqlCatalog
+    name: str, ours: Lake, theirs: SqlCatalog
 ) -> None:
     PYICEBERG_TABLES[name](theirs, name)
     peer, table = theirs.load_table(name), ours.table(name)

@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 from icetree.catalog.memory import MemoryCatalog
 from icetree.spec.entry import Content, Entry, to_table
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.changes import Changes, Intent
 
 
-def new_lake() -> Connection:
-    lake = Connection(catalog=MemoryCatalog("test"), store=MemoryStore(), warehouse="memory://lake")
+def new_lake() -> Lake:
+    lake = Lake(catalog=MemoryCatalog("test"), store=MemoryStore(), warehouse="memory://lake")
     lake.create_namespace("db")
     return lake
 

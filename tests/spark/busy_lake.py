@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from icetree.catalog.base import TableName
 from icetree.catalog.memory import MemoryCatalog
-from icetree.spark.lake import Lake
+from icetree.spark.lake import SparkLake
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 
 
 class BusyCatalog(MemoryCatalog):
@@ -23,7 +23,7 @@ class BusyCatalog(MemoryCatalog):
         #: How many more looks are followed by a commit.
         self.looks = 0
         self.commits = 0
-        self._others = Connection(catalog=self, store=LocalStore(), warehouse=str(folder))
+        self._others = Lake(catalog=self, store=LocalStore(), warehouse=str(folder))
 
     @override
     def load(self, table: TableName) -> str:
@@ -40,12 +40,12 @@ class BusyCatalog(MemoryCatalog):
         self._others.table(table).append(pa.table({"id": pa.array([-self.commits], pa.int64())}))
 
 
-class BusyLake(Lake):
+class BusyLake(SparkLake):
     """A lake that somebody else commits to for as many `catalog.looks` as are left."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.catalog = BusyCatalog(folder)
-        opened = Connection(catalog=self.catalog, store=LocalStore(), warehouse=str(folder))
+        opened = Lake(catalog=self.catalog, store=LocalStore(), warehouse=str(folder))
         super().__init__(spark, opened)
         opened.create_namespace("db")
         self.namespace = "db"

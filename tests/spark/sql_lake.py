@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icetree.spark.lake import Lake
+from icetree.spark import local
 from icetree.spark.sql.statement import run_sql
 
 
@@ -15,8 +15,8 @@ class SqlLake:
     """A lake with a namespace `db` in use."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.lake = Lake.local(folder, spark=spark)
-        self.lake.connection.create_namespace("db", exist_ok=True)
+        self.lake = local(folder, spark=spark)
+        self.lake.create_namespace("db", exist_ok=True)
         self.lake.namespace = "db"
 
     def __call__(self, text: str) -> list[tuple[Any, ...]]:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from icetree.catalog.base import Catalog
-from icetree.spark.lake import Lake
+from icetree.spark.lake import SparkLake
 from icetree.spark.session import local_session
 from icetree.spark.stream.write import write_stream
-from icetree.table.connection import Connection, open_connection
+from icetree.table.lake import Lake, open_lake
 
 #: Before a batch is written, once its files are and its commit is not, once that is as well.
 STEPS = ("load", "before swap", "after swap")
@@ -50,16 +50,14 @@ class DyingCatalog:
 
 def main(folder: Path, step: str, number: int) -> None:
     spark = local_session("icetree dying", shuffle_partitions=1)
-    at = open_connection(
-        f"sqlite:///{folder}/lake/catalog.db", {"warehouse": f"{folder}/lake/warehouse"}
-    )
+    at = open_lake(f"sqlite:///{folder}/lake/catalog.db", {"warehouse": f"{folder}/lake/warehouse"})
     catalog: Any = DyingCatalog(at.catalog, step, number)
-    lake = Lake(spark, Connection(catalog=catalog, store=at.store, warehouse=at.warehouse))
+    lake = SparkLake(spark, Lake(catalog=catalog, store=at.store, warehouse=at.warehouse))
     reader = spark.readStream.schema("id long, v string").option("maxFilesPerTrigger", 1)
     query = write_stream(
         lake,
-        reader.json(str(folder / "in")),
         "db.t",
+        reader.json(str(folder / "in")),
         checkpoint=folder / "checkpoint",
         trigger="available-now",
     )

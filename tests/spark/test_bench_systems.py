@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from benchmarks import spark_data, spark_memory
 from benchmarks.plan_tables import open_lake
 from benchmarks.spark_systems import Icetree, Parquet, SameFiles, System
-from icetree.spark import Lake
+from icetree.spark import SparkLake
 
 ROWS = 4000
 MORE = 500
@@ -87,5 +87,5 @@ def test_a_made_up_table_has_the_files_that_a_scan_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     spark_memory.build(tmp_path, 1000)
-    lake = Lake(spark, open_lake(tmp_path))
-    assert lake.table("db.t1000", where=spark_memory.read_slots(1000)).count() == 1000
+    lake = SparkLake(spark, open_lake(tmp_path))
+    assert lake.read("db.t1000", where=spark_memory.read_slots(1000)).count() == 1000

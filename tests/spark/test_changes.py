@@ -23,8 +23,8 @@ from pyiceberg.types import (
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.errors import NotFound
+from icetree.spark import SparkLake, local
 from icetree.spark.changes.feed import changes
-from icetree.spark.lake import Lake
 from icetree.table.table import Table
 from tests.table.changing import compact, data_files, delete_equal, delete_rows, now, written
 
@@ -50,16 +50,16 @@ _names = count()
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake.local(tmp_path, spark=spark)
-    lake.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path: Path) -> SparkLake:
+    lake = local(tmp_path, spark=spark)
+    lake.create_namespace("db")
     return lake
 
 
-def _table(lake: Lake, *, identified: bool = True, **how: Any) -> Table:
+def _table(lake: SparkLake, *, identified: bool = True, **how: Any) -> Table:
     ids = [1] if identified else []
     schema = Schema(*_FIELDS, identifier_field_ids=ids)
-    return lake.connection.create_table(f"db.t{next(_names)}", schema, **how)
+    return lake.create_table(f"db.t{next(_names)}", schema, **how)
 
 
 def _some(*rows: tuple[int, str | None]) -> pa.Table:
@@ -88,10 +88,10 @@ def _arrow(rows: DataFrame) -> pa.Table:
 _USUAL = ((False, True),)
 
 
-def _same(lake: Lake, table: Table, *, forms: Any = _USUAL, **range: Any) -> None:
+def _same(lake: SparkLake, table: Table, *, forms: Any = _USUAL, **range: Any) -> None:
     """Require that both feeds tell the same, with `net` and `images` as the forms say."""
     for net, images in forms:
-        here = lake.handle(str(table.name)).changes(**range).to_arrow(net=net, images=images)
+        here = lake.table(str(table.name)).changes(**range).to_arrow(net=net, images=images)
         there = _arrow(changes(lake, str(table.name), net=net, images=images, **range))
         assert there.column_names == here.column_names
         assert _told(there) == _told(here), f"net={net} images={images}"
@@ -132,28 +132,28 @@ def _columns(rows: pa.Table) -> tuple[list[Any], list[Any]]:
     return rows["id"].to_pylist(), rows["v"].to_pylist()
 
 
-def test_an_eventful_table_has_the_same_changes_on_spark(lake: Lake) -> None:
+def test_an_eventful_table_has_the_same_changes_on_spark(lake: SparkLake) -> None:
     table = _table(lake)
     seen = _eventful(table)
     _same(lake, table, forms=[(False, True), (True, True)])
     _same(lake, table, forms=[(True, False)], since=seen[1], upto=seen[5])
 
 
-def test_without_identifier_fields_updates_are_told_by_row_id(lake: Lake) -> None:
+def test_without_identifier_fields_updates_are_told_by_row_id(lake: SparkLake) -> None:
     table = _table(lake, identified=False)
     seen = _eventful(table)
     _same(lake, table, since=seen[3])
 
 
-def test_every_single_snapshot_has_the_same_changes_on_spark(lake: Lake) -> None:
+def test_every_single_snapshot_has_the_same_changes_on_spark(lake: SparkLake) -> None:
     table = _table(lake)
     seen = _eventful(table)
     for since, upto in pairwise(seen[2:6]):
-        here = lake.handle(str(table.name)).changes(since, upto).to_arrow(images=True)
+        here = lake.table(str(table.name)).changes(since, upto).to_arrow(images=True)
         assert _told(_arrow(changes(lake, str(table.name), since, upto))) == _told(here)
 
 
-def test_a_schema_that_has_changed_is_that_of_all_rows(lake: Lake) -> None:
+def test_a_schema_that_has_changed_is_that_of_all_rows(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some((1, "a"), (2, "b")))
     first = now(table)
@@ -168,13 +168,13 @@ def test_a_schema_that_has_changed_is_that_of_all_rows(lake: Lake) -> None:
     _same(lake, table, since=first)
 
 
-def test_a_type_that_spark_lacks_goes_through_our_own_reader(lake: Lake) -> None:
+def test_a_type_that_spark_lacks_goes_through_our_own_reader(lake: SparkLake) -> None:
     schema = Schema(
         NestedField(1, "id", LongType(), required=True),
         NestedField(2, "key", UUIDType(), required=False),
         identifier_field_ids=[1],
     )
-    table = lake.connection.create_table("db.uuids", schema)
+    table = lake.create_table("db.uuids", schema)
     arrow = pa.schema([pa.field("id", pa.int64(), nullable=False), ("key", pa.binary(16))])
     rows = [{"id": id, "key": bytes([id]) * 16} for id in range(4)]
     table.append(pa.Table.from_pylist(rows, arrow))
@@ -189,7 +189,7 @@ def test_a_type_that_spark_lacks_goes_through_our_own_reader(lake: Lake) -> None
     assert there.num_rows == 6
 
 
-def test_columns_are_those_asked_for_and_compared(lake: Lake) -> None:
+def test_columns_are_those_asked_for_and_compared(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some((1, "a"), (2, "b")))
     delete_equal(table, [1], add=_some((1, "changed")))
@@ -203,7 +203,7 @@ def test_columns_are_those_asked_for_and_compared(lake: Lake) -> None:
         changes(lake, name, columns=["nothing"])
 
 
-def test_a_range_without_changes_has_no_rows(lake: Lake) -> None:
+def test_a_range_without_changes_has_no_rows(lake: SparkLake) -> None:
     table = _table(lake)
     assert changes(lake, str(table.name)).count() == 0
     table.append(_some((1, "a")))
@@ -219,7 +219,7 @@ def test_a_range_without_changes_has_no_rows(lake: Lake) -> None:
     ]
 
 
-def test_a_partitioned_table_in_leaves_has_the_same_changes_on_spark(lake: Lake) -> None:
+def test_a_partitioned_table_in_leaves_has_the_same_changes_on_spark(lake: SparkLake) -> None:
     table = _table(
         lake,
         partition_by=["bucket(2, id)"],
@@ -231,7 +231,7 @@ def test_a_partitioned_table_in_leaves_has_the_same_changes_on_spark(lake: Lake)
     _same(lake, table, forms=[(False, False), (False, True)])
 
 
-def test_an_equality_delete_that_two_commits_have_to_do_with_is_told_once(lake: Lake) -> None:
+def test_an_equality_delete_that_two_commits_have_to_do_with_is_told_once(lake: SparkLake) -> None:
     table = _table(lake, properties={"write.update.mode": "copy-on-write"})
     table.append(_some((1, "old"), (2, "old")))
     table.append(_some((5, "old"), (6, "old")))

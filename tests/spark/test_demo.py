@@ -16,7 +16,7 @@ from icetree.cli.demo.events import EVENTS, PAST, ROWS
 from icetree.cli.demo.pipeline import Pipeline
 from icetree.cli.demo.screen import show_pipeline
 from icetree.cli.demo.truth import truths
-from icetree.spark.lake import Lake
+from icetree.spark import local
 
 _COMMITS = 12
 
@@ -57,7 +57,7 @@ def test_rows_that_came_less_those_deleted_are_those_there(
     assert came == PAST + _COMMITS * ROWS
     assert gone > 0
     assert came - gone + late + newest == rows
-    assert Lake.local(shown.folder / "lake", spark=spark).table(EVENTS).count() == rows
+    assert local(shown.folder / "lake", spark=spark).table(EVENTS).count() == rows
 
 
 def test_the_change_feed_tells_the_same_numbers(shown: Shown) -> None:
@@ -90,7 +90,7 @@ def test_the_kept_folder_has_the_picture(shown: Shown) -> None:
 
 
 def test_a_row_too_many_is_not_passed_over(shown: Shown, spark: SparkSession) -> None:
-    lake = Lake.local(shown.folder / "lake", spark=spark)
+    lake = local(shown.folder / "lake", spark=spark)
     done = Pipeline(lake=lake, checkpoint=shown.folder / "checkpoint", commits=_COMMITS)
     done.streamed = [each.snapshot_id for each in done.table.history()][-1 - _COMMITS]
     lake.sql(f"INSERT INTO {EVENTS} SELECT * FROM {EVENTS} LIMIT 1")

@@ -50,7 +50,7 @@ def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for name, (type, transforms) in COLUMNS.items():
         for number, transform in enumerate(transforms):
             made(f"CREATE TABLE {name}{number} ({name} {type}) PARTITIONED BY ({transform})")
-            made.lake.handle(f"db.{name}{number}").append(values_of(name))
+            made.lake.table(f"db.{name}{number}").append(values_of(name))
     yield made
     spark.conf.set("spark.sql.session.timeZone", was)
 
@@ -103,7 +103,7 @@ TRANSFORMS = [
 
 def test_functions_come_to_what_partitions_do(sql: SqlLake) -> None:
     for name, (_, transforms) in COLUMNS.items():
-        table = sql.lake.handle(f"db.{name}0")
+        table = sql.lake.table(f"db.{name}0")
         rows = table.scan().to_arrow()[name].combine_chunks()
         type = table.schema.find_field(name).field_type
         calls, meant = zip(*map(function_of, transforms), strict=True)
@@ -143,7 +143,7 @@ def kept(table: Table, spark: SparkSession, condition: str) -> tuple[int, list[A
 def test_files_of_other_partitions_are_left_out_and_no_row_is_lost(
     sql: SqlLake, name: str, number: int, transform: str
 ) -> None:
-    table, spark = sql.lake.handle(f"db.{name}{number}"), sql.lake.spark
+    table, spark = sql.lake.table(f"db.{name}{number}"), sql.lake.spark
     call, meant = function_of(transform)
     rows = table.scan().to_arrow()[name].combine_chunks()
     made = transformed(rows, meant, table.schema.find_field(name).field_type).to_pylist()

@@ -8,12 +8,13 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyiceberg.expressions as ice
 import pytest
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable, InvalidInput, NotFound
-from icetree.spark import Lake
+from icetree.spark import SparkLake, local
 from icetree.spark.read.metadata_tables import KINDS
 from icetree.table.point import time_of
 from icetree.table.table import Table
@@ -22,11 +23,11 @@ from tests.rows.lake import foreign_delete
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    made = Lake.local(tmp_path_factory.mktemp("lake"), spark=spark)
-    made.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
+    made = local(tmp_path_factory.mktemp("lake"), spark=spark)
+    made.create_namespace("db")
     yield made
-    made.connection.close()
+    made.close()
 
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
@@ -34,8 +35,8 @@ def rows_of(table: Table) -> list[dict[str, Any]]:
     return sorted(table.scan().to_arrow().to_pylist(), key=repr)
 
 
-def rows_in(lake: Lake, name: str, **how: Any) -> list[dict[str, Any]]:
-    found = lake.table(name, **how).toArrow().to_pylist()
+def rows_in(lake: SparkLake, name: str, **how: Any) -> list[dict[str, Any]]:
+    found = lake.read(name, **how).toArrow().to_pylist()
     return sorted(found, key=repr)
 
 
@@ -67,11 +68,11 @@ ODD_ROW = {
 }
 
 
-def test_every_type_reads_as_it_was_written_by_either_side(lake: Lake) -> None:
-    table = lake.connection.create_table("db.odd", ODD)
+def test_every_type_reads_as_it_was_written_by_either_side(lake: SparkLake) -> None:
+    table = lake.create_table("db.odd", ODD)
     table.append(pa.Table.from_pylist([ODD_ROW, dict.fromkeys(ODD_ROW)], schema=ODD))
-    by_spark = lake.table("db.odd")
-    lake.write(by_spark, "db.odd").append()
+    by_spark = lake.read("db.odd")
+    lake.write("db.odd", by_spark).append()
     table.refresh()
     found = rows_in(lake, "db.odd")
     assert found == rows_of(table)
@@ -79,29 +80,29 @@ def test_every_type_reads_as_it_was_written_by_either_side(lake: Lake) -> None:
     assert found.count(found[0]) == 2
 
 
-def test_a_uuid_is_text_in_spark(lake: Lake) -> None:
+def test_a_uuid_is_text_in_spark(lake: SparkLake) -> None:
     schema = pa.schema([pa.field("u", pa.uuid()), pa.field("n", pa.int64())])
-    table = lake.connection.create_table("db.uuids", schema)
+    table = lake.create_table("db.uuids", schema)
     text = "123e4567-e89b-12d3-a456-426614174000"
     rows = lake.spark.createDataFrame([(text, 1), (None, 2)], "u string, n long")
-    lake.write(rows, "db.uuids").append()
+    lake.write("db.uuids", rows).append()
     assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}, {"u": None, "n": 2}]
-    assert lake.table("db.uuids", where=f"u = '{text}'").collect() == [Row(u=text, n=1)]
+    assert lake.read("db.uuids", where=f"u = '{text}'").collect() == [Row(u=text, n=1)]
     lake.delete("db.uuids", "n = 2")
     assert rows_in(lake, "db.uuids") == [{"u": text, "n": 1}]
     assert table.refresh().verify(deep=True).findings == ()
 
 
-def test_uuids_within_other_values_are_text_too(lake: Lake) -> None:
+def test_uuids_within_other_values_are_text_too(lake: SparkLake) -> None:
     pair = pa.struct([("u", pa.uuid()), ("n", pa.int64())])
     schema = pa.schema([("list", pa.list_(pa.uuid())), ("pair", pair)])
-    table = lake.connection.create_table("db.deep_uuids", schema)
+    table = lake.create_table("db.deep_uuids", schema)
     text = "123e4567-e89b-12d3-a456-426614174000"
     made = lake.spark.createDataFrame(
         [([text, None], (text, 1)), (None, None)],
         "list array<string>, pair struct<u string, n long>",
     )
-    lake.write(made, "db.deep_uuids").append()
+    lake.write("db.deep_uuids", made).append()
     wanted = [
         {"list": [text, None], "pair": {"u": text, "n": 1}},
         {"list": None, "pair": None},
@@ -111,33 +112,34 @@ def test_uuids_within_other_values_are_text_too(lake: Lake) -> None:
     assert table.refresh().verify(deep=True).findings == ()
 
 
-def test_names_that_were_used_before_lose_no_row(lake: Lake) -> None:
-    table = lake.connection.create_table("db.swap", [("a", "long"), ("b", "long")])
+def test_names_that_were_used_before_lose_no_row(lake: SparkLake) -> None:
+    table = lake.create_table("db.swap", [("a", "long"), ("b", "long")])
     table.append(pa.table({"a": [7], "b": [8]}))
     with table.edit_schema() as edit:
         edit.rename("a", "x").rename("b", "a").rename("x", "b")
-    assert lake.table("db.swap").where("a = 8 AND b = 7").collect() == [Row(b=7, a=8)]
+    assert lake.read("db.swap").where("a = 8 AND b = 7").collect() == [Row(b=7, a=8)]
     with table.edit_schema() as edit:
         edit.drop("a")
     with table.edit_schema() as edit:
         edit.add("a", "long", default=3)
-    assert lake.table("db.swap").where("a = 3").collect() == [Row(b=7, a=3)]
-    assert lake.table("db.swap").where("a = 8").collect() == []
+    assert lake.read("db.swap").where("a = 3").collect() == [Row(b=7, a=3)]
+    assert lake.read("db.swap").where("a = 8").collect() == []
 
 
-def test_a_nan_is_above_all_numbers_to_spark_whatever_a_footer_says(lake: Lake) -> None:
+def test_a_nan_is_above_all_numbers_to_spark_whatever_a_footer_says(lake: SparkLake) -> None:
     schema = pa.schema([("x", pa.float64()), ("s", pa.struct([("y", pa.float32())]))])
-    table = lake.connection.create_table("db.nan", schema)
+    table = lake.create_table("db.nan", schema)
     rows = [{"x": 4.0, "s": {"y": 4.0}}, {"x": float("nan"), "s": {"y": float("nan")}}]
     table.append(pa.Table.from_pylist(rows, schema=schema))
-    assert lake.table("db.nan").where("x > 4").count() == 1
-    assert lake.table("db.nan").where("s.y > 4").count() == 1
-    assert lake.table("db.nan", where="x > 4").count() == 0
+    assert lake.read("db.nan").where("x > 4").count() == 1
+    assert lake.read("db.nan").where("s.y > 4").count() == 1
+    assert lake.read("db.nan", "x > 4").count() == 1
+    assert lake.read("db.nan", ice.GreaterThan("x", 4.0)).count() == 0  # as a scan has it
     lake.delete("db.nan", "x > 4")
-    assert lake.table("db.nan").count() == 1
+    assert lake.read("db.nan").count() == 1
 
 
-def test_a_literal_between_two_decimals_finds_the_rows_on_its_side(lake: Lake) -> None:
+def test_a_literal_between_two_decimals_finds_the_rows_on_its_side(lake: SparkLake) -> None:
     lake.sql("CREATE TABLE db.cents (x DECIMAL(9, 2))")
     lake.sql("INSERT INTO db.cents VALUES (1.99), (2.00), (NULL)")
     for filter, count in (
@@ -150,14 +152,14 @@ def test_a_literal_between_two_decimals_finds_the_rows_on_its_side(lake: Lake) -
         ("x not in (1.99, 1.996)", 1),
         ("x < 1e30", 2),
     ):
-        assert lake.table("db.cents", where=filter).count() == count, filter
+        assert lake.read("db.cents", where=filter).count() == count, filter
 
 
-def test_nested_fields_evolve_by_id(lake: Lake) -> None:
+def test_nested_fields_evolve_by_id(lake: SparkLake) -> None:
     schema = pa.schema(
         [("id", pa.int64()), ("s", pa.struct([("x", pa.int32()), ("y", pa.string())]))]
     )
-    table = lake.connection.create_table("db.nested", schema)
+    table = lake.create_table("db.nested", schema)
     table.append(pa.table({"id": [1], "s": [{"x": 1, "y": "old"}]}, schema=schema))
     with table.edit_schema() as edit:
         edit.rename("s.y", "z").widen("s.x", "long").add("s.w", "string")
@@ -167,11 +169,11 @@ def test_nested_fields_evolve_by_id(lake: Lake) -> None:
         edit.add("s.v", "long", default=9)
     assert rows_in(lake, "db.nested") == [{"id": 1, "s": {**first["s"], "v": 9}}]  # type: ignore[dict-item]
     assert rows_in(lake, "db.nested") == rows_of(table)
-    assert lake.table("db.nested").where("s.z = 'old' AND s.v = 9").count() == 1
+    assert lake.read("db.nested").where("s.z = 'old' AND s.v = 9").count() == 1
 
 
-def test_rows_know_where_they_stand_and_what_they_are(lake: Lake) -> None:
-    table = lake.connection.create_table("db.lineage", [("id", "long"), ("s", "string")])
+def test_rows_know_where_they_stand_and_what_they_are(lake: SparkLake) -> None:
+    table = lake.create_table("db.lineage", [("id", "long"), ("s", "string")])
     table.append(pa.table({"id": [1, 2, 3], "s": ["a", "b", "c"]}))
     lake.update("db.lineage", {"s": "'new'"}, "id = 2")
     columns = ["id", "s", "_row_id", "_last_updated_sequence_number", "_pos", "_spec_id", "_file"]
@@ -184,8 +186,8 @@ def test_rows_know_where_they_stand_and_what_they_are(lake: Lake) -> None:
     ]
 
 
-def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: Lake) -> None:
-    table = lake.connection.create_table("db.eq", [("k", "double"), ("n", "long")])
+def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: SparkLake) -> None:
+    table = lake.create_table("db.eq", [("k", "double"), ("n", "long")])
     nan = float("nan")
     table.append(pa.table({"k": [1.0, None, nan, 2.0], "n": [1, 2, 3, 4]}))
     gone = pa.table({"k": pa.array([1.0, None, nan], pa.float64())})
@@ -196,8 +198,8 @@ def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: Lake) 
     assert rows_in(lake, "db.eq") == [{"k": 1.0, "n": 5}, {"k": None, "n": 6}]
 
 
-def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: Lake) -> None:
-    table = lake.connection.create_table("db.lacking", [("k", "long"), ("n", "long")])
+def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: SparkLake) -> None:
+    table = lake.create_table("db.lacking", [("k", "long"), ("n", "long")])
     table.append(pa.table({"k": [1, 2], "n": [1, None]}))
     with table.transaction() as tx:
         tx.apply(foreign_delete(table, pa.table({"k": [2]}), ids=[1, 2]))
@@ -206,44 +208,44 @@ def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: Lake
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS - {"changes"}))
-def test_what_a_table_is_made_of_reads_as_a_dataframe(lake: Lake, kind: str) -> None:
-    if not lake.connection.table_exists("db.made"):
-        lake.write(lake.spark.range(3), "db.made").create()
-    expected = getattr(lake.handle("db.made").inspect, kind)()
-    found = lake.table(f"db.made.{kind}")
+def test_what_a_table_is_made_of_reads_as_a_dataframe(lake: SparkLake, kind: str) -> None:
+    if not lake.table_exists("db.made"):
+        lake.write("db.made", lake.spark.range(3)).create()
+    expected = getattr(lake.table("db.made").inspect, kind)()
+    found = lake.read(f"db.made.{kind}")
     assert found.columns == expected.column_names
     assert found.count() == expected.num_rows
 
 
-def test_earlier_snapshots_branches_and_times_read_as_they_were(lake: Lake) -> None:
-    first = lake.write(lake.spark.range(3), "db.then").create()
+def test_earlier_snapshots_branches_and_times_read_as_they_were(lake: SparkLake) -> None:
+    first = lake.write("db.then", lake.spark.range(3)).create()
     was = first.metadata.current_snapshot_id
     first.create_branch("audit")
-    lake.write(lake.spark.range(10, 12), "db.then").branch("audit").append()
-    lake.write(lake.spark.range(100, 101), "db.then").append()
-    now = lake.handle("db.then").snapshot()
+    lake.write("db.then", lake.spark.range(10, 12)).branch("audit").append()
+    lake.write("db.then", lake.spark.range(100, 101)).append()
+    now = lake.table("db.then").snapshot()
     assert now is not None
-    assert lake.table("db.then", at=was).count() == 3
-    assert lake.table("db.then", at="audit").count() == 5
-    assert lake.table("db.then", at=time_of(now.timestamp_ms)).count() == 4
-    assert lake.table("db.then").count() == 4
-    assert lake.table("db.then.files", at=was).agg({"record_count": "sum"}).first()[0] == 3  # type: ignore[index]
-    assert lake.table("db.then.files", at=time_of(now.timestamp_ms)).count() >= 2
+    assert lake.read("db.then", at=was).count() == 3
+    assert lake.read("db.then", at="audit").count() == 5
+    assert lake.read("db.then", at=time_of(now.timestamp_ms)).count() == 4
+    assert lake.read("db.then").count() == 4
+    assert lake.read("db.then.files", at=was).agg({"record_count": "sum"}).first()[0] == 3  # type: ignore[index]
+    assert lake.read("db.then.files", at=time_of(now.timestamp_ms)).count() >= 2
     with pytest.raises(InvalidInput, match=r"use \.where"):
-        lake.table("db.then.files", where="record_count > 1")
+        lake.read("db.then.files", where="record_count > 1")
 
 
-def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lake) -> None:
+def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: SparkLake) -> None:
     rows = lake.spark.range(10).selectExpr("id", "id % 2 AS p")
-    lake.write(rows, "db.parts").create(partition_by=["p"])
+    lake.write("db.parts", rows).create(partition_by=["p"])
     lake.write(
-        lake.spark.range(1).selectExpr("id + 100 AS id", "1L AS p"), "db.parts"
-    ).overwrite_partitions()
+        "db.parts", lake.spark.range(1).selectExpr("id + 100 AS id", "1L AS p")
+    ).replace_partitions()
     assert {row["id"] for row in rows_in(lake, "db.parts")} == {0, 2, 4, 6, 8, 100}
-    lake.write(lake.spark.range(4, 5).selectExpr("id", "0L AS p"), "db.parts").overwrite("id < 7")
+    lake.write("db.parts", lake.spark.range(4, 5).selectExpr("id", "0L AS p")).overwrite("id < 7")
     assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
     with pytest.raises(InvalidInput, match="a new row does not match id < 7"):
-        lake.write(lake.spark.range(9, 10).selectExpr("id", "0L AS p"), "db.parts").overwrite(
+        lake.write("db.parts", lake.spark.range(9, 10).selectExpr("id", "0L AS p")).overwrite(
             "id < 7", strict=True
         )
     assert {row["id"] for row in rows_in(lake, "db.parts")} == {4, 8, 100}
@@ -252,47 +254,47 @@ def test_partitions_are_replaced_whole_and_filters_overwritten_in_part(lake: Lak
 @pytest.mark.parametrize("by_spark", [False, True])
 @pytest.mark.parametrize("text", ["p = 0", "id < 7"])
 def test_rows_that_replace_others_need_not_be_like_them(
-    lake: Lake, text: str, by_spark: bool
+    lake: SparkLake, text: str, by_spark: bool
 ) -> None:
     where = f.expr(text) if by_spark else text
     rows = lake.spark.range(10).selectExpr("id", "id % 2 AS p")
-    lake.write(rows, "db.elsewhere").create_or_replace(partition_by=["p"])
+    lake.write("db.elsewhere", rows).create_or_replace(partition_by=["p"])
     new = lake.spark.range(20, 21).selectExpr("id", "3L AS p")
-    lake.write(new, "db.elsewhere").overwrite(where)
+    lake.write("db.elsewhere", new).overwrite(where)
     left = {1, 3, 5, 7, 9} if text == "p = 0" else {7, 8, 9}
     assert {row["id"] for row in rows_in(lake, "db.elsewhere")} == {*left, 20}
     with pytest.raises(InvalidInput, match="a new row does not match"):
-        lake.write(new, "db.elsewhere").overwrite(where, strict=True)
+        lake.write("db.elsewhere", new).overwrite(where, strict=True)
     assert {row["id"] for row in rows_in(lake, "db.elsewhere")} == {*left, 20}
 
 
-def test_replacing_a_table_keeps_its_history(lake: Lake) -> None:
-    was = lake.write(lake.spark.range(3), "db.again").create().metadata.current_snapshot_id
+def test_replacing_a_table_keeps_its_history(lake: SparkLake) -> None:
+    was = lake.write("db.again", lake.spark.range(3)).create().metadata.current_snapshot_id
     new = lake.spark.range(2).selectExpr("'x' AS word", "id AS n")
-    lake.write(new, "db.again").create_or_replace(partition_by=["word"])
-    assert lake.table("db.again").columns == ["word", "n"]
-    assert lake.table("db.again").count() == 2
-    assert lake.table("db.again", at=was).columns == ["id"]
-    assert lake.table("db.again", at=was).count() == 3
+    lake.write("db.again", new).create_or_replace(partition_by=["word"])
+    assert lake.read("db.again").columns == ["word", "n"]
+    assert lake.read("db.again").count() == 2
+    assert lake.read("db.again", at=was).columns == ["id"]
+    assert lake.read("db.again", at=was).count() == 3
     for _ in range(2):
-        lake.write(new, "db.again").key("once").replace()
-    assert len(list(lake.handle("db.again").history())) == 3
+        lake.write("db.again", new).key("once").replace()
+    assert len(list(lake.table("db.again").history())) == 3
     with pytest.raises(InvalidInput, match="leave out branch"):
-        lake.write(new, "db.again").branch("other").replace()
+        lake.write("db.again", new).branch("other").replace()
 
 
-def test_the_schema_is_merged_when_asked(lake: Lake) -> None:
-    lake.write(lake.spark.range(1).selectExpr("cast(id AS int) AS n"), "db.merged").create()
+def test_the_schema_is_merged_when_asked(lake: SparkLake) -> None:
+    lake.write("db.merged", lake.spark.range(1).selectExpr("cast(id AS int) AS n")).create()
     wide = lake.spark.range(1).selectExpr("id + 5000000000 AS n", "'w' AS more")
     with pytest.raises(InvalidInput, match="no column 'more'"):
-        lake.write(wide, "db.merged").append()
+        lake.write("db.merged", wide).append()
     bad = lake.spark.range(1).selectExpr("CAST('x' AS int) AS n", "'w' AS more")
     with pytest.raises(InvalidInput, match="cannot be cast"):
-        lake.write(bad, "db.merged").merge_schema().append()
-    before = lake.handle("db.merged")
+        lake.write("db.merged", bad).merge_schema().append()
+    before = lake.table("db.merged")
     assert before.schema.column_names == ["n"]
-    lake.write(wide, "db.merged").merge_schema().append()
-    logs = [t.metadata.metadata_log for t in (before, lake.handle("db.merged"))]
+    lake.write("db.merged", wide).merge_schema().append()
+    logs = [t.metadata.metadata_log for t in (before, lake.table("db.merged"))]
     assert len(logs[1]) == len(logs[0]) + 1, "schema and rows are one commit"
     assert rows_in(lake, "db.merged") == [
         {"n": 0, "more": None},
@@ -300,23 +302,23 @@ def test_the_schema_is_merged_when_asked(lake: Lake) -> None:
     ]
 
 
-def test_files_hold_no_more_than_the_target(lake: Lake) -> None:
+def test_files_hold_no_more_than_the_target(lake: SparkLake) -> None:
     rows = lake.spark.range(0, 20_000, 1, 1).selectExpr("id", "repeat('x', 50) AS s")
-    table = lake.write(rows, "db.sized").create(
+    table = lake.write("db.sized", rows).create(
         properties={"write.target-file-size-bytes": str(200_000)}
     )
     files = table.inspect.data_files()
     assert files.num_rows >= 5
     assert max(files["file_size_in_bytes"].to_pylist()) < 200_000
-    assert lake.table("db.sized").count() == 20_000
+    assert lake.read("db.sized").count() == 20_000
 
 
-def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: Lake) -> None:
+def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: SparkLake) -> None:
     rows = lake.spark.range(0, 4000, 1, 8).selectExpr("id", "id % 4 AS p", "-id AS o")
-    table = lake.write(rows, "db.sorted").create(partition_by=["bucket(4, p)"], order_by=["o"])
+    table = lake.write("db.sorted", rows).create(partition_by=["bucket(4, p)"], order_by=["o"])
     assert table.inspect.data_files().num_rows <= 8
     for task in table.scan().plan().tasks["location"].to_pylist():
-        found = lake.table("db.sorted", columns=["o", "_file", "_pos"])
+        found = lake.read("db.sorted", columns=["o", "_file", "_pos"])
         values = [r.o for r in found.where(f"_file LIKE '%{task}'").orderBy("_pos").collect()]
         assert values == sorted(values)
 
@@ -324,8 +326,8 @@ def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: Lake
 @pytest.mark.parametrize(
     ("do", "error", "says"),
     [
-        (lambda lake: lake.table("db.none"), NotFound, "db.none"),
-        (lambda lake: lake.table("db.bad", where="nope = 1"), InvalidInput, "nope"),
+        (lambda lake: lake.read("db.none"), NotFound, "db.none"),
+        (lambda lake: lake.read("db.bad", where="nope = 1"), InvalidInput, "nope"),
         (lambda lake: lake.delete("db.bad", "nope = 1"), InvalidInput, "nope"),
         (lambda lake: lake.delete("db.bad", "id = "), InvalidInput, "Syntax error"),
         (lambda lake: lake.update("db.bad", {"nope": "1"}), InvalidInput, "nope"),
@@ -342,33 +344,33 @@ def test_partitioned_rows_come_in_few_files_in_the_order_of_the_table(lake: Lake
         ),
         (
             lambda lake: lake.write(
-                lake.spark.range(1).selectExpr("NULL AS id"), "db.bad"
+                "db.bad", lake.spark.range(1).selectExpr("NULL AS id")
             ).append(),
             InvalidInput,
             "column id is required, but the data has a null",
         ),
         (
-            lambda lake: lake.upsert(lake.spark.range(1), "db.bad"),
+            lambda lake: lake.upsert("db.bad", lake.spark.range(1)),
             InvalidInput,
             "identifier fields",
         ),
     ],
 )
 def test_bad_input_says_what_is_wrong_and_changes_nothing(
-    lake: Lake, do: Any, error: type[Exception], says: str
+    lake: SparkLake, do: Any, error: type[Exception], says: str
 ) -> None:
-    if not lake.connection.table_exists("db.bad"):
-        lake.connection.create_table("db.bad", pa.schema([pa.field("id", pa.int64(), False)]))
-        lake.write(lake.spark.range(3), "db.bad").append()
-    before = lake.handle("db.bad").metadata
+    if not lake.table_exists("db.bad"):
+        lake.create_table("db.bad", pa.schema([pa.field("id", pa.int64(), False)]))
+        lake.write("db.bad", lake.spark.range(3)).append()
+    before = lake.table("db.bad").metadata
     with pytest.raises(error, match=says) as found:
         do(lake)
     assert "\n\tat org." not in str(found.value)
-    assert lake.handle("db.bad").metadata == before
+    assert lake.table("db.bad").metadata == before
 
 
-def test_a_row_that_matches_twice_is_refused_and_no_file_is_left(lake: Lake) -> None:
-    table = lake.write(lake.spark.range(5), "db.twice").create()
+def test_a_row_that_matches_twice_is_refused_and_no_file_is_left(lake: SparkLake) -> None:
+    table = lake.write("db.twice", lake.spark.range(5)).create()
     source = lake.spark.createDataFrame([(1,), (1,)], "id long")
     files = {info.location for info in table.files.store.list(table.location)}
     merge = lake.merge("db.twice", source, "target.id = source.id")
@@ -377,9 +379,9 @@ def test_a_row_that_matches_twice_is_refused_and_no_file_is_left(lake: Lake) -> 
     assert {info.location for info in table.files.store.list(table.location)} == files
 
 
-def test_a_merge_looks_only_at_files_that_may_match(lake: Lake) -> None:
+def test_a_merge_looks_only_at_files_that_may_match(lake: SparkLake) -> None:
     rows = lake.spark.range(0, 30, 1, 1).selectExpr("id", "id DIV 10 AS p", "0 AS n")
-    table = lake.write(rows, "db.looked").create(partition_by=["p"])
+    table = lake.write("db.looked", rows).create(partition_by=["p"])
     source = lake.spark.createDataFrame([(12, 1), (99, 1)], "id long, p long")
     merge = lake.merge(
         "db.looked", source, "target.p = source.p AND target.p = 1 AND target.id = source.id"
@@ -389,7 +391,7 @@ def test_a_merge_looks_only_at_files_that_may_match(lake: Lake) -> None:
     )
     assert "p" in str(merge._pruning(table.schema))
     merge.run()
-    found = {row.id: (row.p, row.n) for row in lake.table("db.looked").collect()}
+    found = {row.id: (row.p, row.n) for row in lake.read("db.looked").collect()}
     assert len(found) == 31
     assert (found[12], found[99], found[13]) == ((1, 7), (1, None), (1, 0))
     before = table.snapshot()
@@ -398,9 +400,11 @@ def test_a_merge_looks_only_at_files_that_may_match(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_a_row_with_several_partners_that_does_not_change_stays_once(lake: Lake, mode: str) -> None:
+def test_a_row_with_several_partners_that_does_not_change_stays_once(
+    lake: SparkLake, mode: str
+) -> None:
     name = f"db.partners_{mode[:4]}"
-    table = lake.write(lake.spark.range(0, 4, 1, 1), name).create(
+    table = lake.write(name, lake.spark.range(0, 4, 1, 1)).create(
         properties={"write.merge.mode": mode}
     )
     source = lake.spark.createDataFrame(
@@ -408,14 +412,14 @@ def test_a_row_with_several_partners_that_does_not_change_stays_once(lake: Lake,
     )
     merge = lake.merge(name, source, "target.id = source.k")
     merge.when_matched_update({"id": "target.id + 10"}, "source.go").run()
-    assert sorted(row.id for row in lake.table(name).collect()) == [0, 2, 3, 11]
+    assert sorted(row.id for row in lake.read(name).collect()) == [0, 2, 3, 11]
     assert table.refresh().verify(deep=True).findings == ()
 
 
 def test_long_work_is_named_in_spark_and_logged(
-    lake: Lake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake.write(lake.spark.range(4), "db.told").create()
+    lake.write("db.told", lake.spark.range(4)).create()
     jobs = []
     context = lake.spark.sparkContext
     name_jobs = context.setLocalProperty
@@ -423,7 +427,7 @@ def test_long_work_is_named_in_spark_and_logged(
     with caplog.at_level("INFO", logger="icetree.spark.progress"):
         lake.delete("db.told", "id = 1")
         with pytest.raises(InvalidInput):
-            lake.write(lake.spark.range(1), "db.told").overwrite("id = 2", strict=True)
+            lake.write("db.told", lake.spark.range(1)).overwrite("id = 2", strict=True)
     assert jobs[0] == ("spark.job.description", "icetree: DELETE from db.told")
     assert jobs[-1][1] is None
     done, failed = caplog.messages
@@ -432,24 +436,24 @@ def test_long_work_is_named_in_spark_and_logged(
 
 
 def test_positions_come_as_bitmaps_where_there_may_be_too_many(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("icetree.spark.rows.marks._FEW_ROWS", 0)
     gone = "id % 64 IN (0, 31, 63) OR id BETWEEN 500 AND 800"
-    lake.write(lake.spark.range(0, 3000, 1, 3), "db.many").create()
+    lake.write("db.many", lake.spark.range(0, 3000, 1, 3)).create()
     lake.delete("db.many", gone)
     left = lake.spark.range(3000).where(f"NOT ({gone})")
-    assert sorted(r.id for r in lake.table("db.many").collect()) == [r.id for r in left.collect()]
+    assert sorted(r.id for r in lake.read("db.many").collect()) == [r.id for r in left.collect()]
     lake.delete("db.many", "id < 0")
-    assert lake.table("db.many").count() == left.count()
+    assert lake.read("db.many").count() == left.count()
     lake.delete("db.many")
-    assert lake.table("db.many").count() == 0
+    assert lake.read("db.many").count() == 0
 
 
-def test_a_statement_cannot_speak_of_lineage_that_is_not_known_yet(lake: Lake) -> None:
+def test_a_statement_cannot_speak_of_lineage_that_is_not_known_yet(lake: SparkLake) -> None:
     spark = lake.spark
-    lake.write(spark.range(5), "db.unknown_lineage").create()
-    before = lake.handle("db.unknown_lineage").metadata.current_snapshot_id
+    lake.write("db.unknown_lineage", spark.range(5)).create()
+    before = lake.table("db.unknown_lineage").metadata.current_snapshot_id
     source = spark.sql("SELECT id AS rid FROM range(5)")
     with pytest.raises(InvalidInput, match="_row_id"):
         lake.update("db.unknown_lineage", {"id": "_row_id + 1"}, "id = 1")
@@ -457,23 +461,23 @@ def test_a_statement_cannot_speak_of_lineage_that_is_not_known_yet(lake: Lake) -
         merge = lake.merge("db.unknown_lineage", source, on).when_not_matched_by_source_delete()
         with pytest.raises(InvalidInput, match="_row_id"):
             merge.run()
-    assert lake.handle("db.unknown_lineage").metadata.current_snapshot_id == before
+    assert lake.table("db.unknown_lineage").metadata.current_snapshot_id == before
 
 
-def test_columns_are_found_by_id_on_any_session(lake: Lake) -> None:
+def test_columns_are_found_by_id_on_any_session(lake: SparkLake) -> None:
     fresh = lake.spark.newSession()
     assert fresh.conf.get("spark.sql.parquet.fieldId.read.enabled") in ("true", "false")
     fresh.conf.set("spark.sql.parquet.fieldId.read.enabled", "false")
-    lake.write(lake.spark.range(3), "db.renamed").create()
-    with lake.handle("db.renamed").edit_schema() as edit:
+    lake.write("db.renamed", lake.spark.range(3)).create()
+    with lake.table("db.renamed").edit_schema() as edit:
         edit.rename("id", "number")
-    other = Lake(fresh, lake.connection)
-    assert sorted(r.number for r in other.table("db.renamed").collect()) == [0, 1, 2]
+    other = SparkLake(fresh, lake)
+    assert sorted(r.number for r in other.read("db.renamed").collect()) == [0, 1, 2]
 
 
-def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake) -> None:
+def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: SparkLake) -> None:
     spark = lake.spark
-    lake.write(spark.sql("SELECT id, id * 2 AS a, 'x' AS b FROM range(10)"), "db.wide").create()
+    lake.write("db.wide", spark.sql("SELECT id, id * 2 AS a, 'x' AS b FROM range(10)")).create()
     new = spark.sql("SELECT id, -id AS a, 'y' AS b FROM range(8, 12)")
     merge = lake.merge("db.wide", new, ["id"])
     merge.when_matched_update_all("source.id <> 9").when_not_matched_insert_all().run()
@@ -486,19 +490,19 @@ def test_a_row_with_a_match_is_not_inserted_even_if_no_clause_applies(lake: Lake
     ]
 
 
-def test_a_column_may_have_the_name_of_what_spark_hides(lake: Lake) -> None:
+def test_a_column_may_have_the_name_of_what_spark_hides(lake: SparkLake) -> None:
     rows = lake.spark.sql("SELECT id, id * 10 AS _metadata FROM range(6)")
-    lake.write(rows, "db.hidden").create()
+    lake.write("db.hidden", rows).create()
     lake.delete("db.hidden", "_metadata = 20")
     lake.update("db.hidden", {"_metadata": "_metadata + 1"}, "id > 3")
     found = [row["_metadata"] for row in rows_in(lake, "db.hidden")]
     assert sorted(found) == [0, 10, 30, 41, 51]
 
 
-def test_deleting_everything_keeps_to_the_isolation_of_deletes(lake: Lake) -> None:
-    lake.write(lake.spark.range(2), "db.isolated").create()
-    planted(lake.handle("db.isolated"), {"write.delete.isolation-level": "none"})
+def test_deleting_everything_keeps_to_the_isolation_of_deletes(lake: SparkLake) -> None:
+    lake.write("db.isolated", lake.spark.range(2)).create()
+    planted(lake.table("db.isolated"), {"write.delete.isolation-level": "none"})
     for condition in (None, "id = 1"):
         with pytest.raises(InvalidInput, match="isolation"):
             lake.delete("db.isolated", condition)
-    assert lake.table("db.isolated").count() == 2
+    assert lake.read("db.isolated").count() == 2

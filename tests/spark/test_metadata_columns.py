@@ -82,7 +82,7 @@ def test_rows_stay_right_where_another_writer_took_a_name(
     for verb in ("update", "delete", "merge"):
         sql(f"ALTER TABLE t SET TBLPROPERTIES ('write.{verb}.mode' = 'copy-on-write')")
     sql("INSERT INTO t SELECT id, 'k' || id FROM range(0, 6, 1, 1)")
-    table = sql.lake.handle("db.t")
+    table = sql.lake.table("db.t")
     ids = dict(sql("SELECT id, _row_id FROM t"))
     rename_as_others_may(table, {"kind": name})
     sql(f"UPDATE t SET {name} = 'new' WHERE id = 1")
@@ -107,7 +107,7 @@ def test_rows_stay_right_where_another_writer_took_a_name(
         "UPDATE_AFTER": 2,
         "DELETE": 1,
     }
-    rename_as_others_may(sql.lake.handle("db.t"), {name: "kind"})
+    rename_as_others_may(sql.lake.table("db.t"), {name: "kind"})
     now = dict(sql("SELECT id, _row_id FROM t"))
     assert {id: now[id] for id in (0, 1, 3, 4, 5)} == {id: ids[id] for id in (0, 1, 3, 4, 5)}
-    assert not sql.lake.handle("db.t").verify(deep=True).findings
+    assert not sql.lake.table("db.t").verify(deep=True).findings

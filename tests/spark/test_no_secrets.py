@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icetree.errors import IcetreeError
-from icetree.spark import Lake
+from icetree.spark import SparkLake
 from icetree.spark.source import register
 from icetree.spark.source.options import options
 from tests.laws.secrets_told import ACCESS_KEY, PASSWORD, SECRET_KEY, TOKEN, Told
@@ -36,18 +36,20 @@ def told() -> Iterator[Told]:
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake(spark, f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "w"), **KEYS)
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    lake = SparkLake(
+        spark, f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "w"), **KEYS
+    )
     lake.sql("CREATE NAMESPACE db")
     lake.sql("CREATE TABLE db.t (id BIGINT, s STRING)")
     lake.sql("INSERT INTO db.t VALUES (1, 'a'), (2, 'b')")
     yield lake
-    lake.connection.close()
+    lake.close()
 
 
-def test_a_lake_and_its_frames_show_no_secret(lake: Lake, told: Told, tmp_path: Path) -> None:
-    told.show(lake, lake.handle("db.t"), lake.connection)
-    rows = lake.table("db.t")
+def test_a_lake_and_its_frames_show_no_secret(lake: SparkLake, told: Told, tmp_path: Path) -> None:
+    told.show(lake, lake.table("db.t"), lake)
+    rows = lake.read("db.t")
     told.show(rows, rows.collect())
     rows.explain(extended=True)
     for statement in (
@@ -61,10 +63,10 @@ def test_a_lake_and_its_frames_show_no_secret(lake: Lake, told: Told, tmp_path: 
         except IcetreeError as error:  # noqa: PERF203  # whether it is known or not
             told.show(error)
     told.show([each for each in lake.spark.sparkContext.getConf().getAll() if "icetree" in each[0]])
-    assert told.files(lake.connection.store, str(tmp_path / "w")) > 3
+    assert told.files(lake.store, str(tmp_path / "w")) > 3
 
 
-def test_the_data_source_shows_no_secret(lake: Lake, told: Told, tmp_path: Path) -> None:
+def test_the_data_source_shows_no_secret(lake: SparkLake, told: Told, tmp_path: Path) -> None:
     register(lake.spark)
     given = {"catalog": f"sqlite:///{tmp_path}/catalog.db", **KEYS}
     told.show(options({**given, "path": "db.t"}))
@@ -76,12 +78,12 @@ def test_the_data_source_shows_no_secret(lake: Lake, told: Told, tmp_path: Path)
 
 @pytest.mark.parametrize("kind", ["refuses", "closes", "echo"])
 def test_an_error_on_spark_shows_no_secret(
-    kind: str, spark: SparkSession, lake: Lake, told: Told, tmp_path: Path
+    kind: str, spark: SparkSession, lake: SparkLake, told: Told, tmp_path: Path
 ) -> None:
     register(spark)
     with naughty(kind) as port:
         bad = f"postgresql://me:{PASSWORD.replace('%', '%25').replace('@', '%40')}@127.0.0.1:{port}"
-        told.fails(lambda: Lake(spark, bad))
+        told.fails(lambda: SparkLake(spark, bad))
         frames = spark.read.format("icetree")
         for given in (
             {"catalog": bad},
@@ -98,9 +100,9 @@ def test_an_error_on_spark_shows_no_secret(
             except PySparkException as error:  # noqa: PERF203  # each is tried
                 told.show(error)
         elsewhere = {**KEYS, "s3.endpoint": f"http://127.0.0.1:{port}", "s3.retry.num-retries": "0"}
-        remote = Lake(
+        remote = SparkLake(
             spark, f"sqlite:///{tmp_path}/other.db", warehouse="s3://bucket/lake", **elsewhere
         )
-        remote.connection.create_namespace("db")
+        remote.create_namespace("db")
         told.fails(lambda: remote.sql("CREATE TABLE db.t (id BIGINT)"))
     assert lake

@@ -82,12 +82,12 @@ def test_a_changed_row_and_the_subquery_it_is_chosen_by_are_of_one_version(
 
 def test_a_frame_stays_at_the_snapshot_of_its_making(lake: BusyLake) -> None:
     lake.catalog.looks = 0
-    whole, chosen = lake.table("db.t"), lake.sql("SELECT id FROM t WHERE id >= 0")
+    whole, chosen = lake.read("db.t"), lake.sql("SELECT id FROM t WHERE id >= 0")
     lake.catalog.append("db.t")
     lake.sql("DELETE FROM t WHERE id = 1")
     lake.sql("ALTER TABLE t RENAME COLUMN id TO number")
     assert sorted(row.id for row in whole.collect()) == [0, 1, 2]
     assert sorted(row.id for row in chosen.collect()) == [0, 1, 2]
-    assert sorted(row.number for row in lake.table("db.t").collect()) == [-1, 0, 2]
+    assert sorted(row.number for row in lake.read("db.t").collect()) == [-1, 0, 2]
     # Frames of two moments are two versions, also in one query.
-    assert whole.union(lake.table("db.t")).count() == 6
+    assert whole.union(lake.read("db.t")).count() == 6

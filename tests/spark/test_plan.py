@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.rows.write_deletes import write_data_vectors
-from icetree.spark import Lake
+from icetree.spark import local
 from icetree.spark.read.plan import plan
 from icetree.table.table import Table
 
@@ -15,10 +15,10 @@ from icetree.table.table import Table
 @pytest.fixture(scope="module")
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Table:
     """Hold files in many leaves, some of them removed by manifest DVs, some with data DVs."""
-    lake = Lake.local(tmp_path_factory.mktemp("plan"), spark=spark)
-    lake.connection.create_namespace("db")
+    lake = local(tmp_path_factory.mktemp("plan"), spark=spark)
+    lake.create_namespace("db")
     small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
-    made = lake.connection.create_table(
+    made = lake.create_table(
         "db.t", [("id", "long"), ("p", "long")], partition_by=["p"], properties=small
     )
     for day in range(6):

@@ -31,7 +31,7 @@ from icetree.errors import InvalidInput
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.types import spark_schema
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 NAN = float("nan")
@@ -170,7 +170,7 @@ def new_york(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def table_of(data: pa.Table, *, files: int) -> Table:
-    lake = Connection(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
     lake.create_namespace("db")
     table = lake.create_table("db.t", data.schema)
     size = -(-data.num_rows // files)

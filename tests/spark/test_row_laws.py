@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from icetree.spark import Lake
+from icetree.spark import SparkLake, local
 from icetree.table.commit.commit import Committed
 from tests.laws.strategies import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
@@ -28,15 +28,15 @@ class SparkPlayer(Player):
 
     nan_is_greatest = True
 
-    def __init__(self, lake: Lake, name: str, chance: random.Random) -> None:
+    def __init__(self, lake: SparkLake, name: str, chance: random.Random) -> None:
         self.lake, self.name = lake, name
         super().__init__(chance)
 
     def create(self, columns: list[tuple[str, str]], partition_by: list[str]) -> None:
-        self.lake.connection.create_table(self.name, columns, partition_by=partition_by)
+        self.lake.create_table(self.name, columns, partition_by=partition_by)
 
     def handle(self) -> Any:
-        return self.lake.handle(self.name)
+        return self.lake.table(self.name)
 
     def frame(self, rows: list[Row]) -> DataFrame:
         columns = self.model.columns
@@ -48,7 +48,7 @@ class SparkPlayer(Player):
         )
 
     def add(self, rows: list[Row]) -> Committed:
-        return self.lake.write(self.frame(rows), self.name).append()
+        return self.lake.write(self.name, self.frame(rows)).append()
 
     def delete_where(self, where: str) -> Committed:
         return self.lake.delete(self.name, where)
@@ -60,7 +60,7 @@ class SparkPlayer(Player):
         return self.lake.merge(self.name, self.frame(rows), ["id"])
 
     def replace_where(self, where: str, rows: list[Row]) -> Committed:
-        return self.lake.write(self.frame(rows), self.name).overwrite(where)
+        return self.lake.write(self.name, self.frame(rows)).overwrite(where)
 
     def changes(self) -> list[Change]:
         return [
@@ -80,7 +80,7 @@ class SparkPlayer(Player):
         ]
 
     def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
-        found = self.lake.table(self.name, at=snapshot_id)
+        found = self.lake.read(self.name, at=snapshot_id)
         return found.columns, found.toArrow().to_pylist()
 
     # --- what must hold --------------------------------------------------------------------
@@ -108,11 +108,11 @@ class SparkPlayer(Player):
     def compare_filtered(self) -> None:
         sql, holds = conditions(self.chance, self.model.inner)
         rows = [row for row in self.model.rows if holds(row)]
-        found = self.lake.table(self.name).where(sql)
+        found = self.lake.read(self.name).where(sql)
         assert same(found) == comparable(rows, self.model.columns)
         assert found.select("st.x").count() == len(rows)
         day = self.chance.randrange(3)
-        found = self.lake.table(self.name, where=f"day = {day} and (g > 2 or s is null)")
+        found = self.lake.read(self.name, where=f"day = {day} and (g > 2 or s is null)")
         kept = [
             row
             for row in self.model.rows
@@ -132,15 +132,15 @@ def same(found: DataFrame) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    made = Lake.local(tmp_path_factory.mktemp("laws"), spark=spark)
-    made.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
+    made = local(tmp_path_factory.mktemp("laws"), spark=spark)
+    made.create_namespace("db")
     yield made
-    made.connection.close()
+    made.close()
 
 
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
-def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: Lake, seed: int) -> None:
+def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: SparkLake, seed: int) -> None:
     player = SparkPlayer(lake, f"db.t{seed}", random.Random(seed))
     for step in count():
         player.step()
@@ -154,4 +154,4 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: Lake, seed: 
         if player.operations >= OPERATIONS:
             break
     player.compare()
-    assert player.lake.handle(player.name).verify(deep=True).findings == ()
+    assert player.lake.table(player.name).verify(deep=True).findings == ()

@@ -13,13 +13,13 @@ from icetree.errors import NotFound
 from icetree.spark.source.options import Options
 from icetree.spark.source.stream import SnapshotReader
 from icetree.spark.source.write import TableStreamWriter, TableWriter
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 
 ROWS = pa.table({"n": [1, 2]})
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Connection:
+def lake(tmp_path: Path) -> Lake:
     opened = icetree.connect(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "lake"))
     opened.create_namespace("db")
     opened.create_table("db.t", ROWS.schema)
@@ -38,12 +38,12 @@ def options(tmp_path: Path) -> Options:
     )
 
 
-def make_again(lake: Connection) -> None:
+def make_again(lake: Lake) -> None:
     lake.drop_table("db.t")
     lake.create_table("db.t", ROWS.schema)
 
 
-def test_a_write_does_not_land_in_another_table(lake: Connection, options: Options) -> None:
+def test_a_write_does_not_land_in_another_table(lake: Lake, options: Options) -> None:
     batch, stream = (
         TableWriter(options, overwrite=False),
         TableStreamWriter(options, overwrite=False),
@@ -57,12 +57,12 @@ def test_a_write_does_not_land_in_another_table(lake: Connection, options: Optio
         stream.commit([done[1]], 1)
     with pytest.raises(NotFound, match=r"db\.t is another table now"):
         replacing.commit([done[2]])
-    table = lake.table("db.t")
+    table = lake.read("db.t")
     assert table.snapshot() is None
     assert list(Path(table.location).rglob("*.parquet")) == []
 
 
-def test_a_stream_does_not_go_on_with_another_table(lake: Connection, options: Options) -> None:
+def test_a_stream_does_not_go_on_with_another_table(lake: Lake, options: Options) -> None:
     reader = SnapshotReader(options, StructType().add("n", "long"))
     make_again(lake)
     with pytest.raises(NotFound, match=r"db\.t is another table now"):

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import datasource as pushed
 
 from icetree.errors import CommitUnknown, InvalidInput
-from icetree.spark.lake import Lake
+from icetree.spark import SparkLake, local
 from icetree.spark.source import register
 from icetree.spark.source.filters import filter_from
 from icetree.spark.source.options import options, options_of
@@ -47,16 +47,16 @@ _PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake.local(tmp_path, spark=spark)
-    lake.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    lake = local(tmp_path, spark=spark)
+    lake.create_namespace("db")
     register(spark)
     yield lake
-    lake.connection.close()
+    lake.close()
 
 
-def _table(lake: Lake, **how: Any) -> Table:
-    return lake.connection.create_table("db.t", _SCHEMA, **how)
+def _table(lake: SparkLake, **how: Any) -> Table:
+    return lake.create_table("db.t", _SCHEMA, **how)
 
 
 def _some(*ids: int) -> pa.Table:
@@ -64,11 +64,11 @@ def _some(*ids: int) -> pa.Table:
     return pa.Table.from_pylist(rows, _ARROW)
 
 
-def _options(lake: Lake, **more: Any) -> dict[str, Any]:
+def _options(lake: SparkLake, **more: Any) -> dict[str, Any]:
     return {**options_of(lake, "db.t"), **more}
 
 
-def _read(lake: Lake, **more: Any) -> DataFrame:
+def _read(lake: SparkLake, **more: Any) -> DataFrame:
     given = {name.replace("_", "-"): value for name, value in more.items()}
     return lake.spark.read.format("icetree").options(**_options(lake, **given)).load()
 
@@ -77,7 +77,7 @@ def _ids(rows: DataFrame) -> list[int]:
     return sorted(row["id"] for row in rows.select("id").collect())
 
 
-def test_a_table_is_read_without_what_is_deleted_in_it(lake: Lake) -> None:
+def test_a_table_is_read_without_what_is_deleted_in_it(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some(*range(6)))
     delete_rows(table, [1])
@@ -94,7 +94,7 @@ def test_a_table_is_read_without_what_is_deleted_in_it(lake: Lake) -> None:
     }
 
 
-def test_options_say_which_snapshot_rows_and_columns(lake: Lake) -> None:
+def test_options_say_which_snapshot_rows_and_columns(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some(1, 2))
     first = now(table)
@@ -109,7 +109,7 @@ def test_options_say_which_snapshot_rows_and_columns(lake: Lake) -> None:
     assert _read(lake, columns="v,id").columns == ["v", "id"]
 
 
-def test_an_option_that_is_not_known_is_refused(lake: Lake) -> None:
+def test_an_option_that_is_not_known_is_refused(lake: SparkLake) -> None:
     _table(lake)
     with pytest.raises(PySparkException, match="option 'snapshotid' is not known"):
         _read(lake, snapshotid=1)
@@ -120,7 +120,7 @@ def test_an_option_that_is_not_known_is_refused(lake: Lake) -> None:
         _ = options({"branch": "b"}).at
     with pytest.raises(InvalidInput, match="which table"):
         _ = options({}).table
-    connected = Lake(lake.spark, lake.connection)
+    connected = SparkLake(lake.spark, lake)
     with pytest.raises(InvalidInput, match="open it by its catalog's address"):
         options_of(connected, "db.t")
 
@@ -134,7 +134,7 @@ _FILTERS = {
 }
 
 
-def test_a_dataframe_is_good_for_many_filters(lake: Lake) -> None:
+def test_a_dataframe_is_good_for_many_filters(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some(1, 2, 3))
     table.append(_some(11, 12))
@@ -142,7 +142,7 @@ def test_a_dataframe_is_good_for_many_filters(lake: Lake) -> None:
     assert {text: _ids(rows.where(text)) for text in _FILTERS} == _FILTERS
 
 
-def test_filters_that_mean_the_same_are_pushed_down_where_asked_for(lake: Lake) -> None:
+def test_filters_that_mean_the_same_are_pushed_down_where_asked_for(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some(1, 2, 3))
     table.append(_some(11, 12))
@@ -174,7 +174,7 @@ def test_a_filter_that_means_something_else_to_spark_is_left_to_it() -> None:
         assert filter_from(left, _SCHEMA) is None, left
 
 
-def test_rows_are_appended_and_replaced_as_one_snapshot(lake: Lake) -> None:
+def test_rows_are_appended_and_replaced_as_one_snapshot(lake: SparkLake) -> None:
     table = _table(lake)
     rows = lake.spark.createDataFrame(
         [(id, f"v{id}", None, str(id) * 8 + "-0000-0000-0000-" + "0" * 12) for id in range(4)],
@@ -183,15 +183,15 @@ def test_rows_are_appended_and_replaced_as_one_snapshot(lake: Lake) -> None:
     writer = rows.repartition(2).write.format("icetree").options(**_options(lake))
     writer.mode("append").save()
     assert len(list(table.refresh().history())) == 1
-    assert _ids(lake.table("db.t")) == [0, 1, 2, 3]
+    assert _ids(lake.read("db.t")) == [0, 1, 2, 3]
     assert str(table.scan("id = 3").to_arrow()["key"][0]) == "33333333-0000-0000-0000-000000000000"
     few = rows.where("id = 2").write.format("icetree").options(**_options(lake))
     few.mode("overwrite").save()
-    assert _ids(lake.table("db.t")) == [2]
+    assert _ids(lake.read("db.t")) == [2]
     assert len(list(table.refresh().history())) == 2
 
 
-def test_changes_are_read_as_the_feed_tells_them(lake: Lake) -> None:
+def test_changes_are_read_as_the_feed_tells_them(lake: SparkLake) -> None:
     table = _table(lake)
     table.append(_some(1, 2))
     first = now(table)
@@ -204,26 +204,26 @@ def test_changes_are_read_as_the_feed_tells_them(lake: Lake) -> None:
     assert [row[:2] for row in told] == [(1, "DELETE"), (2, "DELETE"), (7, "INSERT")]
 
 
-def test_a_commit_with_a_key_is_made_once(lake: Lake) -> None:
+def test_a_commit_with_a_key_is_made_once(lake: SparkLake) -> None:
     table = _table(lake)
     rows = lake.spark.createDataFrame([(1, "a")], "id long, v string")
     for _ in range(2):
         writer = rows.write.format("icetree").options(**_options(lake, key="load 7"))
         writer.mode("append").save()
-    assert _ids(lake.table("db.t")) == [1]
+    assert _ids(lake.read("db.t")) == [1]
     assert len(list(table.refresh().history())) == 1
 
 
-def test_partitions_that_are_written_to_are_replaced(lake: Lake) -> None:
+def test_partitions_that_are_written_to_are_replaced(lake: SparkLake) -> None:
     table = _table(lake, partition_by=["v"])
     table.append(_some(1, 2))
     rows = lake.spark.createDataFrame([(9, "v2")], "id long, v string")
     writer = rows.write.format("icetree").options(**_options(lake, **{"overwrite-mode": "dynamic"}))
     writer.mode("overwrite").save()
-    assert _ids(lake.table("db.t")) == [1, 9]
+    assert _ids(lake.read("db.t")) == [1, 9]
 
 
-def test_a_write_that_fails_commits_nothing(lake: Lake) -> None:
+def test_a_write_that_fails_commits_nothing(lake: SparkLake) -> None:
     table = _table(lake)
     bad = lake.spark.range(0, 4, numPartitions=2).selectExpr(
         "id", "if(id = 3, raise_error('no more'), 'fine') as v"
@@ -233,7 +233,7 @@ def test_a_write_that_fails_commits_nothing(lake: Lake) -> None:
     assert table.refresh().snapshot() is None
 
 
-def test_files_of_a_write_that_is_given_up_are_deleted(lake: Lake, tmp_path: Path) -> None:
+def test_files_of_a_write_that_is_given_up_are_deleted(lake: SparkLake, tmp_path: Path) -> None:
     _table(lake)
     writer = TableWriter(options(_options(lake)), overwrite=False)
     done = writer.write(iter(_some(1, 2).to_batches()))
@@ -242,7 +242,7 @@ def test_files_of_a_write_that_is_given_up_are_deleted(lake: Lake, tmp_path: Pat
     assert not list(tmp_path.rglob("data/*.parquet"))
 
 
-def test_files_of_a_job_that_failed_are_deleted(lake: Lake, tmp_path: Path) -> None:
+def test_files_of_a_job_that_failed_are_deleted(lake: SparkLake, tmp_path: Path) -> None:
     _table(lake)
 
     def fail_late(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -259,7 +259,7 @@ def test_files_of_a_job_that_failed_are_deleted(lake: Lake, tmp_path: Path) -> N
 
 
 def test_files_of_a_commit_that_may_have_landed_stay(
-    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lake: SparkLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _table(lake)
     writer = TableWriter(options(_options(lake)), overwrite=False)
@@ -275,4 +275,4 @@ def test_files_of_a_commit_that_may_have_landed_stay(
     # Spark tells a writer to give up whenever its commit failed, be it known to have failed or not.
     writer.abort([done])
     assert len(list(tmp_path.rglob("data/*.parquet"))) == 1
-    assert _ids(lake.table("db.t")) == [1]
+    assert _ids(lake.read("db.t")) == [1]

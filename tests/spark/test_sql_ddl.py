@@ -39,7 +39,7 @@ def plain(sql: SqlLake) -> SqlLake:
 
 
 def table(sql: SqlLake, name: str = "db.t") -> Table:
-    return sql.lake.handle(name)
+    return sql.lake.table(name)
 
 
 # --- CREATE, REPLACE, DROP ---------------------------------------------------------------------

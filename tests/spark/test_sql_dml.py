@@ -171,11 +171,11 @@ def test_statements_write_to_branches(sql: SqlLake) -> None:
 def test_a_refusal_takes_a_line_and_changes_nothing(
     still: SqlLake, text: str, kind: type[IcetreeError], told: str
 ) -> None:
-    before = still.lake.handle("db.t").metadata
+    before = still.lake.table("db.t").metadata
     with pytest.raises(kind, match=told) as refused:
         still(text)
     assert "\n" not in str(refused.value)
-    assert still.lake.handle("db.t").metadata == before
+    assert still.lake.table("db.t").metadata == before
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])

@@ -46,7 +46,7 @@ def test_a_field_of_a_struct_is_read_whatever_it_is_beside(sql: SqlLake, how: st
         "(1, named_struct('a', 1, 'c', 2D)), (2, NULL)")  # fmt: skip
     assert sql("SELECT st.a FROM n") == [(1,), (None,)]
     assert sql("SELECT id FROM n WHERE st.c >= 2") == [(1,)]
-    assert sql.lake.table("db.n").select("st.c").collect() == [Row(c=2.0), Row(c=None)]
+    assert sql.lake.read("db.n").select("st.c").collect() == [Row(c=2.0), Row(c=None)]
     sql("DELETE FROM n WHERE st.a IS NULL")
     assert sql("SELECT id FROM n") == [(1,)]
 
@@ -105,7 +105,7 @@ def test_a_value_that_does_not_fit_is_refused_in_any_mode(
     ):
         sql(text)
     assert [row for [row] in sql("SELECT v FROM o")] == [1]
-    assert len(list(sql.lake.handle("db.o").history())) == 1
+    assert len(list(sql.lake.table("db.o").history())) == 1
 
 
 # --- MERGE -------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def test_a_merge_by_star_takes_names_in_any_case_and_misses_none(sql: SqlLake) -
     )
     assert sql("SELECT * FROM m") == [(1, "x"), (2, "y")]
     rows = sql.lake.spark.createDataFrame([(1, "z"), (3, "w")], "Id int, V string")
-    sql.lake.upsert(rows, "db.m", by=["id"])
+    sql.lake.upsert("db.m", rows, on=["id"])
     assert sql("SELECT * FROM m") == [(1, "z"), (2, "y"), (3, "w")]
     with pytest.raises(InvalidInput, match="the source has no column 'v'"):
         sql(f"MERGE INTO m USING (SELECT 1 AS id) s ON m.id = s.id {every}")
@@ -277,7 +277,7 @@ def test_an_overwrite_replaces_everything_unless_the_session_says_partitions(sql
     sql("INSERT OVERWRITE p PARTITION (p = 7) SELECT 8 WHERE false")
     assert sql("SELECT * FROM p") == [(3, 2), (4, 1)]
     # Files that match whole are not looked into.
-    assert sql.lake.handle("db.p").inspect.delete_files().num_rows == 0
+    assert sql.lake.table("db.p").inspect.delete_files().num_rows == 0
     sql("INSERT OVERWRITE p SELECT 9, 1")
     assert sql("SELECT * FROM p") == [(9, 1)]
     sql("INSERT OVERWRITE p SELECT * FROM p WHERE false")

@@ -62,7 +62,7 @@ def test_names_may_be_told_in_statements_that_change_something(sql: SqlLake) -> 
 
 def test_a_table_like_another_has_its_layout_and_no_rows(sql: SqlLake) -> None:
     sql("CREATE TABLE alike LIKE t TBLPROPERTIES ('k' = 'v')")
-    mine, other = sql.lake.handle("db.alike"), sql.lake.handle("db.t")
+    mine, other = sql.lake.table("db.alike"), sql.lake.table("db.t")
     assert mine.schema.as_struct() == other.schema.as_struct()
     assert mine.metadata.sort_keys == other.metadata.sort_keys
     assert mine.properties == {"k": "v"}
@@ -153,14 +153,14 @@ def test_a_table_called_history_can_be_described(sql: SqlLake) -> None:
 def test_what_cannot_be_is_refused_and_changes_nothing(
     sql: SqlLake, text: str, kind: type[Exception]
 ) -> None:
-    before = sql.lake.handle("db.t").metadata
+    before = sql.lake.table("db.t").metadata
     with pytest.raises(kind) as refused:
         sql(text)
     assert "\n" not in str(refused.value)
-    assert sql.lake.handle("db.t").metadata == before
-    assert not sql.lake.connection.table_exists("db.old")
+    assert sql.lake.table("db.t").metadata == before
+    assert not sql.lake.table_exists("db.old")
 
 
 def test_a_table_may_ask_for_the_version_that_it_has(sql: SqlLake) -> None:
     sql("CREATE TABLE newest (a INT) TBLPROPERTIES ('format-version' = '4')")
-    assert sql.lake.handle("db.newest").metadata.format_version == 4
+    assert sql.lake.table("db.newest").metadata.format_version == 4

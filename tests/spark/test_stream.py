@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.errors import InvalidInput
-from icetree.spark.lake import Lake
+from icetree.spark import SparkLake, local
 from icetree.spark.source import register
 from icetree.spark.source.options import options_of
 from icetree.spark.stream.write import Batch, stop, write_stream
@@ -32,16 +32,16 @@ _ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), ("v", pa.string(
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake.local(tmp_path / "lake", spark=spark)
-    lake.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    lake = local(tmp_path / "lake", spark=spark)
+    lake.create_namespace("db")
     (tmp_path / "in").mkdir()
     yield lake
-    lake.connection.close()
+    lake.close()
 
 
-def _table(lake: Lake, **how: Any) -> Table:
-    return lake.connection.create_table("db.t", _SCHEMA, **how)
+def _table(lake: SparkLake, **how: Any) -> Table:
+    return lake.create_table("db.t", _SCHEMA, **how)
 
 
 def _drop(folder: Path, name: str, *rows: tuple[int, str]) -> None:
@@ -50,18 +50,18 @@ def _drop(folder: Path, name: str, *rows: tuple[int, str]) -> None:
     (folder / "in" / f"{name}.json").write_text("\n".join(lines))
 
 
-def _incoming(lake: Lake, folder: Path) -> DataFrame:
+def _incoming(lake: SparkLake, folder: Path) -> DataFrame:
     reader = lake.spark.readStream.schema("id long, v string").option("maxFilesPerTrigger", 1)
     return reader.json(str(folder / "in"))
 
 
-def _run(lake: Lake, folder: Path, **how: Any) -> list[Batch]:
+def _run(lake: SparkLake, folder: Path, **how: Any) -> list[Batch]:
     """Take what is there, and end."""
     batches: list[Batch] = []
     query = write_stream(
         lake,
-        _incoming(lake, folder),
         "db.t",
+        _incoming(lake, folder),
         checkpoint=folder / "checkpoint",
         trigger="available-now",
         on_batch=batches.append,
@@ -79,12 +79,12 @@ def _forget_last_batch(folder: Path) -> None:
     (commits / f".{last}.crc").unlink(missing_ok=True)
 
 
-def _rows(lake: Lake) -> list[tuple[int, str]]:
-    return sorted((row["id"], row["v"]) for row in lake.table("db.t").collect())
+def _rows(lake: SparkLake) -> list[tuple[int, str]]:
+    return sorted((row["id"], row["v"]) for row in lake.read("db.t").collect())
 
 
 def test_each_micro_batch_is_one_snapshot_and_a_line_in_the_log(
-    lake: Lake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    lake: SparkLake, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     table = _table(lake)
     _drop(tmp_path, "a", (1, "a"), (2, "b"))
@@ -101,7 +101,7 @@ def test_each_micro_batch_is_one_snapshot_and_a_line_in_the_log(
     assert _rows(lake) == [(1, "a"), (2, "b"), (3, "c"), (4, "d")]
 
 
-def test_a_batch_that_is_run_again_is_not_applied_again(lake: Lake, tmp_path: Path) -> None:
+def test_a_batch_that_is_run_again_is_not_applied_again(lake: SparkLake, tmp_path: Path) -> None:
     table = _table(lake)
     _drop(tmp_path, "a", (1, "a"))
     _run(lake, tmp_path)
@@ -113,7 +113,7 @@ def test_a_batch_that_is_run_again_is_not_applied_again(lake: Lake, tmp_path: Pa
     assert len(list(table.refresh().history())) == 2
 
 
-def test_another_query_is_not_taken_for_one_run_again(lake: Lake, tmp_path: Path) -> None:
+def test_another_query_is_not_taken_for_one_run_again(lake: SparkLake, tmp_path: Path) -> None:
     _table(lake)
     _drop(tmp_path, "a", (1, "a"))
     _run(lake, tmp_path)
@@ -124,7 +124,7 @@ def test_another_query_is_not_taken_for_one_run_again(lake: Lake, tmp_path: Path
 
 @pytest.mark.parametrize("deletes", ["vectors", "equality"])
 def test_an_upsert_replaces_the_row_with_the_same_key(
-    lake: Lake, tmp_path: Path, deletes: str
+    lake: SparkLake, tmp_path: Path, deletes: str
 ) -> None:
     table = _table(lake)
     _drop(tmp_path, "a", (1, "a"), (2, "b"))
@@ -139,7 +139,7 @@ def test_an_upsert_replaces_the_row_with_the_same_key(
     assert len(list(table.history())) == 2
 
 
-def test_of_rows_with_one_key_the_latest_counts(lake: Lake, tmp_path: Path) -> None:
+def test_of_rows_with_one_key_the_latest_counts(lake: SparkLake, tmp_path: Path) -> None:
     _table(lake)
     _drop(tmp_path, "a", (1, "a"), (1, "b"))
     how: dict[str, Any] = {"mode": "upsert", "deletes": "equality"}
@@ -151,7 +151,7 @@ def test_of_rows_with_one_key_the_latest_counts(lake: Lake, tmp_path: Path) -> N
 
 
 def test_a_key_that_may_be_in_any_partition_is_refused_or_deleted_in_all(
-    lake: Lake, tmp_path: Path
+    lake: SparkLake, tmp_path: Path
 ) -> None:
     table = _table(lake, partition_by=["v"])
     _drop(tmp_path, "a", (1, "a"))
@@ -168,18 +168,20 @@ def test_a_key_that_may_be_in_any_partition_is_refused_or_deleted_in_all(
     assert _rows(lake) == [(1, "b")]
 
 
-def test_rows_go_to_a_branch(lake: Lake, tmp_path: Path) -> None:
+def test_rows_go_to_a_branch(lake: SparkLake, tmp_path: Path) -> None:
     table = _table(lake)
     table.append(pa.table({"id": pa.array([9], pa.int64()), "v": ["x"]}))
     table.create_branch("audit")
     _drop(tmp_path, "a", (1, "a"))
     _run(lake, tmp_path, branch="audit")
     assert _rows(lake) == [(9, "x")]
-    assert lake.table("db.t", at="audit").count() == 2
+    assert lake.read("db.t", at="audit").count() == 2
 
 
-def test_what_cannot_be_streamed_is_refused_before_it_starts(lake: Lake, tmp_path: Path) -> None:
-    lake.connection.create_table("db.t", Schema(*_SCHEMA.fields))
+def test_what_cannot_be_streamed_is_refused_before_it_starts(
+    lake: SparkLake, tmp_path: Path
+) -> None:
+    lake.create_table("db.t", Schema(*_SCHEMA.fields))
     rows = _incoming(lake, tmp_path)
     how: dict[str, Any] = {"checkpoint": tmp_path / "checkpoint"}
     refused: list[tuple[dict[str, Any], str]] = [
@@ -190,17 +192,19 @@ def test_what_cannot_be_streamed_is_refused_before_it_starts(lake: Lake, tmp_pat
     ]
     for bad, message in refused:
         with pytest.raises(InvalidInput, match=message):
-            write_stream(lake, rows, "db.t", **how, **bad)
+            write_stream(lake, "db.t", rows, **how, **bad)
     with pytest.raises(InvalidInput, match="has no column 'w'"):
-        write_stream(lake, rows.withColumnRenamed("v", "w"), "db.t", **how)
+        write_stream(lake, "db.t", rows.withColumnRenamed("v", "w"), **how)
     with pytest.raises(InvalidInput, match="are no stream"):
         write_stream(
-            lake, lake.spark.createDataFrame([(1, "a")], "id long, v string"), "db.t", **how
+            lake, "db.t", lake.spark.createDataFrame([(1, "a")], "id long, v string"), **how
         )
     assert not (tmp_path / "checkpoint").exists()
 
 
-def test_small_batches_follow_each_other_without_losing_a_row(lake: Lake, tmp_path: Path) -> None:
+def test_small_batches_follow_each_other_without_losing_a_row(
+    lake: SparkLake, tmp_path: Path
+) -> None:
     table = _table(lake)
     rate = lake.spark.readStream.format("rate").option("rowsPerSecond", 40).load()
     rows = rate.selectExpr("value as id", "cast(timestamp as string) as v")
@@ -208,8 +212,8 @@ def test_small_batches_follow_each_other_without_losing_a_row(lake: Lake, tmp_pa
         batches: list[Batch] = []
         query = write_stream(
             lake,
-            rows,
             "db.t",
+            rows,
             checkpoint=tmp_path / "checkpoint",
             trigger="500 milliseconds",
             on_batch=batches.append,
@@ -225,7 +229,7 @@ def test_small_batches_follow_each_other_without_losing_a_row(lake: Lake, tmp_pa
     assert ids == list(range(len(ids)))
 
 
-def test_the_data_source_takes_a_stream_too(lake: Lake, tmp_path: Path) -> None:
+def test_the_data_source_takes_a_stream_too(lake: SparkLake, tmp_path: Path) -> None:
     table = _table(lake)
     register(lake.spark)
     given = options_of(lake, "db.t")
@@ -244,7 +248,7 @@ def test_the_data_source_takes_a_stream_too(lake: Lake, tmp_path: Path) -> None:
     assert len(list(table.refresh().history())) == 2
 
 
-def test_a_row_under_an_older_spec_is_replaced_too(lake: Lake, tmp_path: Path) -> None:
+def test_a_row_under_an_older_spec_is_replaced_too(lake: SparkLake, tmp_path: Path) -> None:
     table = _table(lake)
     table.append(pa.table({"id": [1, 2], "v": ["old", "old"]}, _ARROW))
     with table.edit_spec() as edit:
@@ -255,7 +259,7 @@ def test_a_row_under_an_older_spec_is_replaced_too(lake: Lake, tmp_path: Path) -
 
 
 def test_where_no_delete_reaches_an_older_spec_an_upsert_is_refused(
-    lake: Lake, tmp_path: Path
+    lake: SparkLake, tmp_path: Path
 ) -> None:
     table = _table(lake, partition_by=["bucket(4, id)"])
     table.append(pa.table({"id": [1, 2], "v": ["old", "old"]}, _ARROW))
@@ -270,7 +274,7 @@ def test_where_no_delete_reaches_an_older_spec_an_upsert_is_refused(
 
 @pytest.mark.parametrize("verb", ["delete", "update", "merge"])
 def test_rows_that_were_replaced_stay_away_when_their_files_are_rewritten(
-    lake: Lake, tmp_path: Path, verb: str
+    lake: SparkLake, tmp_path: Path, verb: str
 ) -> None:
     table = _table(lake, properties={f"write.{verb}.mode": "copy-on-write"})
     table.append(pa.table({"id": [1, 2, 3], "v": ["old"] * 3}, _ARROW))
@@ -282,6 +286,6 @@ def test_rows_that_were_replaced_stay_away_when_their_files_are_rewritten(
         lake.update("db.t", {"v": "'x'"}, "id = 3")
     else:
         source = lake.spark.createDataFrame([(3, "x")], "id long, v string")
-        lake.upsert(source, "db.t")
+        lake.upsert("db.t", source)
     last = [] if verb == "delete" else [(3, "x")]
     assert _rows(lake) == [(1, "new"), (2, "old"), *last]

@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from icetree.spark.lake import Lake
+from icetree.spark import SparkLake, local
 from icetree.spark.stream.read import read_stream
 from icetree.spark.stream.write import stop, write_stream
 from icetree.table.table import Table
@@ -29,16 +29,16 @@ _SCHEMA = Schema(
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
-    lake = Lake.local(tmp_path / "lake", spark=spark)
-    lake.connection.create_namespace("db")
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    lake = local(tmp_path / "lake", spark=spark)
+    lake.create_namespace("db")
     yield lake
-    lake.connection.close()
+    lake.close()
 
 
 @pytest.fixture
-def table(lake: Lake) -> Table:
-    return lake.connection.create_table("db.t", _SCHEMA)
+def table(lake: SparkLake) -> Table:
+    return lake.create_table("db.t", _SCHEMA)
 
 
 def _some(*rows: tuple[int, str]) -> pa.Table:
@@ -70,7 +70,7 @@ def run(tmp_path: Path) -> _Run:
     return _Run(tmp_path)
 
 
-def test_a_stream_goes_on_from_its_checkpoint(lake: Lake, table: Table, run: _Run) -> None:
+def test_a_stream_goes_on_from_its_checkpoint(lake: SparkLake, table: Table, run: _Run) -> None:
     table.append(_some((1, "a")))
     table.append(_some((2, "b")))
     assert run(read_stream(lake, "db.t")) == [[(1, "a", None), (2, "b", None)]]
@@ -80,7 +80,7 @@ def test_a_stream_goes_on_from_its_checkpoint(lake: Lake, table: Table, run: _Ru
     assert run(read_stream(lake, "db.t")) == [[(3, "c", None)]]
 
 
-def test_a_stream_starts_after_a_snapshot(lake: Lake, table: Table, run: _Run) -> None:
+def test_a_stream_starts_after_a_snapshot(lake: SparkLake, table: Table, run: _Run) -> None:
     table.append(_some((1, "a")))
     first = now(table)
     table.append(_some((2, "b")))
@@ -88,7 +88,9 @@ def test_a_stream_starts_after_a_snapshot(lake: Lake, table: Table, run: _Run) -
     assert run(rows) == [[("b",)]]
 
 
-def test_a_run_takes_no_more_snapshots_than_allowed(lake: Lake, table: Table, run: _Run) -> None:
+def test_a_run_takes_no_more_snapshots_than_allowed(
+    lake: SparkLake, table: Table, run: _Run
+) -> None:
     for id in range(3):
         table.append(_some((id, "x")))
     rows = read_stream(lake, "db.t", columns=["id"], max_snapshots_per_trigger=2)
@@ -98,7 +100,7 @@ def test_a_run_takes_no_more_snapshots_than_allowed(lake: Lake, table: Table, ru
 
 
 def test_a_delete_ends_a_stream_of_appended_rows_unless_skipped(
-    lake: Lake, table: Table, run: _Run
+    lake: SparkLake, table: Table, run: _Run
 ) -> None:
     table.append(_some((1, "a"), (2, "b")))
     delete_rows(table, [1])
@@ -111,7 +113,9 @@ def test_a_delete_ends_a_stream_of_appended_rows_unless_skipped(
         run(read_stream(lake, "db.t", skip=["append"]))
 
 
-def test_a_stream_of_changes_tells_what_the_feed_tells(lake: Lake, table: Table, run: _Run) -> None:
+def test_a_stream_of_changes_tells_what_the_feed_tells(
+    lake: SparkLake, table: Table, run: _Run
+) -> None:
     table.append(_some((1, "a"), (2, "b"), (3, "c")))
     delete_rows(table, [1])
     delete_equal(table, [2, 3], add=_some((2, "B"), (3, "c")))
@@ -127,7 +131,9 @@ def test_a_stream_of_changes_tells_what_the_feed_tells(lake: Lake, table: Table,
     assert table.changes(last).to_arrow().num_rows == 1
 
 
-def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path: Path) -> None:
+def test_one_query_writes_while_another_reads(
+    lake: SparkLake, table: Table, tmp_path: Path
+) -> None:
     rate = lake.spark.readStream.format("rate").option("rowsPerSecond", 40).load()
     incoming = rate.selectExpr("value as id", "'x' as v")
     seen: list[int] = []
@@ -136,7 +142,7 @@ def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path
         seen.extend(row["id"] for row in batch.collect())
 
     writing = write_stream(
-        lake, incoming, "db.t", checkpoint=tmp_path / "in", trigger="500 milliseconds"
+        lake, "db.t", incoming, checkpoint=tmp_path / "in", trigger="500 milliseconds"
     )
     reading = (
         read_stream(lake, "db.t", columns=["id"])
@@ -160,7 +166,7 @@ def test_one_query_writes_while_another_reads(lake: Lake, table: Table, tmp_path
 
 @pytest.mark.parametrize("changes", [True, False])
 def test_columns_stay_the_same_when_they_are_renamed_meanwhile(
-    lake: Lake, tmp_path: Path, changes: bool
+    lake: SparkLake, tmp_path: Path, changes: bool
 ) -> None:
     lake.sql("CREATE TABLE db.sw (id BIGINT, a STRING, b STRING)")
     lake.sql("INSERT INTO db.sw VALUES (1, 'a1', 'b1')")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.spark import Lake
+from icetree.spark import SparkLake, local
 from icetree.table.table import Table
 
 _SCHEMA = pa.schema(
@@ -20,8 +20,8 @@ _TABLE, _LINEAGE = "db.{}_{}", ("_row_id", "_last_updated_sequence_number")
 
 
 @pytest.fixture(scope="module")
-def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
-    made = Lake.local(tmp_path_factory.mktemp("doors"), spark=spark)
+def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
+    made = local(tmp_path_factory.mktemp("doors"), spark=spark)
     made.connection.create_namespace("db")
     yield made
     made.connection.close()
@@ -43,19 +43,17 @@ def _rows(chance: random.Random, ids: list[int]) -> pa.Table:
 class Doors:
     """Two tables of the same rows, each behind a door of its own."""
 
-    def __init__(self, lake: Lake, name: str, mode: str, chance: random.Random) -> None:
+    def __init__(self, lake: SparkLake, name: str, mode: str, chance: random.Random) -> None:
         self.lake, self.chance = lake, chance
         self.spark, self.arrow = (_TABLE.format(name, door) for door in ("spark", "arrow"))
         first = _rows(chance, list(range(60)))
         modes = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
         for each in (self.spark, self.arrow):
-            table = lake.connection.create_table(
-                each, _SCHEMA, partition_by=["day"], properties=modes
-            )
+            table = lake.create_table(each, _SCHEMA, partition_by=["day"], properties=modes)
             table.append(first)
 
     def table(self) -> Table:
-        return self.lake.connection.table(self.arrow)
+        return self.lake.table(self.arrow)
 
     def delete(self, where: str) -> None:
         self.lake.delete(self.spark, where)
@@ -75,7 +73,7 @@ class Doors:
         told = []
         for name in (self.spark, self.arrow):
             columns = [*_SCHEMA.names, *_LINEAGE]
-            rows = self.lake.connection.table(name).scan(columns=columns).to_arrow().to_pylist()
+            rows = self.lake.table(name).scan(columns=columns).to_arrow().to_pylist()
             # Of rows that came with a merge, each door may give the first id to another.
             told.append(
                 sorted(
@@ -88,7 +86,7 @@ class Doors:
 
 
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
-def test_both_doors_give_the_same_rows_and_row_ids(lake: Lake, mode: str) -> None:
+def test_both_doors_give_the_same_rows_and_row_ids(lake: SparkLake, mode: str) -> None:
     doors = Doors(lake, mode.replace("-", "_"), mode, random.Random(mode))
     doors.delete("id % 11 = 3 OR s = 'B' AND day = 1")
     doors.update({"s": "coalesce(upper(s), 'none')", "day": "day + 1"}, "id BETWEEN 10 AND 30")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import icetree
 from icetree.errors import (
     CommitUnknown,
     CorruptTable,
@@ -18,6 +19,7 @@ from icetree.errors import (
     Unsupported,
 )
 from icetree.spark.sql.views import View
+from icetree.table.lake import Lake
 from tests.spark.busy_lake import BusyLake
 from tests.spark.sql_lake import SqlLake
 
@@ -37,7 +39,13 @@ def sql(spark: SparkSession, tmp_path: Path) -> Iterator[SqlLake]:
 def append_elsewhere(sql: SqlLake, *ids: int) -> None:
     """Commit rows as another process would: the lake is not told."""
     rows = pa.table({"id": pa.array(ids, pa.int32())})
-    sql.lake.connection.table("db.t").append(rows)
+    with elsewhere(sql) as lake:
+        lake.table("db.t").append(rows)
+
+
+def elsewhere(sql: SqlLake) -> Lake:
+    """Return the lake as another process has it."""
+    return icetree.connect(sql.lake.address, **sql.lake.properties)
 
 
 # --- views -------------------------------------------------------------------------------------
@@ -188,7 +196,7 @@ def test_a_cached_table_stays_as_it_is_until_it_is_refreshed(sql: SqlLake) -> No
     assert "InMemoryTableScan" in sql("EXPLAIN SELECT id FROM t WHERE id = 1")[0][0]
     # What is asked for by name is not the cached one.
     assert sql("SELECT count(*) FROM t VERSION AS OF 'main'") == [(3,)]
-    assert sql.lake.table("db.t").count() == 3
+    assert sql.lake.read("db.t").count() == 3
     sql("REFRESH TABLE t")
     assert sql("SELECT count(*) FROM t") == [(3,)]
     append_elsewhere(sql, 4)
@@ -199,7 +207,7 @@ def test_a_cached_table_stays_as_it_is_until_it_is_refreshed(sql: SqlLake) -> No
 
 def test_a_cached_table_keeps_its_schema_too(sql: SqlLake) -> None:
     sql("CACHE LAZY TABLE t OPTIONS ('storageLevel' 'DISK_ONLY')")
-    with sql.lake.connection.table("db.t").edit_schema() as schema:
+    with elsewhere(sql) as lake, lake.table("db.t").edit_schema() as schema:
         schema.rename("s", "word")
     append_elsewhere(sql, 3)
     assert sql("SELECT s FROM t") == [("a",), ("b",)]
@@ -230,7 +238,7 @@ def test_statements_that_change_rows_read_tables_and_refresh_what_is_cached(sql:
 def test_what_a_handle_of_the_lake_commits_outdates_what_is_cached(sql: SqlLake) -> None:
     sql("CACHE TABLE t")
     sql("CACHE TABLE few AS SELECT id FROM t WHERE id < 4")
-    table = sql.lake.handle("db.t")
+    table = sql.lake.table("db.t")
     before = table.metadata.current_snapshot_id
     assert before is not None
     table.append(pa.table({"id": pa.array([3], pa.int32())}))
@@ -252,7 +260,7 @@ def test_a_commit_of_unknown_outcome_outdates_what_is_cached(
     append_elsewhere(sql, 3)
     monkeypatch.setattr("icetree.table.transaction.commit", lost)
     with pytest.raises(CommitUnknown):
-        sql.lake.handle("db.t").truncate()
+        sql.lake.table("db.t").truncate()
     assert sql("SELECT count(*) FROM t") == [(3,)]
 
 

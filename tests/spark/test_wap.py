@@ -33,7 +33,7 @@ def test_a_session_writes_to_its_branch_and_reads_it_once_it_is_there(sql: SqlLa
     assert sql("SELECT id FROM t") == [(1,)]
     sql("INSERT INTO t VALUES (2), (3)")
     assert sql("SELECT id FROM t") == [(1,), (2,), (3,)]
-    assert sql.lake.table("db.t").count() == 3
+    assert sql.lake.read("db.t").count() == 3
     sql("DELETE FROM t WHERE id = 1")
     sql("UPDATE t SET id = 4 WHERE id = 3")
     sql("MERGE INTO t USING (SELECT 2 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
@@ -41,8 +41,8 @@ def test_a_session_writes_to_its_branch_and_reads_it_once_it_is_there(sql: SqlLa
     assert sql("SELECT id FROM t") == [(14,)]
     assert on_main(sql) == [(1,)]
     sql("INSERT INTO plain VALUES (5)")
-    assert set(sql.lake.handle("db.plain").refs) == {"main"}
-    sql.lake.handle("db.t").fast_forward("main", "audit")
+    assert set(sql.lake.table("db.plain").refs) == {"main"}
+    sql.lake.table("db.t").fast_forward("main", "audit")
     sql.lake.spark.conf.unset("spark.wap.branch")
     assert sql("SELECT id FROM t") == [(14,)]
 
@@ -59,12 +59,12 @@ def test_a_table_may_start_on_a_branch(sql: SqlLake) -> None:
 def test_a_session_stages_what_somebody_publishes_later(sql: SqlLake) -> None:
     sql.lake.spark.conf.set("spark.wap.id", "job-7")
     rows = sql.lake.spark.createDataFrame([(2,)], "id int")
-    sql.lake.write(rows, "db.t").append()
+    sql.lake.write("db.t", rows).append()
     assert sql("SELECT id FROM t") == [(1,)]
     assert sql("SELECT summary['wap.id'] FROM t.snapshots") == [("job-7",), (None,)]
     sql.lake.spark.conf.unset("spark.wap.id")
     sql("INSERT INTO t VALUES (3)")
-    sql.lake.handle("db.t").publish("job-7")
+    sql.lake.table("db.t").publish("job-7")
     assert sql("SELECT id FROM t") == [(1,), (2,), (3,)]
 
 
@@ -73,7 +73,7 @@ def test_of_two_that_were_staged_under_one_id_none_is_published_unasked(sql: Sql
     sql("INSERT INTO t VALUES (2)")
     sql("DELETE FROM t")
     with pytest.raises(InvalidInput, match="2 snapshots were staged under the id 'job-7'"):
-        sql.lake.handle("db.t").publish("job-7")
+        sql.lake.table("db.t").publish("job-7")
     assert on_main(sql) == [(1,)]
 
 

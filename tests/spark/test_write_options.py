@@ -8,24 +8,24 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.lake import Lake
+from icetree.spark import SparkLake, local
 from icetree.spark.source.options import options
 from icetree.spark.write.options import Options
 
 
 @pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+def lake(spark: SparkSession, tmp_path: Path) -> SparkLake:
     """A table of numbers by parity, in descending order."""
-    made = Lake.local(tmp_path, spark=spark)
+    made = local(tmp_path, spark=spark)
     made.sql("CREATE NAMESPACE db")
     made.sql("CREATE TABLE db.t (id BIGINT, p BIGINT) PARTITIONED BY (p)")
     made.sql("ALTER TABLE db.t WRITE ORDERED BY id DESC")
     return made
 
 
-def test_what_a_write_says_holds_for_that_write_alone(lake: Lake) -> None:
+def test_what_a_write_says_holds_for_that_write_alone(lake: SparkLake) -> None:
     rows = lake.spark.range(0, 1000, 1, 1).selectExpr("id", "id % 2 AS p")
-    write = lake.write(rows, "db.t").options(
+    write = lake.write("db.t", rows).options(
         **{
             "target-file-size-bytes": 4000,
             "compression-codec": "GZIP",
@@ -41,21 +41,21 @@ def test_what_a_write_says_holds_for_that_write_alone(lake: Lake) -> None:
     files = lake.sql("SELECT record_count, sort_order_id FROM db.t.files").collect()
     assert len(files) >= 4
     assert {row.sort_order_id for row in files} == {0}
-    [snapshot] = lake.handle("db.t").history()
+    [snapshot] = lake.table("db.t").history()
     assert (snapshot.summary or {})["Job"] == "seven"
     first = lake.sql("SELECT id FROM db.t WHERE _pos = 0 AND id < 2").count()
     assert first == 2
-    assert lake.table("db.t").count() == 1000
-    lake.write(rows, "db.t").append()
+    assert lake.read("db.t").count() == 1000
+    lake.write("db.t", rows).append()
     assert lake.sql("SELECT DISTINCT sort_order_id FROM db.t.files").count() == 2
 
 
-def test_a_statement_takes_options_too(lake: Lake) -> None:
+def test_a_statement_takes_options_too(lake: SparkLake) -> None:
     lake.sql("INSERT INTO db.t VALUES (1, 1)")
     lake.sql("ALTER TABLE db.t CREATE BRANCH side")
     lake.sql("INSERT INTO db.t WITH ('branch' = 'side', 'output-spec-id' = '0') SELECT 2, 0")
-    assert lake.table("db.t").count() == 1
-    assert lake.table("db.t", at="side").count() == 2
+    assert lake.read("db.t").count() == 1
+    assert lake.read("db.t", at="side").count() == 2
     with pytest.raises(InvalidInput, match="output-spec-id=9: there are"):
         lake.sql("INSERT INTO db.t WITH ('output-spec-id' = '9') SELECT 2, 0")
     with pytest.raises(Unsupported, match="options are not for reading"):
@@ -72,7 +72,7 @@ def test_a_statement_takes_options_too(lake: Lake) -> None:
         ("check-ordering", "true", "matched by name"),
         ("write-format", "orc", "Parquet"),
         ("validate-from-snapshot-id", "7", "since the write began"),
-        ("overwrite-mode", "dynamic", "overwrite_partitions"),
+        ("overwrite-mode", "dynamic", "replace_partitions"),
         ("output-spec-id", "one", "number of a spec"),
     ],
 )

@@ -15,7 +15,7 @@ from icetree.codec import manifest
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import ROOT, Content, Entries
 from icetree.spec.snapshot import Snapshot
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.plan import plan
 from icetree.tree.reading import Leaf, leaves_in
@@ -47,7 +47,7 @@ def rows(first: int, count: int = 12) -> pa.Table:
     )
 
 
-def open_lake(folder: Path) -> Connection:
+def open_lake(folder: Path) -> Lake:
     """Open the lake in a folder, with nothing cached."""
     return icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import icetree
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from tests.store.wrapped import Request, WrappedStore
 from tests.table.kinds import KINDS
 
@@ -111,9 +111,7 @@ def commit(folder: Path, kind: str, level: str, die_at: int | None, after: bool)
     with watched(level, steps):
         lake = icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=f"{folder}/lake")
         if level == "store":
-            lake = Connection(
-                catalog=lake.catalog, store=DyingStore(steps), warehouse=lake.warehouse
-            )
+            lake = Lake(catalog=lake.catalog, store=DyingStore(steps), warehouse=lake.warehouse)
         table = lake.table("db.t")
         if meanwhile := KINDS[kind].meanwhile:
             meanwhile(lake.table("db.t"))

@@ -11,7 +11,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.spec.entry import Content, Entry
 from icetree.spec.stats import FieldStats
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.check import check
 from icetree.tree.live import live_files
@@ -22,14 +22,14 @@ SCHEMA = Schema(
 )
 
 
-def connection() -> Connection:
+def connection() -> Lake:
     """Return a connection to nothing but memory, with a namespace `db`."""
-    opened = Connection(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    opened = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
     opened.create_namespace("db")
     return opened
 
 
-def new_table(lake: Connection | None = None, **how: Any) -> Table:
+def new_table(lake: Lake | None = None, **how: Any) -> Table:
     """Make `db.t`: `n long, country string`."""
     return (lake or connection()).create_table("db.t", SCHEMA, **how)
 

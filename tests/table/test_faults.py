@@ -17,7 +17,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, Unavailable
 from icetree.store.local import TEMPORARY
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import (
     After,
@@ -52,8 +52,8 @@ class World:
         other.catalog._tables.update(self.catalog._tables)
         return other
 
-    def healthy(self) -> Connection:
-        return Connection(catalog=self.catalog, store=self.store, warehouse="memory://w")
+    def healthy(self) -> Lake:
+        return Lake(catalog=self.catalog, store=self.store, warehouse="memory://w")
 
     def table(self) -> Table:
         """Return the table as somebody sees it who comes fresh."""
@@ -76,9 +76,7 @@ class Run:
         self.world = world
         self.store = FlakyStore(world.store, store_faults)
         self.catalog = FlakyCatalog(world.catalog, faults=catalog_faults or {})
-        table = Connection(catalog=self.catalog, store=self.store, warehouse="memory://w").table(
-            NAME
-        )
+        table = Lake(catalog=self.catalog, store=self.store, warehouse="memory://w").table(NAME)
         #: What came before the commit itself.
         self.opening = len(self.store.steps)
         if kind.meanwhile:
@@ -370,9 +368,9 @@ def test_a_job_that_runs_again_after_an_unknown_outcome_applies_once() -> None:
     for fault in (LoseAnswer(), LoseRequest()):
         world = world_of("append").copy()
         always: dict[tuple[str, int], Fault] = {(SWAP, at): fault for at in range(1, 9)}
-        flaky = Connection(
-            catalog=FlakyCatalog(world.catalog, faults=always), store=world.store
-        ).table(NAME)
+        flaky = Lake(catalog=FlakyCatalog(world.catalog, faults=always), store=world.store).table(
+            NAME
+        )
         with pytest.raises(CommitUnknown, match="may or may not"):
             flaky.append_files([data_file("b")], key="job-1")
         again = world.table().append_files([data_file("b")], key="job-1")

@@ -6,7 +6,7 @@ import pytest
 
 from icetree.errors import NotFound
 from icetree.spec.snapshot import Snapshot
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.table.lake import connection, data_file, live, new_table, place
@@ -22,7 +22,7 @@ PROPERTIES = {
 
 
 @pytest.fixture(scope="module")
-def made() -> tuple[Connection, list[Snapshot], list[int]]:
+def made() -> tuple[Lake, list[Snapshot], list[int]]:
     """Return a table of many commits, what each made, and how large metadata.json was after it."""
     lake = connection()
     table = new_table(lake, properties=PROPERTIES)
@@ -40,12 +40,12 @@ def made() -> tuple[Connection, list[Snapshot], list[int]]:
     return lake, snapshots, sizes
 
 
-def fresh(lake: Connection) -> Table:
+def fresh(lake: Lake) -> Table:
     """Return the table for somebody who has nothing cached."""
-    return Connection(catalog=lake.catalog, store=lake.store, warehouse="memory://w").table("db.t")
+    return Lake(catalog=lake.catalog, store=lake.store, warehouse="memory://w").table("db.t")
 
 
-def test_metadata_json_stops_growing(made: tuple[Connection, list[Snapshot], list[int]]) -> None:
+def test_metadata_json_stops_growing(made: tuple[Lake, list[Snapshot], list[int]]) -> None:
     lake, _, sizes = made
     assert max(sizes[200:]) <= 1.05 * max(sizes[:120])
     metadata = fresh(lake).metadata
@@ -56,7 +56,7 @@ def test_metadata_json_stops_growing(made: tuple[Connection, list[Snapshot], lis
 
 
 def test_history_has_every_snapshot_once(
-    made: tuple[Connection, list[Snapshot], list[int]],
+    made: tuple[Lake, list[Snapshot], list[int]],
 ) -> None:
     lake, snapshots, _ = made
     assert list(fresh(lake).history()) == snapshots[::-1]
@@ -64,7 +64,7 @@ def test_history_has_every_snapshot_once(
 
 @pytest.mark.parametrize("age", [0, 5, 50, 120, 215, COUNT - 1])
 def test_a_snapshot_of_any_age_is_found_by_id_and_by_time(
-    made: tuple[Connection, list[Snapshot], list[int]], age: int
+    made: tuple[Lake, list[Snapshot], list[int]], age: int
 ) -> None:
     lake, snapshots, _ = made
     table, wanted = fresh(lake), snapshots[COUNT - 1 - age]
@@ -80,7 +80,7 @@ def test_a_snapshot_of_any_age_is_found_by_id_and_by_time(
 
 
 def test_an_id_that_never_was_is_not_found(
-    made: tuple[Connection, list[Snapshot], list[int]],
+    made: tuple[Lake, list[Snapshot], list[int]],
 ) -> None:
     with pytest.raises(NotFound, match="no snapshot 1"):
         fresh(made[0]).snapshot(1)
@@ -88,7 +88,7 @@ def test_an_id_that_never_was_is_not_found(
 
 @pytest.mark.parametrize("number", KEYED)
 def test_a_keyed_commit_of_any_age_is_not_made_again(
-    made: tuple[Connection, list[Snapshot], list[int]], number: int
+    made: tuple[Lake, list[Snapshot], list[int]], number: int
 ) -> None:
     lake, snapshots, _ = made
     table = fresh(lake)
@@ -99,7 +99,7 @@ def test_a_keyed_commit_of_any_age_is_not_made_again(
 
 
 def test_refs_hold_paged_snapshots_and_let_them_go(
-    made: tuple[Connection, list[Snapshot], list[int]],
+    made: tuple[Lake, list[Snapshot], list[int]],
 ) -> None:
     lake, snapshots, _ = made
     table, old = fresh(lake), snapshots[30]
@@ -121,7 +121,7 @@ def test_refs_hold_paged_snapshots_and_let_them_go(
 
 
 def test_a_rollback_reaches_into_the_pages(
-    made: tuple[Connection, list[Snapshot], list[int]],
+    made: tuple[Lake, list[Snapshot], list[int]],
 ) -> None:
     lake, snapshots, _ = made
     lake.register_table("db.copy", fresh(lake).state.metadata_location)

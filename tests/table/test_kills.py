@@ -18,7 +18,7 @@ import pytest
 
 import icetree
 from icetree.store.local import TEMPORARY
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from tests.table.kinds import KINDS, data_file, reached, view
 from tests.table.lake import SCHEMA
 
@@ -39,7 +39,7 @@ class Murderer:
     def close(self) -> None:
         self._server.communicate(timeout=30)
 
-    def connect(self) -> Connection:
+    def connect(self) -> Lake:
         return icetree.connect(
             f"sqlite:///{self.folder}/catalog.db", warehouse=str(self.folder / "lake")
         )

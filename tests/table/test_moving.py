@@ -13,7 +13,7 @@ import icetree
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.update import RemoveSnapshots
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.store.slow import SlowStore
 from tests.table.kinds import data_file, reached, vector, view
@@ -27,14 +27,14 @@ PROPERTIES = {
 }
 
 
-def connect(folder: Path) -> Connection:
+def connect(folder: Path) -> Lake:
     """Return a connection whose store keeps a log of what it was asked."""
     opened = icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
     store = SlowStore(LocalStore(), latency_ms=0, bytes_per_s=None)
-    return Connection(catalog=opened.catalog, store=store, warehouse=str(folder / "lake"))
+    return Lake(catalog=opened.catalog, store=store, warehouse=str(folder / "lake"))
 
 
-def asked_for(lake: Connection) -> set[str]:
+def asked_for(lake: Lake) -> set[str]:
     assert isinstance(lake.store, SlowStore)
     return {each.location for each in lake.store.answered}
 
@@ -66,7 +66,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def two(original: Path, tmp_path: Path) -> tuple[Path, Connection, Table]:
+def two(original: Path, tmp_path: Path) -> tuple[Path, Lake, Table]:
     """Return the folder of a copy, a connection to it, and the copy, registered there."""
     folder = tmp_path / "two" / "elsewhere"
     shutil.copytree(original / "lake" / "db" / "t", folder)
@@ -76,7 +76,7 @@ def two(original: Path, tmp_path: Path) -> tuple[Path, Connection, Table]:
 
 
 def test_a_copy_reads_and_commits_in_its_own_folder_alone(
-    original: Path, two: tuple[Path, Connection, Table]
+    original: Path, two: tuple[Path, Lake, Table]
 ) -> None:
     folder, lake, table = two
     assert table.location == str(folder)

@@ -20,7 +20,7 @@ from icetree.spec.entry import MANIFESTS, Entries, Status, concat, is_content, w
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage
 from icetree.spec.update import SetStatistics
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.planted import planted
 from tests.table.damage import Site, make_table, open_lake, planned, rows
@@ -32,7 +32,7 @@ UP = "../other/x"
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Connection:
+def lake(tmp_path: Path) -> Lake:
     opened = icetree.connect(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "lake"))
     opened.create_namespace("db")
     return opened
@@ -42,7 +42,7 @@ def lake(tmp_path: Path) -> Connection:
 
 
 def test_a_confined_table_takes_no_file_from_elsewhere_however_it_is_spelt(
-    lake: Connection,
+    lake: Lake,
 ) -> None:
     table = lake.create_table("db.t", SCHEMA, properties={"write.files.confined": "true"})
     path = table.location
@@ -65,7 +65,7 @@ def test_a_confined_table_takes_no_file_from_elsewhere_however_it_is_spelt(
     assert table.snapshot() is None
 
 
-def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Connection) -> None:
+def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Lake) -> None:
     table = lake.create_table("db.t", SCHEMA, properties={"write.files.confined": "true"})
     path = table.location
     for number, start in enumerate(("data/", f"{path}/data/", f"file:{path}//data/./", "./")):
@@ -74,7 +74,7 @@ def test_a_confined_table_takes_its_own_files_however_they_are_spelt(lake: Conne
     assert pc.all(pc.starts_with(places, f"{path}/")).as_py()
 
 
-def test_confinement_is_on_or_off_and_nothing_else(lake: Connection) -> None:
+def test_confinement_is_on_or_off_and_nothing_else(lake: Lake) -> None:
     table = planted(lake.create_table("db.t", SCHEMA), {"write.files.confined": "yes"})
     with pytest.raises(InvalidInput, match=r"write\.files\.confined='yes'"):
         table.append_files([replace(file_of("x"), location="file:///other/x.parquet")])
@@ -138,7 +138,7 @@ def test_statistics_cannot_be_set_by_leading_up() -> None:
         table.update_metadata(SetStatistics(statistics=_statistics(UP)))
 
 
-def test_a_table_is_not_made_at_a_place_that_leads_up(lake: Connection, tmp_path: Path) -> None:
+def test_a_table_is_not_made_at_a_place_that_leads_up(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"part '\.\.'"):
         lake.create_table("db.t", SCHEMA, location=f"{tmp_path}/a/../b")
     with pytest.raises(InvalidInput, match=r"part '\.\.'"):

@@ -13,7 +13,7 @@ import icetree
 from icetree.cli.main import cli
 from icetree.errors import InvalidInput
 from icetree.spec.metrics import COLUMN_PREFIX
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.properties import KNOWN
 
 SCHEMA = pa.schema([("n", pa.int64()), ("name", pa.string())])
@@ -50,7 +50,7 @@ BAD = [
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Connection:
+def lake(tmp_path: Path) -> Lake:
     lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "w"))
     lake.create_namespace("db")
     return lake
@@ -58,7 +58,7 @@ def lake(tmp_path: Path) -> Connection:
 
 @pytest.mark.parametrize(("name", "value", "says"), BAD)
 def test_a_bad_property_is_refused_when_it_is_set_and_at_creation(
-    lake: Connection, name: str, value: str, says: str
+    lake: Lake, name: str, value: str, says: str
 ) -> None:
     with pytest.raises(InvalidInput, match=f"{re.escape(name)}.*{says}"):
         lake.create_table("db.t", SCHEMA, properties={name: value})
@@ -92,20 +92,20 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
         "history.expire.max-snapshot-age-ms",
     ],
 )
-def test_a_property_of_others_is_kept_as_it_is(lake: Connection, name: str) -> None:
+def test_a_property_of_others_is_kept_as_it_is(lake: Lake, name: str) -> None:
     table = lake.create_table("db.t", SCHEMA, properties={name: "anything"})
     table.set_properties({name: "else"})
     assert lake.table("db.t").properties == {name: "else"}
 
 
-def test_a_level_is_held_against_the_codec_that_was_set_before(lake: Connection) -> None:
+def test_a_level_is_held_against_the_codec_that_was_set_before(lake: Lake) -> None:
     codec = {"write.parquet.compression-codec": "gzip"}
     table = lake.create_table("db.t", SCHEMA, properties=codec)
     with pytest.raises(InvalidInput, match="allowed for gzip are 0 to 9"):
         table.set_properties({"write.parquet.compression-level": "10"})
 
 
-def test_statistics_of_a_column_may_come_with_the_column(lake: Connection) -> None:
+def test_statistics_of_a_column_may_come_with_the_column(lake: Lake) -> None:
     table = lake.create_table("db.t", SCHEMA)
     with table.transaction() as transaction:
         with transaction.edit_schema() as schema:
@@ -115,7 +115,7 @@ def test_statistics_of_a_column_may_come_with_the_column(lake: Connection) -> No
     assert table.refresh().properties[f"{COLUMN_PREFIX}later"] == "full"
 
 
-def test_what_others_have_set_keeps_nobody_from_setting_something_else(lake: Connection) -> None:
+def test_what_others_have_set_keeps_nobody_from_setting_something_else(lake: Lake) -> None:
     table = lake.create_table("db.t", SCHEMA)
     table.metadata.properties["write.delete.mode"] = "copy"
     table.set_properties({"write.update.mode": "copy-on-write"})

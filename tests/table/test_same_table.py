@@ -12,20 +12,20 @@ import icetree
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitConflict, NotFound
 from icetree.store.memory import MemoryStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import Before, FlakyCatalog
 from tests.table.lake import SCHEMA, data_file, new_table
 
 
 @pytest.fixture
-def lake() -> Connection:
-    opened = Connection(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+def lake() -> Lake:
+    opened = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
     opened.create_namespace("db")
     return opened
 
 
-def replaced(lake: Connection, *, location: str | None) -> tuple[Table, Table]:
+def replaced(lake: Lake, *, location: str | None) -> tuple[Table, Table]:
     """Return a handle of a table, and of the one that has its name now."""
     old = new_table(lake, location=location)
     old.append_files([data_file("a")])
@@ -36,7 +36,7 @@ def replaced(lake: Connection, *, location: str | None) -> tuple[Table, Table]:
 
 
 @pytest.mark.parametrize("location", ["memory://w/db/t", None])
-def test_no_door_of_a_handle_leads_to_another_table(lake: Connection, location: str | None) -> None:
+def test_no_door_of_a_handle_leads_to_another_table(lake: Lake, location: str | None) -> None:
     old, new = replaced(lake, location=location)
     before = old.state
     with pytest.raises(NotFound, match=r"db\.t is another table now .* load it again"):
@@ -58,7 +58,7 @@ def test_no_door_of_a_handle_leads_to_another_table(lake: Connection, location: 
 def test_a_name_that_is_gone_is_a_conflict_as_one_that_is_taken() -> None:
     """Whether another takes the name of a dropped table at once or never, the commit lost."""
     catalog = FlakyCatalog(MemoryCatalog("m"))
-    lake = Connection(catalog=catalog, store=MemoryStore(), warehouse="memory://w")
+    lake = Lake(catalog=catalog, store=MemoryStore(), warehouse="memory://w")
     lake.create_namespace("db")
     old = new_table(lake)
     other = lake.table("db.t")
@@ -75,7 +75,7 @@ def test_a_name_that_is_gone_is_a_conflict_as_one_that_is_taken() -> None:
     assert old.state is before
 
 
-def test_a_table_that_had_no_uuid_may_get_one(lake: Connection) -> None:
+def test_a_table_that_had_no_uuid_may_get_one(lake: Lake) -> None:
     table = new_table(lake)
     unnamed = structs.replace(table.metadata, table_uuid=None)
     table.state = replace(table.state, metadata=unnamed, metadata_location="elsewhere")

@@ -11,33 +11,33 @@ import pyarrow as pa
 import pytest
 
 import icetree
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 ROWS = pa.table({"n": range(10), "name": [f"n{each}" for each in range(10)]})
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Connection:
+def lake(tmp_path: Path) -> Lake:
     lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "w"))
     lake.create_namespace("db")
     return lake
 
 
 @pytest.fixture
-def table(lake: Connection) -> Table:
+def table(lake: Lake) -> Table:
     table = lake.create_table("db.t", ROWS.schema)
     table.append(ROWS)
     table.append(ROWS)
     return table
 
 
-def test_every_public_object_has_a_repr_of_one_short_line(lake: Connection, table: Table) -> None:
+def test_every_public_object_has_a_repr_of_one_short_line(lake: Lake, table: Table) -> None:
     snapshot = table.current_snapshot
     assert snapshot is not None
     committed = table.append(ROWS)
     shown = {
-        "Connection": lake,
+        "Lake": lake,
         "Table": table,
         "Scan": table.scan("n < 3", columns=["n"], limit=2),
         "ChangeRange": table.changes(),
@@ -77,7 +77,7 @@ def test_answers_print_as_people_read(table: Table) -> None:
     assert str(table.set_properties({"a": "b"})) == "table db.t: no snapshot"
 
 
-def test_a_table_tells_its_layout_in_the_words_that_made_it(lake: Connection) -> None:
+def test_a_table_tells_its_layout_in_the_words_that_made_it(lake: Lake) -> None:
     schema = pa.schema([("ts", pa.timestamp("us")), ("id", pa.int64()), ("name", pa.string())])
     spec = ("day(ts)", "bucket(16, id)", "truncate(4, name)")
     order = ("ts desc", "id", "bucket(4, name) nulls last", "name desc nulls first")

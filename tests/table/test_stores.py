@@ -13,14 +13,14 @@ import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.entry import Entry
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from tests.servers.s3 import shared_s3
 
 ROWS = pa.table({"n": [1, 2, 3]})
 _WITH_ID = pa.field("n", pa.int64(), metadata={"PARQUET:field_id": "1"})
 
 
-def connect(tmp_path: Path, **properties: str) -> Connection:
+def connect(tmp_path: Path, **properties: str) -> Lake:
     lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", **properties)
     lake.create_namespace("db", exist_ok=True)
     return lake

@@ -13,7 +13,7 @@ from icetree import surroundings
 from icetree.catalog.memory import MemoryCatalog
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import InTurn, within
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 
 
@@ -49,7 +49,7 @@ def _live(seed: int) -> dict[str, bytes]:
     """Do a little of everything in surroundings of one's own; return every file there then is."""
     store = MemoryStore()
     with within(Still(seed)):
-        lake = Connection(catalog=MemoryCatalog(), store=store, warehouse="memory://lake")
+        lake = Lake(catalog=MemoryCatalog(), store=store, warehouse="memory://lake")
         lake.create_namespace("db")
         small = {"write.root.max-data-entries": "2", "write.metadata.inline-snapshots": "1"}
         columns = pa.schema([("id", pa.int64()), ("k", pa.int64())])
@@ -82,7 +82,7 @@ def test_no_thread_starts_where_the_surroundings_have_none(monkeypatch: pytest.M
 def test_a_snapshot_is_of_the_time_of_its_surroundings() -> None:
     still = Still(4)
     with within(still):
-        lake = Connection(catalog=MemoryCatalog(), store=MemoryStore(), warehouse="memory://lake")
+        lake = Lake(catalog=MemoryCatalog(), store=MemoryStore(), warehouse="memory://lake")
         lake.create_namespace("db")
         table = lake.create_table("db.t", pa.schema([("id", pa.int64()), ("k", pa.int64())]))
         still.ms += 86_400_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from icetree.spark.lake import Lake
+from icetree.spark.lake import SparkLake
 
 EVENTS: Final = "shop.events"
 #: Events of the past that the table starts with, and those of one commit of the stream.
@@ -61,12 +61,12 @@ def _chance(number: str, what: str) -> str:
     return f"(pmod(xxhash64({number}, '{what}'), 1000000) / 1000000.0D)"
 
 
-def events(lake: Lake, first: int, count: int) -> Any:
+def events(lake: SparkLake, first: int, count: int) -> Any:
     """Return the events with these numbers, as a DataFrame."""
     return lake.spark.range(first, first + count).selectExpr(*columns("id"))
 
 
-def coming(lake: Lake, first: int, commits: int) -> Any:
+def coming(lake: SparkLake, first: int, commits: int) -> Any:
     """Return a stream of events from a number on: so many micro-batches, then empty ones."""
     source = lake.spark.readStream.format("rate-micro-batch").options(
         rowsPerBatch=ROWS, numPartitions=1, advanceMillisPerBatch=1
@@ -75,7 +75,7 @@ def coming(lake: Lake, first: int, commits: int) -> Any:
     return numbers.selectExpr(f"value + {first} AS number").selectExpr(*columns("number"))
 
 
-def corrections(lake: Lake, before: int, late: int) -> Any:
+def corrections(lake: SparkLake, before: int, late: int) -> Any:
     """Return orders of the last two days, some with another amount, and events that come late."""
     recent = events(lake, before - 57_600, 57_600).where("kind = 'order' AND pmod(id, 20) = 0")
     other = recent.selectExpr(

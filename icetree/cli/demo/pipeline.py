@@ -22,7 +22,7 @@ from icetree.cli.demo.events import (
 from icetree.cli.demo.ledger import Cost, Ledger
 from icetree.cli.demo.v3 import V3
 from icetree.errors import Unavailable
-from icetree.spark.lake import Lake
+from icetree.spark.lake import SparkLake
 from icetree.spark.stream.write import Batch, stop
 from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
@@ -52,7 +52,7 @@ class Step:
 class Pipeline:
     """A table in a lake and its story so far."""
 
-    lake: Lake
+    lake: SparkLake
     #: Where the stream keeps how far it is.
     checkpoint: Path
     #: How many commits the stream makes.
@@ -70,7 +70,7 @@ class Pipeline:
     @property
     def table(self) -> Table:
         """The table as it is now."""
-        return self.lake.handle(EVENTS)
+        return self.lake.table(EVENTS)
 
     @property
     def end(self) -> int:
@@ -116,11 +116,11 @@ class Pipeline:
     # --- steps -----------------------------------------------------------------------------
 
     def _create(self) -> None:
-        self.lake.connection.create_namespace("shop")
+        self.lake.create_namespace("shop")
         self.lake.sql(CREATE)
 
     def _load(self) -> int:
-        done = self.lake.write(events(self.lake, 0, PAST), EVENTS).append()
+        done = self.lake.write(EVENTS, events(self.lake, 0, PAST)).append()
         return _told(done.snapshot, "added-records")
 
     def _stream(self) -> int:
@@ -135,7 +135,7 @@ class Pipeline:
                 ended.set()
 
         rows = coming(self.lake, PAST, self.commits)
-        query = self.lake.write_stream(rows, EVENTS, checkpoint=self.checkpoint, on_batch=hear)
+        query = self.lake.write_stream(EVENTS, rows, checkpoint=self.checkpoint, on_batch=hear)
         try:
             seen, since = 0, time.monotonic()
             while not ended.wait(_STOP_S):
@@ -172,7 +172,7 @@ class Pipeline:
     def _append(self) -> int:
         total = 0
         for each in range(APPENDS):
-            done = self.lake.write(self.newest(each), EVENTS).append()
+            done = self.lake.write(EVENTS, self.newest(each)).append()
             total += _told(done.snapshot, "added-records")
         return total
 

@@ -24,7 +24,7 @@ from icetree.picture.svg import to_svg
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
 from icetree.picture.words import counted, size
-from icetree.spark.lake import Lake
+from icetree.spark import local
 from icetree.spark.session import local_session
 from icetree.tree.reading import leaves_in
 
@@ -42,7 +42,7 @@ def show_pipeline(
 ) -> bool:
     """Run the pipeline in a folder, on a session that goes on; tell whether all is as it must be."""
     start = time.perf_counter()
-    lake = Lake.local(folder / "lake", spark=spark)
+    lake = local(folder / "lake", spark=spark)
     try:
         pipeline = Pipeline(lake=lake, checkpoint=folder / "checkpoint", commits=commits)
         _steps(console, pipeline)
@@ -53,7 +53,7 @@ def show_pipeline(
         heading(console, "Truth", "the table beside the events themselves")
         holds = print_laws(console, _watched(console, truths(pipeline)))
     finally:
-        lake.connection.close()
+        lake.close()
     spent = time.perf_counter() - start
     console.print(Text(f"  {spent:.0f} seconds, without Spark's start.\n", style="dim"))
     return holds

@@ -65,7 +65,7 @@ def _counted(rows: Any, amount: str) -> tuple[int, Decimal]:
 
 
 def _adds_up(done: Pipeline, expected: _Expected) -> Law:
-    rows, total = _counted(done.lake.table(EVENTS), "total")
+    rows, total = _counted(done.lake.read(EVENTS), "total")
     return Law(
         says="What came in, less what was deleted, is what is there, to the cent.",
         seen=f"{expected.streamed:,} - {expected.erased:,} deleted + {expected.late:,} late + "

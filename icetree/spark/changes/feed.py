@@ -46,7 +46,7 @@ from icetree.table.scan.scan import Scan
 from icetree.tree.row_changes import CHANGE_TYPE, as_plan, by_those_within
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
     from icetree.table.table import Table
 
 _ROW_ID: Final = under_other_name(METADATA_COLUMNS["_row_id"])
@@ -58,7 +58,7 @@ _COLUMN: Final = "__icetree_column_"
 
 
 def changes(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     since: Point | None = None,
     upto: Point | None = None,
@@ -74,7 +74,7 @@ def changes(
     it means to `table.changes().to_arrow()`: a row that a commit deletes and inserts with the
     same values has not changed, and with `net` that holds for the range as a whole.
     """
-    table = lake.handle(name)
+    table = lake.table(name)
     feed = _feed(lake.spark, table, table.changes(since, upto).plan(), columns)
     rows = _paired(feed, net=net, images=images)
     named = [f.col(f"{_COLUMN}{number}").alias(field.name) for number, field in enumerate(feed.out)]

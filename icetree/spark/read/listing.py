@@ -48,7 +48,7 @@ def read_listed(spark: SparkSession, files: pa.Table, schema: StructType) -> Dat
     `files` are as `listed` makes them.
     """
     with _log(files) as folder:
-        # Columns are found by id, as `Lake` has told the session; a file without any is an error.
+        # Columns are found by id, as `SparkLake` has told the session; a file without any is an error.
         return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
 
 

@@ -14,7 +14,7 @@ from icetree.table.inspect.inspect import Inspect
 from icetree.table.point import Point
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _CHANGES: Final = "changes"
 _POSITION_DELETES: Final = "position_deletes"
@@ -24,17 +24,17 @@ KINDS: Final = frozenset({_CHANGES}) | frozenset(
 )
 
 
-def metadata_kind(lake: Lake, name: str) -> tuple[str, str] | None:
+def metadata_kind(lake: SparkLake, name: str) -> tuple[str, str] | None:
     """Return (table, kind) where a name asks for metadata; a table of that very name comes first."""
     table, _, kind = name.rpartition(".")
-    if kind not in KINDS or "." not in table or lake.connection.table_exists(name):
+    if kind not in KINDS or "." not in table or lake.table_exists(name):
         return None
     return table, kind
 
 
-def metadata_table(lake: Lake, table: str, kind: str, *, at: Point | None = None) -> DataFrame:
+def metadata_table(lake: SparkLake, table: str, kind: str, *, at: Point | None = None) -> DataFrame:
     """Return metadata of a table, of another snapshot than the current one where that is asked."""
-    handle = lake.handle(table)
+    handle = lake.table(table)
     if kind == _POSITION_DELETES:
         return position_deletes(lake.spark, handle, handle.snapshot(at))
     if kind == _CHANGES:

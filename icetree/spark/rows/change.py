@@ -28,7 +28,7 @@ from icetree.table.commit.commit import Committed
 from icetree.table.commit.removing import removal_of_tasks
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 PLACE = (ORDINAL, POSITION)
 #: What new values are called until they stand in the place of old ones.
@@ -36,7 +36,7 @@ NEW: Final = "__icetree_new_"
 
 
 def delete(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     condition: str | Column | None = None,
     *,
@@ -45,7 +45,7 @@ def delete(
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     if condition is None:
-        table = lake.handle(name)
+        table = lake.table(name)
         level = isolation_of(table, "delete")
         with begin(lake.spark, table, branch=branch, isolation=level) as transaction:
             transaction.truncate()
@@ -62,7 +62,7 @@ def delete(
 
 
 def update(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     to: Mapping[str, str | Column],
     condition: str | Column | None = None,

@@ -34,7 +34,7 @@ from icetree.spec.columns import required_identifiers
 from icetree.table.commit.commit import Committed
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 Values = Mapping[str, "str | Column"]
 
@@ -74,7 +74,7 @@ class Merge:
 
     def __init__(
         self,
-        lake: Lake,
+        lake: SparkLake,
         name: str,
         source: DataFrame,
         on: str | Column | Sequence[str],
@@ -93,41 +93,37 @@ class Merge:
     def __repr__(self) -> str:
         return f"Merge({self._name!r}, {len(self._clauses)} clauses)"
 
-    def when_matched_update(self, values: Values, condition: str | Column | None = None) -> Self:
+    def when_matched_update(self, values: Values, where: str | Column | None = None) -> Self:
         """Set columns of rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=condition, values=values))
+        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=where, values=values))
 
-    def when_matched_update_all(self, condition: str | Column | None = None) -> Self:
+    def when_matched_update_all(self, where: str | Column | None = None) -> Self:
         """Set every column to the source's of the same name."""
-        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=condition, values=None))
+        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=where, values=None))
 
-    def when_matched_delete(self, condition: str | Column | None = None) -> Self:
+    def when_matched_delete(self, where: str | Column | None = None) -> Self:
         """Delete rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=DELETE, condition=condition))
+        return self._add(Clause(when=_MATCHED, action=DELETE, condition=where))
 
-    def when_not_matched_insert(
-        self, values: Values, condition: str | Column | None = None
-    ) -> Self:
+    def when_not_matched_insert(self, values: Values, where: str | Column | None = None) -> Self:
         """Insert rows of the source that match nothing."""
-        return self._add(
-            Clause(when=_NOT_MATCHED, action=INSERT, condition=condition, values=values)
-        )
+        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=where, values=values))
 
-    def when_not_matched_insert_all(self, condition: str | Column | None = None) -> Self:
+    def when_not_matched_insert_all(self, where: str | Column | None = None) -> Self:
         """Insert rows of the source that match nothing, by column names."""
-        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=condition, values=None))
+        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=where, values=None))
 
     def when_not_matched_by_source_update(
-        self, values: Values, condition: str | Column | None = None
+        self, values: Values, where: str | Column | None = None
     ) -> Self:
         """Set columns of rows that the source has no match for."""
         return self._add(
-            Clause(when=_NOT_MATCHED_BY_SOURCE, action=REPLACE, condition=condition, values=values)
+            Clause(when=_NOT_MATCHED_BY_SOURCE, action=REPLACE, condition=where, values=values)
         )
 
-    def when_not_matched_by_source_delete(self, condition: str | Column | None = None) -> Self:
+    def when_not_matched_by_source_delete(self, where: str | Column | None = None) -> Self:
         """Delete rows that the source has no match for."""
-        return self._add(Clause(when=_NOT_MATCHED_BY_SOURCE, action=DELETE, condition=condition))
+        return self._add(Clause(when=_NOT_MATCHED_BY_SOURCE, action=DELETE, condition=where))
 
     def run(self) -> Committed:
         """Carry it out."""
@@ -331,26 +327,26 @@ def _is_small(source: DataFrame) -> bool:
 
 
 def upsert(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     rows: DataFrame,
     *,
-    by: Iterable[str] | None = None,
+    on: Iterable[str] | None = None,
     branch: str | None = None,
     key: str | None = None,
 ) -> Committed:
     """Replace the rows that are equal in the key columns by these, and add the others.
 
-    Without `by`, the table's identifier fields are the key.
+    Without `on`, the table's identifier fields are the key.
     """
-    if by is None:
-        otherwise = ", or say by which columns"
-        keys = required_identifiers(lake.handle(name).schema, of=name, otherwise=otherwise)
+    if on is None:
+        otherwise = ", or say on which columns"
+        keys = required_identifiers(lake.table(name).schema, of=name, otherwise=otherwise)
     else:
-        keys = list(by)
+        keys = list(on)
     if not keys:
         raise InvalidInput(
-            f"upsert into {name}: by= names no column, by which a row would be known"
+            f"upsert into {name}: on= names no column, by which a row would be known"
         )
     merge = Merge(lake, name, rows, keys, branch=branch, key=key)
     return merge.when_matched_update_all().when_not_matched_insert_all().run()

@@ -11,8 +11,9 @@ from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from icetree.filters.filter import Filter, parse_filter
+from icetree.filters.filter import Filter
 from icetree.spark.complaints import one_line
+from icetree.spark.names import as_column
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
@@ -30,7 +31,7 @@ from icetree.table.transaction import Transaction
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ class _Going:
 
 
 def overwrite(
-    lake: Lake,
+    lake: SparkLake,
     table: Table,
     transaction: Transaction,
     rows: DataFrame,
@@ -61,12 +62,13 @@ def overwrite(
 ) -> Committed:
     """Replace the rows that match by others, all of which must match too where it is `strict`.
 
-    A filter means what it means to a scan, and a column what it means to Spark. `ref` is the branch
+    Text and a column mean what they mean to Spark, an expression what it means to a scan. `ref` is the branch
     to read, none for main, and `metadata` the table's as writers are to see it.
     """
-    if isinstance(where, Column):
+    by_spark = isinstance(where, str | Column)
+    if isinstance(where, str | Column):
         with one_line():
-            going = _by_condition(lake, table, where, ref)
+            going = _by_condition(lake, table, as_column(where), ref)
     else:
         going = _by_filter(table, where, ref)
     if strict and going.condition is not None:
@@ -89,7 +91,7 @@ def overwrite(
             transaction.row_delta(
                 concat([written, marks]), remove=removed, where=going.filter, tasks=partial.tasks
             )
-        elif isinstance(where, Column):
+        elif by_spark:
             transaction.overwrite_files(written, removed, where=going.filter)
         else:
             transaction.overwrite(going.filter, written, strict=strict)
@@ -100,21 +102,20 @@ def _text(where: Filter | Column) -> str:
     return str(where).removeprefix("Column<'").removesuffix("'>")
 
 
-def _by_filter(table: Table, where: Filter, ref: str | None) -> _Going:
-    predicate = parse_filter(where)
+def _by_filter(table: Table, where: BooleanExpression, ref: str | None) -> _Going:
     scan = table.scan(at=ref)
-    plan = _planned(table, scan, predicate)
+    plan = _planned(table, scan, where)
     whole = plan.match_whole()
     return _Going(
-        filter=predicate,
-        condition=row_condition(predicate, table.schema),
+        filter=where,
+        condition=row_condition(where, table.schema),
         scan=scan,
         partial=replace(plan, tasks=plan.tasks.filter(pc.invert(whole))).unfiltered(),
         whole=plan.tasks.filter(whole),
     )
 
 
-def _by_condition(lake: Lake, table: Table, condition: Column, ref: str | None) -> _Going:
+def _by_condition(lake: SparkLake, table: Table, condition: Column, ref: str | None) -> _Going:
     def filter_for(holds: Column) -> BooleanExpression:
         return condition_filter(lake.spark, table.schema, holds, alias=table.name.name)
 

@@ -29,14 +29,14 @@ from icetree.table.transaction import Transaction
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A table as a statement finds it: what it may touch, planned."""
 
-    lake: Lake
+    lake: SparkLake
     table: Table
     #: `delete`, `update` or `merge`, as table properties name them.
     verb: str
@@ -96,7 +96,7 @@ def isolation_of(table: Table, verb: str) -> str:
 
 
 def target(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     verb: str,
     condition: str | Column | None,
@@ -110,7 +110,7 @@ def target(
 
     The condition may call the table `alias`, or else by the last part of its name. `pruning` says the same of conditions that are not of the table's rows alone.
     """
-    table = lake.handle(name)
+    table = lake.table(name)
     alias = alias or table.name.name
     level = isolation_of(table, verb)
     transaction = begin(lake.spark, table, branch=branch, isolation=level, key=key)

@@ -13,12 +13,12 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spark.write.options import NAMES
 from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
-from icetree.table.connection import Connection, open_connection
+from icetree.table.lake import Lake, open_lake
 from icetree.table.state import State
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 #: What each option is for.
 OPTIONS: Final[Mapping[str, str]] = {
@@ -69,11 +69,11 @@ class Options:
             raise InvalidInput("which table? give its name to load() or save(), such as db.orders")
         return name
 
-    def connect(self) -> Connection:
+    def connect(self) -> Lake:
         """Open the catalog."""
         own = {name for name in OPTIONS if name not in ("warehouse", "name")}
         properties = {name: value for name, value in self.values.items() if name not in own}
-        return open_connection(self.values.get("catalog"), properties)
+        return open_lake(self.values.get("catalog"), properties)
 
     def load(self) -> Table:
         """Return the table's handle, on its newest state."""
@@ -126,7 +126,7 @@ def options(given: Mapping[str, str]) -> Options:
     return Options(values=values)
 
 
-def options_of(lake: Lake, name: str) -> dict[str, str]:
+def options_of(lake: SparkLake, name: str) -> dict[str, str]:
     """Return the options by which other processes find a table of the lake."""
     if lake.address is None:
         raise InvalidInput(

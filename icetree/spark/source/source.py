@@ -2,8 +2,8 @@
 
 This is the portable face, and the slow one: rows pass through Python, and Spark tells a Python data
 source no columns, so all are read unless option `columns` names some. A plain scan takes about
-twice as long as `Lake.table`, a narrow aggregate ten times. Files are skipped by option `filter`, or
-with `push-filters` by the query's own. Prefer `Lake` where it can be had.
+twice as long as `SparkLake.table`, a narrow aggregate ten times. Files are skipped by option `filter`, or
+with `push-filters` by the query's own. Prefer `SparkLake` where it can be had.
 
     from icetree.spark.source import register
 

@@ -31,7 +31,7 @@ from icetree.table.changes.changes import (
     snapshots_between,
 )
 from icetree.table.changes.rows import CHANGE_COLUMNS, ChangeReader, require_told
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.point import resolve, snapshot_at
 from icetree.table.state import require_same
 from icetree.table.table import Table
@@ -81,7 +81,7 @@ class SnapshotReader(DataSourceStreamReader):
         if self._changes and self._skip:
             raise InvalidInput("options changes and skip exclude each other: changes are all told")
         names = [name for name in schema.names if name not in CHANGE_COLUMNS.names]
-        self._connection: Connection | None = options.connect()
+        self._connection: Lake | None = options.connect()
         table = self._connection.table(options.table)
         # Fixed for the query's life: a column that is renamed meanwhile stays the same column.
         self._columns: Schema = table.scan(columns=names).columns

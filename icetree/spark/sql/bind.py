@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
 
-from icetree.errors import InvalidInput, Unsupported
+from icetree.errors import InvalidInput
 from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
@@ -19,7 +18,7 @@ from icetree.spark.sql.names import TableRef, find_table
 from icetree.spark.sql.views import View, temporary_view, view_of
 from icetree.spark.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.trees import Named, Span, named_tables, parse
-from icetree.spark.types import spark_type
+from icetree.spark.types import is_known
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import NAMES
 from icetree.surroundings import random_bits
@@ -28,7 +27,7 @@ from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _PREFIX: Final = "__icetree_"
 
@@ -102,7 +101,7 @@ def called(bound: Iterable[Bound]) -> dict[str, str]:
     return found
 
 
-def bind(lake: Lake, text: str, plan: Any, *, in_full: bool = False) -> list[Bound]:
+def bind(lake: SparkLake, text: str, plan: Any, *, in_full: bool = False) -> list[Bound]:
     """Return the tables of the lake, and views over some, that a query names.
 
     With `in_full`, its tables are not looked for in the namespace in use.
@@ -163,7 +162,7 @@ def within(edit: Edit, spans: Iterable[Span]) -> bool:
 # --- views -------------------------------------------------------------------------------------
 
 
-def _bound_view(lake: Lake, saved: View, named: Named) -> BoundView:
+def _bound_view(lake: SparkLake, saved: View, named: Named) -> BoundView:
     if named.version is not None or named.timestamp is not None:
         raise InvalidInput(f"{'.'.join(named.parts)} is a view: AS OF is for tables")
     view = f"{_PREFIX}{random_bits(128):032x}"
@@ -174,7 +173,7 @@ def _bound_view(lake: Lake, saved: View, named: Named) -> BoundView:
     return BoundView(named=named, saved=saved, view=view, within=tuple(inner))
 
 
-def _held_view(lake: Lake, saved: View, held: Held) -> DataFrame:
+def _held_view(lake: SparkLake, saved: View, held: Held) -> DataFrame:
     """Return a view's rows as they are kept; they are those of now, where nobody asked before."""
     from icetree.spark.sql.select import select_view
 
@@ -187,24 +186,26 @@ def _held_view(lake: Lake, saved: View, held: Held) -> DataFrame:
 # --- tables ------------------------------------------------------------------------------------
 
 
-def _bound_table(lake: Lake, ref: TableRef, named: Named, extra: tuple[str, ...]) -> BoundTable:
+def _bound_table(
+    lake: SparkLake, ref: TableRef, named: Named, extra: tuple[str, ...]
+) -> BoundTable:
     view = f"{_PREFIX}{random_bits(128):032x}"
     if ref.metadata is not None:
         return BoundTable(named=named, ref=ref, view=view)
     at = version_of(lake, ref, named)
     if at is None:
-        at = branch_to_read(lake.spark, lake.handle(ref.name))
+        at = branch_to_read(lake.spark, lake.table(ref.name))
     held = lake.cache.get(ref.name) if lake.reads_cache and at is None else None
-    table = lake.handle(ref.name) if held is None else _held_table(lake, ref.name, held)
+    table = lake.table(ref.name) if held is None else _held_table(lake, ref.name, held)
     scan, hidden = _scan(table, at, extra)
     kept = None if held is None or hidden else held.rows
     return BoundTable(named=named, ref=ref, view=view, hidden=hidden, scan=scan, kept=kept)
 
 
-def _held_table(lake: Lake, name: str, held: Held) -> Table:
+def _held_table(lake: SparkLake, name: str, held: Held) -> Table:
     """Return a table as its rows are kept; they are those of now, where nobody asked before."""
     if held.table is None:
-        table = lake.handle(name)
+        table = lake.table(name)
         everything, _ = _scan(table, None, ())
         held.keep(dataframe(lake.spark, everything(AlwaysTrue())), table)
     assert held.table is not None
@@ -221,7 +222,7 @@ def _scan(
     table: Table, at: Point | None, extra: tuple[str, ...]
 ) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
     whole = table.scan(at=at)
-    own = [field.name for field in whole.schema.fields if _is_known(field)]
+    own = [field.name for field in whole.schema.fields if is_known(field)]
     taken = {name.lower() for name in own}
     hidden = tuple(name for name in extra if name not in taken)
     columns = [*own, *hidden]
@@ -234,15 +235,7 @@ def _scan(
     return scan, hidden
 
 
-def _is_known(field: NestedField) -> bool:
-    try:
-        spark_type(field.field_type)
-    except Unsupported:
-        return False
-    return True
-
-
-def version_of(lake: Lake, ref: TableRef, named: Named) -> Point | None:
+def version_of(lake: SparkLake, ref: TableRef, named: Named) -> Point | None:
     """Return which version of a table a query asks for, as a scan takes it."""
     asked = named.version if named.version is not None else named.timestamp
     if asked is not None and ref.ref is not None:
@@ -254,7 +247,7 @@ def version_of(lake: Lake, ref: TableRef, named: Named) -> Point | None:
     return ref.ref
 
 
-def _moment(lake: Lake, text: str) -> int:
+def _moment(lake: SparkLake, text: str) -> int:
     with plainly():
         [[found]] = lake.spark.sql(f"SELECT unix_millis(try_cast(({text}) AS TIMESTAMP))").collect()
     if found is None:

@@ -18,20 +18,20 @@ from icetree.spark.tokens import query_of
 from icetree.spark.trees import kind, pairs, seq
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _LEVELS: Final = {
     name: level for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel)
 }
 
 
-def run_cache(lake: Lake, plan: Any, text: str) -> bool:
+def run_cache(lake: SparkLake, plan: Any, text: str) -> bool:
     """Carry out a statement; false where it is none of these, or is not about the lake."""
     run = _STATEMENTS.get(kind(plan))
     return run is not None and run(lake, plan, text)
 
 
-def refresh_view(lake: Lake, parts: Sequence[str]) -> None:
+def refresh_view(lake: SparkLake, parts: Sequence[str]) -> None:
     """Let Spark itself read what a view finds now."""
     view = find_view(lake, parts)
     if view is not None:
@@ -39,7 +39,7 @@ def refresh_view(lake: Lake, parts: Sequence[str]) -> None:
         renew_view(view, parts, rows)
 
 
-def _key(lake: Lake, parts: Sequence[str]) -> str | None:
+def _key(lake: SparkLake, parts: Sequence[str]) -> str | None:
     """Return what a table or view is held under; None where it is not of the lake."""
     if temporary_view(lake.spark, parts) is not None:
         view = find_view(lake, parts)
@@ -53,7 +53,7 @@ def _key(lake: Lake, parts: Sequence[str]) -> str | None:
     return None if found is None else found.name
 
 
-def _cache(lake: Lake, plan: Any, _: str) -> bool:
+def _cache(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.multipartIdentifier())
     key = _key(lake, parts)
     if key is None:
@@ -63,7 +63,7 @@ def _cache(lake: Lake, plan: Any, _: str) -> bool:
     return True
 
 
-def _cache_as(lake: Lake, plan: Any, text: str) -> bool:
+def _cache_as(lake: SparkLake, plan: Any, text: str) -> bool:
     name = plan.tempViewName()
     if not new_view(lake.moment(), name, query_of(text), replace=True):
         return False
@@ -73,7 +73,7 @@ def _cache_as(lake: Lake, plan: Any, text: str) -> bool:
     return True
 
 
-def _hold(lake: Lake, key: str, parts: Sequence[str], plan: Any) -> None:
+def _hold(lake: SparkLake, key: str, parts: Sequence[str], plan: Any) -> None:
     """Keep rows from now on: they are of this moment, whenever they are read."""
     lake.cache.hold(key, Held(level=_level(plan), tables=frozenset({key})))
     try:
@@ -93,7 +93,7 @@ def _level(plan: Any) -> StorageLevel:
     return _LEVELS[name]
 
 
-def _uncache(lake: Lake, plan: Any, _: str) -> bool:
+def _uncache(lake: SparkLake, plan: Any, _: str) -> bool:
     key = _key(lake, seq(plan.table().multipartIdentifier()))
     if key is None:
         return False
@@ -101,13 +101,13 @@ def _uncache(lake: Lake, plan: Any, _: str) -> bool:
     return True
 
 
-def _clear(lake: Lake, _: Any, __: str) -> bool:
+def _clear(lake: SparkLake, _: Any, __: str) -> bool:
     lake.cache.release_all()
     # Spark has some of its own to clear.
     return False
 
 
-def _refresh(lake: Lake, plan: Any, _: str) -> bool:
+def _refresh(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.child().multipartIdentifier())
     key = _key(lake, parts)
     if key is None:

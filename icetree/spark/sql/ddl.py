@@ -17,26 +17,26 @@ from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 #: What `USING` may say; a table in any other format is Spark's own.
 _OURS: Final = frozenset({"iceberg", "icetree"})
 
 
-def run_ddl(lake: Lake, plan: Any, text: str) -> bool:
+def run_ddl(lake: SparkLake, plan: Any, text: str) -> bool:
     """Carry out a statement; false where it is none of these, or is not about the lake."""
     what = kind(plan)
     if what in ALTERATIONS:
         parts = seq(seq(plan.children())[0].multipartIdentifier())
         if is_sparks(lake, parts):
             return False
-        ALTERATIONS[what](lake.handle(known_table(lake, parts)), plan, lake.spark)
+        ALTERATIONS[what](lake.table(known_table(lake, parts)), plan, lake.spark)
         return True
     run = _STATEMENTS.get(what)
     return run is not None and run(lake, plan, text)
 
 
-def is_sparks(lake: Lake, parts: list[str]) -> bool:
+def is_sparks(lake: SparkLake, parts: list[str]) -> bool:
     """Tell whether a name is none of the lake's, but one that Spark knows."""
     if find_table(lake, parts) is not None or len(parts) > 2:
         return False
@@ -46,55 +46,55 @@ def is_sparks(lake: Lake, parts: list[str]) -> bool:
 # --- tables ------------------------------------------------------------------------------------
 
 
-def _create(lake: Lake, plan: Any, _: str) -> bool:
+def _create(lake: SparkLake, plan: Any, _: str) -> bool:
     layout = _layout(plan)
     if layout is None:
         return False
     name = new_table(lake, seq(plan.name().nameParts()))
     schema = new_schema(lake.spark, plan.columns())
     try:
-        lake.connection.create_table(name, schema, **layout)
+        lake.create_table(name, schema, **layout)
     except AlreadyExists:
         if not plan.ignoreIfExists():
             raise
     return True
 
 
-def _replace(lake: Lake, plan: Any, _: str) -> bool:
+def _replace(lake: SparkLake, plan: Any, _: str) -> bool:
     layout = _layout(plan)
     if layout is None:
         return False
     name = new_table(lake, seq(plan.name().nameParts()))
     schema = new_schema(lake.spark, plan.columns())
     if not _replaces(lake, name, plan):
-        lake.connection.create_table(name, schema, **layout)
+        lake.create_table(name, schema, **layout)
         return True
     _require_no_location(layout, name)
     nothing = lake.spark.createDataFrame([], spark_schema(schema.fields))
-    lake.write(nothing, name).replace(schema=schema, **layout)
+    lake.write(name, nothing).replace(schema=schema, **layout)
     return True
 
 
-def _create_as(lake: Lake, plan: Any, text: str) -> bool:
+def _create_as(lake: SparkLake, plan: Any, text: str) -> bool:
     layout = _layout(plan)
     if layout is None:
         return False
     name = new_table(lake, seq(plan.name().nameParts()))
-    if lake.connection.table_exists(name):
+    if lake.table_exists(name):
         if plan.ignoreIfExists():
             return True
         raise AlreadyExists(f"table {name} exists: choose another name, or replace it")
-    lake.write(select(lake, query_of(text)), name).create(**layout)
+    lake.write(name, select(lake, query_of(text))).create(**layout)
     return True
 
 
-def _replace_as(lake: Lake, plan: Any, text: str) -> bool:
+def _replace_as(lake: SparkLake, plan: Any, text: str) -> bool:
     layout = _layout(plan)
     if layout is None:
         return False
     name = new_table(lake, seq(plan.name().nameParts()))
     replaces = _replaces(lake, name, plan)
-    write = lake.write(select(lake, query_of(text)), name)
+    write = lake.write(name, select(lake, query_of(text)))
     if replaces:
         _require_no_location(layout, name)
         write.replace(**layout)
@@ -103,7 +103,7 @@ def _replace_as(lake: Lake, plan: Any, text: str) -> bool:
     return True
 
 
-def _create_like(lake: Lake, plan: Any, _: str) -> bool:
+def _create_like(lake: SparkLake, plan: Any, _: str) -> bool:
     """CREATE TABLE x LIKE t: the columns, partitions and order of another, without rows."""
     provider = option(plan.provider())
     if provider is not None and provider.lower() not in _OURS:
@@ -111,10 +111,10 @@ def _create_like(lake: Lake, plan: Any, _: str) -> bool:
     source = find_table(lake, _parts(plan.sourceTable()))
     if source is None:
         return False
-    like = lake.handle(source.name)
+    like = lake.table(source.name)
     place = option(plan.fileFormat().locationUri())
     try:
-        lake.connection.create_table(
+        lake.create_table(
             new_table(lake, _parts(plan.targetTable())),
             like.schema,
             partition_by=partition_terms(like),
@@ -133,8 +133,8 @@ def _parts(identifier: Any) -> list[str]:
     return [*(each for each in outer if each is not None), identifier.table()]
 
 
-def _replaces(lake: Lake, name: str, plan: Any) -> bool:
-    exists = lake.connection.table_exists(name)
+def _replaces(lake: SparkLake, name: str, plan: Any) -> bool:
+    exists = lake.table_exists(name)
     if not exists and not plan.orCreate():
         raise NotFound(f"there is no table {name} to replace: CREATE OR REPLACE TABLE makes one")
     return exists
@@ -174,7 +174,7 @@ def _transform(transform: Any) -> str:
     return arguments[0] if name == "identity" else f"{name}({', '.join(arguments)})"
 
 
-def _drop(lake: Lake, plan: Any, _: str) -> bool:
+def _drop(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.child().nameParts())
     if is_sparks(lake, parts):
         return False
@@ -187,24 +187,24 @@ def _drop(lake: Lake, plan: Any, _: str) -> bool:
             "drop the table without PURGE, then remove its folder"
         )
     name = known_table(lake, parts)
-    lake.connection.drop_table(name)
+    lake.drop_table(name)
     lake.cache.forget(name)
     return True
 
 
-def _rename(lake: Lake, plan: Any, _: str) -> bool:
+def _rename(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.child().multipartIdentifier())
     if is_sparks(lake, parts):
         return False
     name, to = known_table(lake, parts), seq(plan.newName())
     # A name of one part stays in the namespace.
     full = ".".join(to) if len(to) > 1 else f"{name.rpartition('.')[0]}.{to[0]}"
-    lake.connection.rename_table(name, full)
+    lake.rename_table(name, full)
     lake.cache.forget(name)
     return True
 
 
-def _truncate(lake: Lake, plan: Any, _: str) -> bool:
+def _truncate(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.table().multipartIdentifier())
     found = writable(lake, parts)
     if found is None:
@@ -219,39 +219,39 @@ def _truncate(lake: Lake, plan: Any, _: str) -> bool:
 # --- namespaces --------------------------------------------------------------------------------
 
 
-def _create_namespace(lake: Lake, plan: Any, _: str) -> bool:
+def _create_namespace(lake: SparkLake, plan: Any, _: str) -> bool:
     name = ".".join(_namespace(plan))
-    lake.connection.create_namespace(name, pairs(plan.properties()), exist_ok=plan.ifNotExists())
+    lake.create_namespace(name, pairs(plan.properties()), exist_ok=plan.ifNotExists())
     return True
 
 
-def _drop_namespace(lake: Lake, plan: Any, _: str) -> bool:
+def _drop_namespace(lake: SparkLake, plan: Any, _: str) -> bool:
     name = ".".join(_namespace(plan))
     try:
-        lake.connection.namespace_properties(name)
+        lake.namespace_properties(name)
     except NotFound:
         if plan.ifExists():
             return True
         raise
     if plan.cascade():
-        for table in lake.connection.tables(name):
-            lake.connection.drop_table(table)
+        for table in lake.tables(name):
+            lake.drop_table(table)
             lake.cache.forget(table)
-    lake.connection.drop_namespace(name)
+    lake.drop_namespace(name)
     if lake.namespace == name:
         lake.namespace = None
     return True
 
 
-def _set_namespace_properties(lake: Lake, plan: Any, _: str) -> bool:
-    lake.connection.update_namespace(".".join(_namespace(plan)), pairs(plan.properties()))
+def _set_namespace_properties(lake: SparkLake, plan: Any, _: str) -> bool:
+    lake.update_namespace(".".join(_namespace(plan)), pairs(plan.properties()))
     return True
 
 
-def _use(lake: Lake, plan: Any, _: str) -> bool:
+def _use(lake: SparkLake, plan: Any, _: str) -> bool:
     parts = seq(plan.namespace()) if kind(plan) == "SetNamespaceCommand" else _namespace(plan)
     name = ".".join(parts)
-    lake.connection.namespace_properties(name)
+    lake.namespace_properties(name)
     lake.namespace = name
     return True
 

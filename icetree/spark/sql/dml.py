@@ -26,12 +26,12 @@ from icetree.spec.texts import did_you_mean
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _QUERY: Final = ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
 
 
-def run_dml(lake: Lake, plan: Any, text: str) -> bool:
+def run_dml(lake: SparkLake, plan: Any, text: str) -> bool:
     """Carry out a statement; false where it is none of these, or changes no table of the lake."""
     statement = plan
     if kind(plan) == "UnresolvedWith":
@@ -40,7 +40,7 @@ def run_dml(lake: Lake, plan: Any, text: str) -> bool:
     return run is not None and run(lake, statement, text)
 
 
-def _target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
+def _target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
     """Return the table that a statement changes, its name as given, and its alias."""
     alias = None
     if kind(relation) == "SubqueryAlias":
@@ -53,11 +53,11 @@ def _target_of(lake: Lake, relation: Any) -> tuple[TableRef | None, list[str], s
 # --- INSERT ------------------------------------------------------------------------------------
 
 
-def _insert(lake: Lake, plan: Any, text: str) -> bool:
+def _insert(lake: SparkLake, plan: Any, text: str) -> bool:
     found, parts, _ = _target_of(lake, plan.table())
     if found is None:
         return False
-    table = lake.handle(found.name)
+    table = lake.table(found.name)
     given = seq(plan.userSpecifiedCols())
     fixed: dict[str, str | None] = {
         own_name(table.schema, name): option(value)
@@ -68,13 +68,13 @@ def _insert(lake: Lake, plan: Any, text: str) -> bool:
     wanted = _columns(table, given, fixed, ".".join(parts))
     rows = select(lake, _with_defaults(query, wanted, table))
     rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
-    write = lake.write(rows, found.name).branch(found.branch).options(**_options(plan.table()))
+    write = lake.write(found.name, rows).branch(found.branch).options(**_options(plan.table()))
     if not plan.overwrite():
         write.append()
     elif plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
         return True
     elif _is_dynamic(lake, table):
-        write.overwrite_partitions()
+        write.replace_partitions()
     else:
         write.overwrite(_partition(fixed, table))
     return True
@@ -86,15 +86,15 @@ def _options(relation: Any) -> dict[str, str]:
     return {name: given[name] for name in given if not name.startswith("__")}
 
 
-def _is_dynamic(lake: Lake, table: Table) -> bool:
+def _is_dynamic(lake: SparkLake, table: Table) -> bool:
     """Tell whether an overwrite replaces the partitions it writes to, as the session says."""
     mode = lake.spark.conf.get("spark.sql.sources.partitionOverwriteMode") or "static"
     whole = table.metadata.shape().is_unpartitioned(table.metadata.default_spec_id)
     return mode.lower() == "dynamic" and not whole
 
 
-def _has_rows(lake: Lake, found: TableRef, condition: Column) -> bool:
-    return not lake.table(found.name, at=found.branch).where(condition).isEmpty()
+def _has_rows(lake: SparkLake, found: TableRef, condition: Column) -> bool:
+    return not lake.read(found.name, at=found.branch).where(condition).isEmpty()
 
 
 def _insert_query(text: str, *, has_columns: bool) -> str:
@@ -215,7 +215,7 @@ def _partition_value(name: str, value: str | None, table: Table) -> Column:
     return f.lit(value).cast(spark_type(table.schema.find_field(name).field_type, column=name))
 
 
-def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
+def _replace_where(lake: SparkLake, plan: Any, text: str) -> bool:
     """INSERT INTO t REPLACE WHERE …."""
     found, parts, _ = _target_of(lake, plan.table())
     if found is None:
@@ -231,19 +231,19 @@ def _replace_where(lake: Lake, plan: Any, text: str) -> bool:
         cursor.expect("FROM")
         where = f"{where} FROM {cursor.until(*_QUERY)}"
     rows = select(lake, f"{before} {cursor.rest()}")
-    table = lake.handle(found.name)
+    table = lake.table(found.name)
     name = ".".join(parts)
     rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
     with plainly():
         condition = f.expr(_shortened(lake, where, parts, None, found.name))
-    lake.write(rows, found.name).branch(found.branch).overwrite(condition)
+    lake.write(found.name, rows).branch(found.branch).overwrite(condition)
     return True
 
 
 # --- DELETE and UPDATE ---------------------------------------------------------------------------
 
 
-def _delete(lake: Lake, plan: Any, text: str) -> bool:
+def _delete(lake: SparkLake, plan: Any, text: str) -> bool:
     found, parts, alias = _target_of(lake, plan.table())
     if found is None:
         return False
@@ -258,7 +258,7 @@ def _delete(lake: Lake, plan: Any, text: str) -> bool:
     return True
 
 
-def _update(lake: Lake, plan: Any, text: str) -> bool:
+def _update(lake: SparkLake, plan: Any, text: str) -> bool:
     found, parts, alias = _target_of(lake, plan.table())
     if found is None:
         return False
@@ -267,7 +267,7 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     cursor.expect("SET")
     pairs_given = [assignment(each) for each in cursor.listed("WHERE", ";")]
     condition = cursor.until(";") if cursor.accept("WHERE") else None
-    table = lake.handle(found.name)
+    table = lake.table(found.name)
     to = Assignments(table.schema)
     with ExitStack() as views:
 
@@ -283,7 +283,7 @@ def _update(lake: Lake, plan: Any, text: str) -> bool:
     return True
 
 
-def _with_subqueries(lake: Lake, text: str) -> AbstractContextManager[str]:
+def _with_subqueries(lake: SparkLake, text: str) -> AbstractContextManager[str]:
     """Return an expression whose subqueries, where it has any, are of the lake's tables."""
     if _has_subquery(text):
         return with_tables(lake, text)
@@ -305,14 +305,16 @@ def _unqualified(
     return path
 
 
-def _shortened(lake: Lake, text: str, parts: Sequence[str], alias: str | None, full: str) -> str:
+def _shortened(
+    lake: SparkLake, text: str, parts: Sequence[str], alias: str | None, full: str
+) -> str:
     """Return an expression in which `db.t.a` is `t.a`, as the rows at hand are called."""
     cuts = set() if alias is not None else shortenings(text, (parts, full.split(".")))
     tables = _tables_in(lake, text) if cuts else []
     return edited(text, (cut for cut in cuts if not within(cut, tables)))
 
 
-def _tables_in(lake: Lake, text: str) -> list[Span]:
+def _tables_in(lake: SparkLake, text: str) -> list[Span]:
     """Return where subqueries of an expression name their tables."""
     if not _has_subquery(text):
         return []
@@ -326,7 +328,7 @@ def _has_subquery(text: str) -> bool:
     return any(token.says("SELECT") for token in tokens(text))
 
 
-def _merge(lake: Lake, plan: Any, text: str) -> bool:
+def _merge(lake: SparkLake, plan: Any, text: str) -> bool:
     found, parts, alias = _target_of(lake, plan.targetTable())
     if found is None:
         return False

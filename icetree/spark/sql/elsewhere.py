@@ -11,11 +11,11 @@ from icetree.spark.tokens import Cursor, first_words
 from icetree.spark.trees import parse
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _HISTORY: Final = "SELECT * FROM db.t.snapshots, or db.t.history, tells of the past"
 _REFS: Final = "SELECT * FROM db.t.refs lists branches and tags"
-_BACK: Final = "lake.handle('db.t').rollback(snapshot_id), or at_ms=…, goes back"
+_BACK: Final = "lake.table('db.t').rollback(snapshot_id), or at_ms=…, goes back"
 _COMPACT: Final = (
     "commits keep the metadata compact; INSERT OVERWRITE t SELECT * FROM t writes larger files"
 )
@@ -43,7 +43,7 @@ _INSTEAD: Final[Mapping[tuple[str, ...], str]] = {
     ("RESTORE",): _BACK,
     ("FLASHBACK",): _BACK,
     ("ROLLBACK",): _BACK,
-    ("UNDROP",): "lake.connection.register_table(name, metadata_location) gives a name back",
+    ("UNDROP",): "lake.register_table(name, metadata_location) gives a name back",
     ("COPY", "INTO"): _LOAD,
     ("CONVERT", "TO"): _LOAD,
     ("CLONE",): _CLONE,
@@ -51,13 +51,13 @@ _INSTEAD: Final[Mapping[tuple[str, ...], str]] = {
     ("FSCK",): "table.verify() and table.repair() look for what is broken",
     ("CREATE", "BRANCH"): "ALTER TABLE t CREATE BRANCH makes one",
     ("CREATE", "TAG"): "ALTER TABLE t CREATE TAG makes one",
-    ("MERGE", "BRANCH"): "lake.handle('db.t').fast_forward(branch, to) moves one ahead",
+    ("MERGE", "BRANCH"): "lake.table('db.t').fast_forward(branch, to) moves one ahead",
 }
 #: What may stand between those words and the name of a table.
 _BETWEEN: Final = ("REPAIR", "TABLE", "IN", "FROM", "IF", "EXISTS")
 
 
-def refuse_others(lake: Lake, text: str) -> None:
+def refuse_others(lake: SparkLake, text: str) -> None:
     """Raise `Unsupported` for a statement that another engine would know.
 
     What Spark can read, for its own tables or with the parser of another format, is let pass unless
@@ -71,14 +71,14 @@ def refuse_others(lake: Lake, text: str) -> None:
         raise Unsupported(f"{' '.join(words)} is no statement here: {_INSTEAD[words]}")
 
 
-def _is_known(lake: Lake, name: str) -> bool:
+def _is_known(lake: SparkLake, name: str) -> bool:
     """Tell whether this is the name of a table, of which a column may be described."""
     if lake.spark.catalog.tableExists(name):
         return True
     return any(find_table(lake, [each]) is not None for each in (name, name.lower()))
 
 
-def _is_about_the_lake(lake: Lake, text: str, words: Sequence[str]) -> bool:
+def _is_about_the_lake(lake: SparkLake, text: str, words: Sequence[str]) -> bool:
     cursor = Cursor(text)
     cursor.expect(*words)
     while any(cursor.accept(each) for each in _BETWEEN):
@@ -90,7 +90,7 @@ def _is_about_the_lake(lake: Lake, text: str, words: Sequence[str]) -> bool:
     return find_table(lake, parts) is not None
 
 
-def _can_be_read(lake: Lake, text: str) -> bool:
+def _can_be_read(lake: SparkLake, text: str) -> bool:
     try:
         parse(lake.spark, text)
     except InvalidInput:

@@ -16,12 +16,12 @@ from icetree.spec.table_properties import DISTRIBUTION
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _UNIT_MS: Final = {"DAY": 86_400_000, "HOUR": 3_600_000, "MINUTE": 60_000}
 
 
-def run_extension(lake: Lake, text: str) -> bool:
+def run_extension(lake: SparkLake, text: str) -> bool:
     """Carry out a statement that only Iceberg knows; false where it is none."""
     if first_words(text, 2) != ("ALTER", "TABLE"):
         return False
@@ -33,7 +33,7 @@ def run_extension(lake: Lake, text: str) -> bool:
         return False
     for words, change in _CHANGES:
         if cursor.accept(*words):
-            change(lake.handle(known_table(lake, parts)), cursor)
+            change(lake.table(known_table(lake, parts)), cursor)
             return True
     return False
 

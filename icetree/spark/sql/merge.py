@@ -17,12 +17,12 @@ from icetree.spark.trees import kind, seq
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
     from icetree.spark.rows.merge import Merge
 
 
 def merge(
-    lake: Lake, into: TableRef, parts: Sequence[str], alias: str | None, plan: Any, text: str
+    lake: SparkLake, into: TableRef, parts: Sequence[str], alias: str | None, plan: Any, text: str
 ) -> None:
     """Carry out a MERGE INTO."""
     cursor = Cursor(text)
@@ -36,7 +36,7 @@ def merge(
     cursor.expect("ON")
     rows = select(lake, f"{before} SELECT * FROM {source}")
     names = _Names(
-        table=lake.handle(into.name),
+        table=lake.table(into.name),
         target=alias or parts[-1],
         source=_alias(plan.sourceTable()),
         longer=[list(parts), into.name.split(".")] if alias is None else [],

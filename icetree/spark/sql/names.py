@@ -12,7 +12,7 @@ from icetree.spark.read.metadata_tables import KINDS
 from icetree.table.nearest import instead_of
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _BRANCH: Final = "branch_"
 _TAG: Final = "tag_"
@@ -35,7 +35,7 @@ class TableRef:
         return self.branch or self.tag
 
 
-def find_table(lake: Lake, parts: Sequence[str], *, in_full: bool = False) -> TableRef | None:
+def find_table(lake: SparkLake, parts: Sequence[str], *, in_full: bool = False) -> TableRef | None:
     """Return the table that a name stands for; None where the lake has none of that name.
 
     A name given `in_full` is not looked for in the namespace in use.
@@ -51,7 +51,7 @@ def find_table(lake: Lake, parts: Sequence[str], *, in_full: bool = False) -> Ta
     return None
 
 
-def writable(lake: Lake, parts: Sequence[str]) -> TableRef | None:
+def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
     """Return the table and branch to change; None where the lake has none of that name."""
     found = find_table(lake, parts)
     if found is not None and found.metadata is not None:
@@ -61,7 +61,7 @@ def writable(lake: Lake, parts: Sequence[str]) -> TableRef | None:
     return found
 
 
-def known_table(lake: Lake, parts: Sequence[str]) -> str:
+def known_table(lake: SparkLake, parts: Sequence[str]) -> str:
     """Return the full name of a table that is there."""
     found = find_table(lake, parts)
     if found is None:
@@ -71,16 +71,16 @@ def known_table(lake: Lake, parts: Sequence[str]) -> str:
     return found.name
 
 
-def _instead(lake: Lake, parts: Sequence[str]) -> str:
+def _instead(lake: SparkLake, parts: Sequence[str]) -> str:
     """Return a hint at the tables that there are."""
     full = parts if len(parts) > 1 or lake.namespace is None else [lake.namespace, *parts]
     try:
-        return instead_of(parse_name(".".join(full)), lake.connection.catalog)
+        return instead_of(parse_name(".".join(full)), lake.catalog)
     except InvalidInput:
         return ": SHOW TABLES IN a namespace lists those there are"
 
 
-def new_table(lake: Lake, parts: Sequence[str]) -> str:
+def new_table(lake: SparkLake, parts: Sequence[str]) -> str:
     """Return the full name for a table to be."""
     if len(parts) > 1:
         return ".".join(parts)
@@ -91,7 +91,7 @@ def new_table(lake: Lake, parts: Sequence[str]) -> str:
     return f"{lake.namespace}.{parts[0]}"
 
 
-def _find(lake: Lake, parts: Sequence[str]) -> TableRef | None:
+def _find(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
     if len(parts) < 2:
         return None
     if _exists(lake, parts):
@@ -110,7 +110,7 @@ def _find(lake: Lake, parts: Sequence[str]) -> TableRef | None:
     raise NotFound(f"table {name} has no {last!r}: there are branch_…, tag_…, {known}")
 
 
-def _exists(lake: Lake, parts: Sequence[str]) -> bool:
+def _exists(lake: SparkLake, parts: Sequence[str]) -> bool:
     if any("." in part or not part for part in parts):
         return False
-    return lake.connection.table_exists(".".join(parts))
+    return lake.table_exists(".".join(parts))

@@ -38,7 +38,7 @@ from icetree.spark.trees import parse
 from icetree.spark.types import spark_schema
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 #: Words without which no condition reaches a table.
 _CONDITIONS: Final = frozenset({"WHERE", "ON", "HAVING", "JOIN", "USING", "QUALIFY", "FILTER"})
@@ -48,21 +48,21 @@ _CLOCK: Final = re.compile(
 )
 
 
-def select(lake: Lake, text: str, *, plan: Any = None) -> DataFrame:
+def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
     """Return what a query finds."""
     plan = parse(lake.spark, text) if plan is None else plan
     bound = bind(lake, text, plan)
     return _selected(lake, text, bound)
 
 
-def select_view(lake: Lake, view: View) -> tuple[DataFrame, frozenset[str]]:
+def select_view(lake: SparkLake, view: View) -> tuple[DataFrame, frozenset[str]]:
     """Return what a view finds now, under its own names, and the tables that it reads."""
     bound = bind(lake, view.text, parse(lake.spark, view.text), in_full=True)
     tables = frozenset(each.ref.name for each in tables_of(bound))
     return view.named(_selected(lake, view.text, bound)), tables
 
 
-def _selected(lake: Lake, text: str, bound: Sequence[Bound]) -> DataFrame:
+def _selected(lake: SparkLake, text: str, bound: Sequence[Bound]) -> DataFrame:
     if not bound:
         with plainly():
             return lake.spark.sql(text)
@@ -73,7 +73,7 @@ def _selected(lake: Lake, text: str, bound: Sequence[Bound]) -> DataFrame:
 
 
 def unpruned(
-    lake: Lake, text: str, bound: Sequence[Bound], *, query: str | None = None
+    lake: SparkLake, text: str, bound: Sequence[Bound], *, query: str | None = None
 ) -> DataFrame:
     """Run a statement that is no query on the tables it reads; `query` is what it reads by."""
     filters: dict[str, BooleanExpression] = {}
@@ -89,7 +89,7 @@ def unpruned(
 
 
 @contextmanager
-def with_tables(lake: Lake, expression: str) -> Iterator[str]:
+def with_tables(lake: SparkLake, expression: str) -> Iterator[str]:
     """Give an expression in which views stand for the tables that its subqueries read."""
     before = "SELECT 1 WHERE "
     text = before + expression
@@ -102,7 +102,7 @@ def with_tables(lake: Lake, expression: str) -> Iterator[str]:
 
 
 def _filters(
-    lake: Lake, text: str, rewritten: str, bound: Sequence[Bound]
+    lake: SparkLake, text: str, rewritten: str, bound: Sequence[Bound]
 ) -> dict[str, BooleanExpression]:
     """Return, for each view of a table, a filter that keeps every row the query can use."""
     everything: dict[str, BooleanExpression] = {e.view: AlwaysTrue() for e in tables_of(bound)}
@@ -119,7 +119,7 @@ def _filters(
 
 
 def _pushed_down(
-    lake: Lake, rewritten: str, bound: Sequence[Bound]
+    lake: SparkLake, rewritten: str, bound: Sequence[Bound]
 ) -> dict[str, BooleanExpression]:
     markers: dict[str, Pruned] = {}
 
@@ -141,7 +141,7 @@ def _pushed_down(
 
 @contextmanager
 def _views(
-    lake: Lake, bound: Sequence[Bound], frame: Callable[[BoundTable], DataFrame]
+    lake: SparkLake, bound: Sequence[Bound], frame: Callable[[BoundTable], DataFrame]
 ) -> Iterator[None]:
     """Make the views, and drop them again: a DataFrame that was made of one keeps its plan."""
     made: list[str] = []
@@ -154,7 +154,7 @@ def _views(
 
 
 def _make(
-    lake: Lake,
+    lake: SparkLake,
     bound: Sequence[Bound],
     frame: Callable[[BoundTable], DataFrame],
     made: list[str],
@@ -169,7 +169,7 @@ def _make(
         made.append(each.view)
 
 
-def _view_frame(lake: Lake, bound: BoundView) -> DataFrame:
+def _view_frame(lake: SparkLake, bound: BoundView) -> DataFrame:
     """Return what a view finds, once views stand for the tables that it names."""
     if bound.kept is not None:
         return _apart(bound.kept)
@@ -182,12 +182,12 @@ def _view_frame(lake: Lake, bound: BoundView) -> DataFrame:
 
 
 def _reading(
-    lake: Lake, filters: dict[str, BooleanExpression]
+    lake: SparkLake, filters: dict[str, BooleanExpression]
 ) -> Callable[[BoundTable], DataFrame]:
     return lambda each: _frame(lake, each, filters.get(each.view, AlwaysTrue()))
 
 
-def _frame(lake: Lake, bound: BoundTable, where: BooleanExpression) -> DataFrame:
+def _frame(lake: SparkLake, bound: BoundTable, where: BooleanExpression) -> DataFrame:
     if bound.kept is not None:
         return _apart(bound.kept)
     if bound.scan is None:

@@ -20,34 +20,34 @@ from icetree.spec.metadata_columns import metadata_columns
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _COLUMNS: Final = "col_name string, data_type string, comment string"
 
 
-def run_show(lake: Lake, plan: Any) -> DataFrame | None:
+def run_show(lake: SparkLake, plan: Any) -> DataFrame | None:
     """Return what a statement asks for; None where it is none of these, or not about the lake."""
     run = _STATEMENTS.get(kind(plan))
     return None if run is None else run(lake, plan)
 
 
-def _frame(lake: Lake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
+def _frame(lake: SparkLake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
     return lake.spark.createDataFrame(list(rows), columns)
 
 
-def _table(lake: Lake, plan: Any) -> Table | None:
+def _table(lake: SparkLake, plan: Any) -> Table | None:
     """Return the table that a statement is about; None for one that is not of the lake."""
     parts = seq(seq(plan.children())[0].multipartIdentifier())
     found = find_table(lake, parts)
     if found is None:
         return None
-    return lake.handle(known_table(lake, parts))
+    return lake.table(known_table(lake, parts))
 
 
 # --- a table -----------------------------------------------------------------------------------
 
 
-def _describe(lake: Lake, plan: Any) -> DataFrame | None:
+def _describe(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
@@ -81,7 +81,7 @@ def _details(table: Table) -> list[tuple[str, str]]:
     return found if comment is None else [("Comment", comment), *found]
 
 
-def _describe_column(lake: Lake, plan: Any) -> DataFrame | None:
+def _describe_column(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
@@ -94,7 +94,7 @@ def _describe_column(lake: Lake, plan: Any) -> DataFrame | None:
     return _frame(lake, rows, "info_name string, info_value string")
 
 
-def _properties(lake: Lake, plan: Any) -> DataFrame | None:
+def _properties(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
@@ -106,14 +106,14 @@ def _properties(lake: Lake, plan: Any) -> DataFrame | None:
     return _frame(lake, sorted(found.items()), "key string, value string")
 
 
-def _columns(lake: Lake, plan: Any) -> DataFrame | None:
+def _columns(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
     return _frame(lake, [(field.name,) for field in table.schema.fields], "col_name string")
 
 
-def _create_statement(lake: Lake, plan: Any) -> DataFrame | None:
+def _create_statement(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     return None if table is None else _frame(lake, [(_ddl(table),)], "createtab_stmt string")
 
@@ -187,7 +187,7 @@ def order_terms(table: Table) -> list[str]:
     return found
 
 
-def _partitions(lake: Lake, plan: Any) -> DataFrame | None:
+def _partitions(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
@@ -215,26 +215,26 @@ def _shown(value: Any) -> str:
 # --- names -------------------------------------------------------------------------------------
 
 
-def _tables(lake: Lake, plan: Any) -> DataFrame:
+def _tables(lake: SparkLake, plan: Any) -> DataFrame:
     [child] = seq(plan.children())
     if kind(child) == "CurrentNamespace":
-        spaces = lake.connection.namespaces() if lake.namespace is None else [lake.namespace]
+        spaces = lake.namespaces() if lake.namespace is None else [lake.namespace]
     else:
         spaces = [".".join(seq(child.multipartIdentifier()))]
-        lake.connection.namespace_properties(spaces[0])
+        lake.namespace_properties(spaces[0])
     pattern = option(plan.pattern())
     rows = []
     for space in spaces:
-        names = [name.rpartition(".")[2] for name in lake.connection.tables(space)]
+        names = [name.rpartition(".")[2] for name in lake.tables(space)]
         rows += [(space, name, False) for name in sorted(names) if _matches(name, pattern)]
     return _frame(lake, rows, "namespace string, tableName string, isTemporary boolean")
 
 
-def _namespaces(lake: Lake, plan: Any) -> DataFrame:
+def _namespaces(lake: SparkLake, plan: Any) -> DataFrame:
     [child] = seq(plan.children())
     parent = ".".join(seq(child.multipartIdentifier()))
     pattern = option(plan.pattern())
-    found = sorted(name for name in lake.connection.namespaces(parent) if _matches(name, pattern))
+    found = sorted(name for name in lake.namespaces(parent) if _matches(name, pattern))
     return _frame(lake, [(name,) for name in found], "namespace string")
 
 
@@ -248,14 +248,14 @@ def _matches(name: str, pattern: str | None) -> bool:
     )
 
 
-def _describe_namespace(lake: Lake, plan: Any) -> DataFrame:
+def _describe_namespace(lake: SparkLake, plan: Any) -> DataFrame:
     [child] = seq(plan.children())
     name = ".".join(seq(child.multipartIdentifier()))
-    rows = [("Namespace Name", name), *sorted(lake.connection.namespace_properties(name).items())]
+    rows = [("Namespace Name", name), *sorted(lake.namespace_properties(name).items())]
     return _frame(lake, rows, "info_name string, info_value string")
 
 
-def _current_namespace(lake: Lake, _: Any) -> DataFrame:
+def _current_namespace(lake: SparkLake, _: Any) -> DataFrame:
     return _frame(lake, [("icetree", lake.namespace or "")], "catalog string, namespace string")
 
 

@@ -24,7 +24,7 @@ from icetree.spark.tokens import Cursor
 from icetree.spark.trees import is_query, kind, parse, seq, substituted
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 #: How a statement names a table that it is about.
@@ -33,7 +33,7 @@ _NAMES: Final = frozenset({"UnresolvedTable", "UnresolvedTableOrView"})
 _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn", "ShowColumns"})
 
 
-def run_sql(lake: Lake, text: str) -> DataFrame:
+def run_sql(lake: SparkLake, text: str) -> DataFrame:
     """Carry out a statement and return what it finds; nothing, for one that changes something.
 
     Tables of the lake can stand beside Spark's own views in it, and each is read at one version.
@@ -59,12 +59,12 @@ def run_sql(lake: Lake, text: str) -> DataFrame:
     return _by_spark(lake, plan, text) if shown is None else shown
 
 
-def _nothing(lake: Lake) -> DataFrame:
+def _nothing(lake: SparkLake) -> DataFrame:
     # Rows that come from Python go through its workers, even where there are none.
     return lake.spark.range(0).select().limit(0)
 
 
-def _by_spark(lake: Lake, plan: Any, text: str) -> DataFrame:
+def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
     """Let Spark carry out a statement, on the tables of the lake that it reads."""
     what = kind(plan)
     for child in seq(plan.children()):

@@ -12,10 +12,10 @@ from icetree.spark.tokens import query_of
 from icetree.spark.trees import kind, parse, seq
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
-def run_view(lake: Lake, plan: Any, text: str) -> bool:
+def run_view(lake: SparkLake, plan: Any, text: str) -> bool:
     """Carry out a statement; false where it is none of these, or is about a view of Spark's own."""
     match kind(plan):
         case "CreateViewCommand":
@@ -34,7 +34,7 @@ def run_view(lake: Lake, plan: Any, text: str) -> bool:
 
 
 def new_view(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     query: str,
     columns: list[str] | None = None,
@@ -52,7 +52,7 @@ def new_view(
     return True
 
 
-def _create(lake: Lake, plan: Any, text: str) -> bool:
+def _create(lake: SparkLake, plan: Any, text: str) -> bool:
     if kind(plan.viewType()) == "PersistedView":
         _refuse_lasting(lake, text)
         return False
@@ -66,7 +66,7 @@ def _create(lake: Lake, plan: Any, text: str) -> bool:
     )
 
 
-def _alter(lake: Lake, plan: Any, text: str) -> bool:
+def _alter(lake: SparkLake, plan: Any, text: str) -> bool:
     parts = seq(plan.child().multipartIdentifier())
     if temporary_view(lake.spark, parts) is None:
         _refuse_lasting(lake, text)
@@ -75,7 +75,7 @@ def _alter(lake: Lake, plan: Any, text: str) -> bool:
     return new_view(lake, parts[-1], query, replace=True, is_global=len(parts) > 1)
 
 
-def _refuse_lasting(lake: Lake, text: str) -> None:
+def _refuse_lasting(lake: SparkLake, text: str) -> None:
     """Refuse a view that Spark would keep for other sessions, which know nothing of the lake."""
     query = query_of(text)
     bound = bind(lake, query, parse(lake.spark, query))

@@ -18,7 +18,7 @@ from icetree.spark.trees import kind, named_tables, option, parse
 from icetree.surroundings import random_bits
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 _MARK: Final = "__icetree_view_"
 _GLOBAL: Final = "spark.sql.globalTempDatabase"
@@ -55,7 +55,7 @@ def temporary_view(spark: SparkSession, parts: Sequence[str]) -> Any:
     return None
 
 
-def view_of(lake: Lake, temporary: Any) -> View | None:
+def view_of(lake: SparkLake, temporary: Any) -> View | None:
     """Return the text of a temporary view; None for one that is Spark's own."""
     plan = option(temporary.plan())
     if plan is None or kind(plan) != "SubqueryAlias":
@@ -63,14 +63,14 @@ def view_of(lake: Lake, temporary: Any) -> View | None:
     return lake.views.get(plan.identifier().name())
 
 
-def find_view(lake: Lake, parts: Sequence[str]) -> View | None:
+def find_view(lake: SparkLake, parts: Sequence[str]) -> View | None:
     """Return the view of ours that a name stands for."""
     temporary = temporary_view(lake.spark, parts)
     return None if temporary is None else view_of(lake, temporary)
 
 
 def make_view(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     text: str,
     rows: DataFrame,
@@ -107,13 +107,13 @@ def renew_view(view: View, parts: Sequence[str], rows: DataFrame) -> None:
     _register(view, parts[-1], rows, replace=True, is_global=len(parts) > 1)
 
 
-def forget_view(lake: Lake, view: View) -> None:
+def forget_view(lake: SparkLake, view: View) -> None:
     """Forget a view that Spark has no longer."""
     lake.views.pop(view.mark, None)
     lake.cache.release(view.mark)
 
 
-def _views_in(lake: Lake, text: str) -> Iterator[Sequence[str]]:
+def _views_in(lake: SparkLake, text: str) -> Iterator[Sequence[str]]:
     """Yield the names of the temporary views that a query reads, and that those read."""
     for named in named_tables(parse(lake.spark, text), text):
         temporary = temporary_view(lake.spark, named.parts)

@@ -11,11 +11,11 @@ from icetree.spark.source import register
 from icetree.spark.source.options import options_of
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 def read_stream(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     *,
     since: int | str | None = None,

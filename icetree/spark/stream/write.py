@@ -35,7 +35,7 @@ from icetree.table.state import Work
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ class Batch:
 
 
 def write_stream(
-    lake: Lake,
-    rows: DataFrame,
+    lake: SparkLake,
     name: str,
+    rows: DataFrame,
     *,
     checkpoint: str | Path,
     trigger: str | None = None,
@@ -91,8 +91,8 @@ def write_stream(
     _require(mode, "mode", (APPEND, UPSERT))
     _require(deletes, "deletes", (VECTORS, EQUALITY))
     if not rows.isStreaming:
-        raise InvalidInput("these rows are no stream: write them with lake.write(rows, name)")
-    table = lake.handle(name)
+        raise InvalidInput("these rows are no stream: write them with lake.append(name, rows)")
+    table = lake.table(name)
     if audited(lake.spark, table)[1]:
         raise InvalidInput(f"table {name}: a stream is not staged: unset {ID}, or choose {BRANCH}")
     if mode == APPEND and latest_by is not None:
@@ -132,7 +132,7 @@ def stop(query: StreamingQuery, *, timeout_s: float = 60.0) -> None:
 class _How:
     """How a query commits its batches."""
 
-    lake: Lake
+    lake: SparkLake
     name: str
     mode: str
     deletes: str
@@ -147,7 +147,7 @@ class _How:
         query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None  # Spark sets it for every batch
         key = batch_key(query_id, batch_id)
-        table = self.lake.handle(self.name)
+        table = self.lake.table(self.name)
         done = _done_before(table, key) or self._commit(table, rows, key)
         summary = {} if done is None or done.snapshot is None else done.snapshot.summary or {}
         batch = Batch(
@@ -174,7 +174,7 @@ class _How:
         try:
             if held.isEmpty():
                 return None
-            return self.lake.upsert(held, self.name, branch=self.branch, key=key)
+            return self.lake.upsert(self.name, held, branch=self.branch, key=key)
         finally:
             held.unpersist()
 

@@ -34,7 +34,7 @@ _IDLE: Final = frozenset({"fanout-enabled"})
 _INSTEAD: Final[Mapping[str, str]] = {
     "validate-from-snapshot-id": "conflicts are looked for since the write began; UPDATE, DELETE "
     "and MERGE look from the snapshot that they read",
-    "overwrite-mode": "call overwrite(…) or overwrite_partitions()",
+    "overwrite-mode": "call overwrite(…) or replace_partitions()",
     "advisory-partition-size": "set spark.sql.adaptive.advisoryPartitionSizeInBytes",
     "target-delete-file-size-bytes": "a commit writes one file of deletes",
     "compression-strategy": "it is for ORC, and data files are Parquet",

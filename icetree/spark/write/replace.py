@@ -19,11 +19,11 @@ from icetree.spec.edit.replace import replace_layout
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
-    from icetree.spark.lake import Lake
+    from icetree.spark.lake import SparkLake
 
 
 def replace(
-    lake: Lake,
+    lake: SparkLake,
     name: str,
     rows: DataFrame,
     *,
@@ -34,7 +34,7 @@ def replace(
     options: Options,
 ) -> Table:
     """Give a table the rows' schema, another layout, and the rows; its history stays."""
-    table = lake.handle(name)
+    table = lake.table(name)
     require_unaudited(lake.spark, table, verb="is replaced on every branch")
     transaction = begin(lake.spark, table, **options.how)
     replace_layout(

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.spark import Lake
+from icetree.spark import SparkLake, local
 from tests.spark.tpch.data import tables
 
 SCALE = 0.02
@@ -41,7 +41,7 @@ GONE = {"l_orderkey % 100 = 5": (100, 5), "l_orderkey % 50 = 33": (50, 33)}
 class Both:
     """The same rows in a lake and as views of plain files."""
 
-    lake: Lake
+    lake: SparkLake
     plain: SparkSession
 
 
@@ -54,8 +54,8 @@ def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 def _both(spark: SparkSession, place: Path) -> Both:
-    lake = Lake.local(place / "lake", spark=spark)
-    lake.connection.create_namespace("tpch")
+    lake = local(place / "lake", spark=spark)
+    lake.create_namespace("tpch")
     lake.namespace = "tpch"
     plain = spark.newSession()
     plain.conf.set("spark.sql.codegen.wholeStage", "true")
@@ -70,7 +70,7 @@ def _both(spark: SparkSession, place: Path) -> Both:
     return Both(lake, plain)
 
 
-def _load(lake: Lake, folder: Path, name: str, rows: pa.Table) -> None:
+def _load(lake: SparkLake, folder: Path, name: str, rows: pa.Table) -> None:
     """Put rows into a new table, in as many appends as its layout asks for."""
     folder.mkdir(exist_ok=True)
     pieces = APPENDS.get(name, 1)
@@ -78,7 +78,7 @@ def _load(lake: Lake, folder: Path, name: str, rows: pa.Table) -> None:
     for at, (start, end) in enumerate(pairwise(ends)):
         file = folder / f"{name}-{at}.parquet"
         pq.write_table(rows.slice(start, end - start), file, compression="zstd")
-        write = lake.write(lake.spark.read.parquet(str(file)), f"tpch.{name}")
+        write = lake.write(f"tpch.{name}", lake.spark.read.parquet(str(file)))
         if at == 0:
             write.create(**LAYOUT.get(name, {}))
         else:
@@ -95,7 +95,7 @@ def test_there_are_twenty_two_questions() -> None:
 
 
 def test_lines_that_were_deleted_are_marked_in_their_files(both: Both) -> None:
-    tasks = both.lake.handle("tpch.lineitem").scan().plan().tasks
+    tasks = both.lake.table("tpch.lineitem").scan().plan().tasks
     stored, marked = (pc.sum(tasks[name]).as_py() for name in ("record_count", "dv_cardinality"))
     assert marked > 2_000
     assert stored - marked == both.plain.table("lineitem").count()

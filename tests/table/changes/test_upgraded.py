@@ -12,7 +12,7 @@ from pyiceberg.table import Table as PyIcebergTable
 from icetree.catalog.memory import MemoryCatalog
 from icetree.spec.update import UpgradeFormatVersion
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.table.changing import feed, now
 
@@ -39,7 +39,7 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> PyIcebergTable:
 
 @pytest.fixture
 def ours(theirs: PyIcebergTable) -> Table:
-    lake = Connection(catalog=MemoryCatalog("m"), store=LocalStore())
+    lake = Lake(catalog=MemoryCatalog("m"), store=LocalStore())
     lake.create_namespace("db")
     return lake.register_table("db.t", theirs.metadata_location)
 

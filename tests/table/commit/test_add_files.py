@@ -17,7 +17,7 @@ from pyiceberg import expressions as ice
 import icetree
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.metrics import COLUMN_PREFIX
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.laws.strategies import law
 
@@ -26,7 +26,7 @@ ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "c"], "x": [0.5, float("na
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Connection:
+def lake(tmp_path: Path) -> Lake:
     lake = icetree.connect("memory://", warehouse=str(tmp_path / "w"))
     lake.create_namespace("db")
     return lake
@@ -43,7 +43,7 @@ def rows_of(table: Table, **how: Any) -> list[dict[str, Any]]:
     return sorted(table.scan(**how).to_arrow().to_pylist(), key=lambda row: row["id"])
 
 
-def test_files_without_ids_are_added_by_their_names(lake: Connection, tmp_path: Path) -> None:
+def test_files_without_ids_are_added_by_their_names(lake: Lake, tmp_path: Path) -> None:
     at = put(tmp_path, "one.parquet", ROWS, row_group_size=2)
     before = at.read_bytes()
     table = lake.create_table("db.t", ROWS.schema)
@@ -58,7 +58,7 @@ def test_files_without_ids_are_added_by_their_names(lake: Connection, tmp_path: 
     assert [row["called"] for row in rows_of(table)] == ["a", None, "c"]
 
 
-def test_files_with_ids_are_added_by_them(lake: Connection) -> None:
+def test_files_with_ids_are_added_by_them(lake: Lake) -> None:
     source = lake.create_table("db.source", ROWS.schema)
     source.append(ROWS)
     [written] = source.inspect.files()["file_path"].to_pylist()
@@ -68,7 +68,7 @@ def test_files_with_ids_are_added_by_them(lake: Connection) -> None:
     assert [row["id"] for row in rows_of(table)] == [1, 2, 3]
 
 
-def test_ids_of_another_table_are_not_taken_for_the_tables_own(lake: Connection) -> None:
+def test_ids_of_another_table_are_not_taken_for_the_tables_own(lake: Lake) -> None:
     """Id 1 is another column there: rows would come back under the wrong names."""
     source = lake.create_table("db.source", pa.schema([("other", pa.int64()), ("id", pa.int64())]))
     source.append(pa.table({"other": [9], "id": [1]}))
@@ -79,7 +79,7 @@ def test_ids_of_another_table_are_not_taken_for_the_tables_own(lake: Connection)
     assert table.refresh().current_snapshot is None
 
 
-def test_stats_come_from_footers(lake: Connection, tmp_path: Path) -> None:
+def test_stats_come_from_footers(lake: Lake, tmp_path: Path) -> None:
     rows = pa.table({"id": range(1000), "s": [f"{each:020}" for each in range(1000)]})
     at = put(tmp_path, "s.parquet", rows, row_group_size=100)
     table = lake.create_table("db.t", rows.schema, properties={f"{COLUMN_PREFIX}id": "full"})
@@ -92,7 +92,7 @@ def test_stats_come_from_footers(lake: Connection, tmp_path: Path) -> None:
     assert table.scan(f"s = '{7:020}'").count() == 1
 
 
-def test_a_folder_is_all_the_parquet_files_in_it(lake: Connection, tmp_path: Path) -> None:
+def test_a_folder_is_all_the_parquet_files_in_it(lake: Lake, tmp_path: Path) -> None:
     for name in ("a.parquet", "deep/b.parquet", "_hidden/c.parquet", ".d.parquet", "notes.txt"):
         put(tmp_path, name, ROWS)
     told: list[tuple[int, int]] = []
@@ -118,7 +118,7 @@ def test_a_folder_is_all_the_parquet_files_in_it(lake: Connection, tmp_path: Pat
     ],
 )
 def test_the_partition_of_a_file_is_told_by_what_is_in_it(
-    lake: Connection, tmp_path: Path, column: pa.DataType, spec: str, values: Any, partition: Any
+    lake: Lake, tmp_path: Path, column: pa.DataType, spec: str, values: Any, partition: Any
 ) -> None:
     rows = pa.table({"id": [1, 2], "p": pa.array(values, column)})
     table = lake.create_table("db.t", rows.schema, partition_by=spec)
@@ -142,7 +142,7 @@ def test_the_partition_of_a_file_is_told_by_what_is_in_it(
     ],
 )
 def test_a_file_of_several_partitions_is_refused(
-    lake: Connection, tmp_path: Path, column: pa.DataType, spec: str, values: Any
+    lake: Lake, tmp_path: Path, column: pa.DataType, spec: str, values: Any
 ) -> None:
     rows = pa.table({"id": range(len(values)), "p": pa.array(values, column)})
     table = lake.create_table("db.t", rows.schema, partition_by=spec)
@@ -152,7 +152,7 @@ def test_a_file_of_several_partitions_is_refused(
 
 
 def test_the_partition_of_a_column_that_files_lack_is_in_their_paths(
-    lake: Connection, tmp_path: Path
+    lake: Lake, tmp_path: Path
 ) -> None:
     schema = pa.schema([("id", pa.int64()), ("country", pa.string()), ("day", pa.date32())])
     table = lake.create_table("db.t", schema, partition_by=["country", "day"])
@@ -189,7 +189,7 @@ def test_the_partition_of_a_column_that_files_lack_is_in_their_paths(
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(
-    lake: Connection, tmp_path: Path, rows: pa.Table, says: str
+    lake: Lake, tmp_path: Path, rows: pa.Table, says: str
 ) -> None:
     schema = pa.schema([pa.field("id", pa.int64(), nullable=False), ("name", pa.string())])
     table = lake.create_table("db.t", schema)
@@ -198,7 +198,7 @@ def test_a_file_that_does_not_fit_is_refused(
     assert table.refresh().current_snapshot is None
 
 
-def test_a_file_is_in_a_table_once(lake: Connection, tmp_path: Path) -> None:
+def test_a_file_is_in_a_table_once(lake: Lake, tmp_path: Path) -> None:
     at = put(tmp_path, "one.parquet", ROWS)
     table = lake.create_table("db.t", ROWS.schema)
     with pytest.raises(InvalidInput, match="twice"):
@@ -209,7 +209,7 @@ def test_a_file_is_in_a_table_once(lake: Connection, tmp_path: Path) -> None:
     assert table.refresh().scan().count() == 3
 
 
-def test_what_is_no_parquet_file_is_refused(lake: Connection, tmp_path: Path) -> None:
+def test_what_is_no_parquet_file_is_refused(lake: Lake, tmp_path: Path) -> None:
     table = lake.create_table("db.t", ROWS.schema)
     (tmp_path / "text.parquet").write_text("no Parquet at all")
     for path, error, says in (
@@ -222,9 +222,7 @@ def test_what_is_no_parquet_file_is_refused(lake: Connection, tmp_path: Path) ->
             table.add_files([path] if not isinstance(path, list) else path)  # type: ignore[list-item]
 
 
-def test_a_confined_table_takes_files_of_its_own_folder_alone(
-    lake: Connection, tmp_path: Path
-) -> None:
+def test_a_confined_table_takes_files_of_its_own_folder_alone(lake: Lake, tmp_path: Path) -> None:
     table = lake.create_table("db.t", ROWS.schema, properties={"write.files.confined": "true"})
     with pytest.raises(InvalidInput, match="outside"):
         table.add_files([put(tmp_path, "one.parquet", ROWS)])

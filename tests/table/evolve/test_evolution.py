@@ -26,7 +26,7 @@ from icetree.filters.filter import parse_filter
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 from icetree.spec.update import SetLocation
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.live import live_files
 from icetree.tree.plan import plan
@@ -56,7 +56,7 @@ def planned(table: Table, where: str) -> list[str]:
     return sorted(each.removeprefix("data/").partition(".")[0] for each in names)
 
 
-def one_column(lake: Connection, type: PrimitiveType, properties: dict[str, str]) -> Table:
+def one_column(lake: Lake, type: PrimitiveType, properties: dict[str, str]) -> Table:
     schema = Schema(NestedField(1, "x", type, required=False))
     return lake.create_table("db.t", schema, properties=properties)
 

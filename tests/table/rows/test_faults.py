@@ -9,7 +9,7 @@ import pytest
 
 from icetree.errors import CommitUnknown, IcetreeError
 from icetree.store.local import TEMPORARY
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseAnswer, LoseRequest
 from tests.store.flaky import Fault, FlakyStore, How
@@ -46,7 +46,7 @@ def _world(mode: str) -> World:
 def _run(world: World, do: Callable[[Table], Any], faults: list[Fault]) -> tuple[Any, int, int]:
     """Return the error, and how many steps it took to open the table, and in all."""
     store = FlakyStore(world.store, faults)
-    lake = Connection(catalog=world.catalog, store=store, warehouse="memory://w")
+    lake = Lake(catalog=world.catalog, store=store, warehouse="memory://w")
     table = lake.table(NAME)
     opening, error = len(store.steps), None
     try:
@@ -92,7 +92,7 @@ def test_a_swap_whose_answer_is_lost_for_good_leaves_the_old_rows_or_the_new(
         dry = world.copy()
         _run(dry, do, [])
         catalog = FlakyCatalog(world.catalog, faults={(SWAP, at): lost for at in range(1, 20)})
-        lake = Connection(catalog=catalog, store=world.store, warehouse="memory://w")
+        lake = Lake(catalog=catalog, store=world.store, warehouse="memory://w")
         with pytest.raises(CommitUnknown):
             do(lake.table(NAME))
         came = isinstance(lost, LoseAnswer)

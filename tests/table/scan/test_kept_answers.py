@@ -17,7 +17,7 @@ from pyiceberg.types import IntegerType, NestedField, StringType
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitConflict
 from icetree.store.local import LocalStore
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner, side_by_side
 from icetree.table.table import Table
 from icetree.tree.plan import LeafRead
@@ -34,7 +34,7 @@ def some(*ids: int) -> pa.Table:
 
 def cold(table: Table) -> Table:
     """Return the same table through a connection that has read nothing yet."""
-    fresh = Connection(catalog=table.catalog, store=table.files.store)
+    fresh = Lake(catalog=table.catalog, store=table.files.store)
     return fresh.table(str(table.name))
 
 
@@ -59,7 +59,7 @@ def theirs(tmp_path: Path) -> PyIcebergTable:
 
 @pytest.fixture
 def ours(theirs: PyIcebergTable) -> Table:
-    lake = Connection(catalog=MemoryCatalog("m"), store=LocalStore())
+    lake = Lake(catalog=MemoryCatalog("m"), store=LocalStore())
     lake.create_namespace("db")
     return lake.register_table("db.t", theirs.metadata_location)
 

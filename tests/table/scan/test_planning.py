@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import plan_tables
 from icetree.files.cache import Cache
-from icetree.table.connection import Connection
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.store.slow import SlowStore
 from tests.table.lake import data_file, live, new_table
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(folder: Path) -> tuple[SlowStore, Table]:
     lake = plan_tables.open_lake(folder)
     store = SlowStore(lake.store, latency_ms=0, bytes_per_s=None)
-    logged = Connection(catalog=lake.catalog, store=store, warehouse=lake.warehouse)
+    logged = Lake(catalog=lake.catalog, store=store, warehouse=lake.warehouse)
     return store, logged.table(f"db.t{COUNT}")
 
 
@@ -71,7 +71,7 @@ def test_plans_are_the_same_whether_a_root_is_read_whole_or_in_part() -> None:
 
 
 def _fresh(table: Table) -> Table:
-    lake = Connection(catalog=table.catalog, store=table.files.store, warehouse="memory://w")
+    lake = Lake(catalog=table.catalog, store=table.files.store, warehouse="memory://w")
     return lake.table("db.t")
 
 

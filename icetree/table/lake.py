@@ -41,7 +41,7 @@ STORES: Final = "io.stores"
 CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
 
 
-class Connection:
+class Lake:
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
     A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
@@ -65,7 +65,7 @@ class Connection:
 
     def __repr__(self) -> str:
         place = f", warehouse={self.warehouse!r}" if self.warehouse else ""
-        return f"Connection({self.catalog.name!r}{place})"
+        return f"{type(self).__name__}({self.catalog.name!r}{place})"
 
     def __enter__(self) -> Self:
         return self
@@ -249,7 +249,7 @@ class Connection:
         return "/".join((self.warehouse, *table.namespace, table.name))
 
 
-def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connection:
+def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:
     """Open what an address or a configured name stands for; see `icetree.connect`.
 
     A property that is given here and means nothing is refused; one of a configuration may be
@@ -264,7 +264,7 @@ def open_connection(uri: str | None, properties: Mapping[str, Any]) -> Connectio
     if warehouse is not None:
         store.prepare(warehouse)
     cache_bytes = whole_number(config.properties, CACHE_BYTES, default=DEFAULT_LIMIT_BYTES, least=0)
-    return Connection(
+    return Lake(
         catalog=open_catalog(config),
         store=store,
         warehouse=warehouse,

@@ -1,0 +1,40 @@
+"""Rows for which a condition of Spark's is true: files pruned by it, rows checked by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from icetree.spark.complaints import plainly
+from icetree.spark.names import as_column, column
+from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.scan import dataframe
+from icetree.spark.types import is_known
+from icetree.table.point import Point
+from icetree.table.table import Table
+
+
+def rows_where(
+    spark: SparkSession,
+    table: Table,
+    where: str | Column,
+    *,
+    columns: Iterable[str] | None,
+    at: Point | None,
+) -> DataFrame:
+    """Return the rows of a table for which a condition is true, some of their columns or all.
+
+    The condition may speak of columns that are not asked for.
+    """
+    whole = table.scan(at=at)
+    wanted = whole if columns is None else table.scan(columns=columns, at=at)
+    alias = table.name.name
+    filter = condition_filter(spark, whole.schema, where, alias=alias)
+    # A column that Spark has no type for is not there, unless it is asked for.
+    known = [field.name for field in whole.schema.fields if is_known(field)]
+    asked = [field.name for field in wanted.columns.fields]
+    scan = table.scan(filter, columns=dict.fromkeys([*known, *asked]), at=at)
+    rows = dataframe(spark, scan, plan=scan.plan().unfiltered()).alias(alias)
+    with plainly():
+        return rows.where(as_column(where)).select(*map(column, asked))
