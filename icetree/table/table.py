@@ -237,9 +237,9 @@ class Table(Evolution, References):
             do(transaction)
             return transaction.commit()
 
-    def append(self, data: ArrowData, **how: object) -> Committed:
+    def append(self, rows: ArrowData, **how: object) -> Committed:
         """Write Arrow data as data files and add them, as one snapshot."""
-        return self._once(how, lambda tx: tx.append(data))
+        return self._once(how, lambda tx: tx.append(rows))
 
     def append_files(self, files: Files, **how: object) -> Committed:
         """Add data files, as one snapshot."""

@@ -104,12 +104,12 @@ class Transaction(Evolution, RowVerbs):
 
     # --- data ------------------------------------------------------------------------------
 
-    def append(self, data: ArrowData) -> None:
+    def append(self, rows: ArrowData) -> None:
         """Write Arrow data as data files at once, to be added; conflicts with no change of rows.
 
         Files of a transaction that comes to nothing are deleted again.
         """
-        self.append_files(self.write(data))
+        self.append_files(self.write(rows))
 
     def append_files(self, files: Files) -> None:
         """Add data files; conflicts with no change of rows."""
@@ -340,20 +340,20 @@ class Transaction(Evolution, RowVerbs):
         files, shape = self._table.files, self._shape
         return files.root(self._base.head(self._branch or MAIN), shape), files.reader(shape)
 
-    def delete_by_files(self, predicate: BooleanExpression) -> None:
+    def delete_by_files(self, where: BooleanExpression) -> None:
         """Remove the files whose rows all match; refused when some file matches in part."""
-        removed = self._matching(predicate, verb="delete")
-        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=predicate))
+        removed = self._matching(where, verb="delete")
+        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=where))
 
-    def overwrite_by_files(self, predicate: BooleanExpression, add: New, *, strict: bool) -> None:
+    def overwrite_by_files(self, where: BooleanExpression, add: New, *, strict: bool) -> None:
         """Replace files whose rows all match; refused when some file matches in part."""
-        removed = self._matching(predicate, verb="overwrite")
+        removed = self._matching(where, verb="overwrite")
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_BY_FILTER,
                 added=self.entries_of(self._as_files(add)),
                 removed=removed,
-                filter=predicate,
+                filter=where,
                 strict=strict,
             )
         )
@@ -374,10 +374,10 @@ class Transaction(Evolution, RowVerbs):
     def _as_files(self, new: New) -> Files:
         return self.write(new) if is_arrow_data(new) else new
 
-    def write(self, data: ArrowData) -> Entries:
+    def write(self, rows: ArrowData) -> Entries:
         """Write rows as data files of the table, which are deleted when this comes to nothing."""
         self._require_open()
-        return self.adopt(write_files(data, metadata=self.metadata, store=self._table.files.store))
+        return self.adopt(write_files(rows, metadata=self.metadata, store=self._table.files.store))
 
     def entries_of(self, files: Files, *, sequence_number: int | None = None) -> Entries:
         """Return new files as entries; InvalidInput for what cannot be added."""

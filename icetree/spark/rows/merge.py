@@ -76,7 +76,7 @@ class Merge:
         self,
         lake: SparkLake,
         name: str,
-        source: DataFrame,
+        rows: DataFrame,
         on: str | Column | Sequence[str],
         *,
         target_alias: str = "target",
@@ -86,7 +86,7 @@ class Merge:
     ) -> None:
         self._lake, self._name, self._branch, self._key = lake, name, branch, key
         self._aliases = (target_alias, source_alias)
-        self._source = source
+        self._source = rows
         self._on = self._joined_by(on)
         self._clauses: list[Clause] = []
 

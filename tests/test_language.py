@@ -1,0 +1,134 @@
+"""One word for one thing, in every door: Python, Spark, options of the data source, command line.
+
+A parameter or option that is not among the words here fails. Before a new one is added, look
+whether an old one says the same; `CONTRIBUTING.md` has the words that all doors share.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import icetree
+from icetree.cli.main import cli
+from icetree.spark import SparkLake, connect, local
+from icetree.spark.rows.merge import Merge as SparkMerge
+from icetree.spark.source.options import OPTIONS
+from icetree.spark.stream.read import read_stream
+from icetree.spark.stream.write import write_stream
+from icetree.spark.writer import Write
+from icetree.table.changes.appends import AppendScan
+from icetree.table.changes.changes import ChangeRange
+from icetree.table.inspect.inspect import Inspect
+from icetree.table.lake import Lake
+from icetree.table.rows.merge import Merge
+from icetree.table.scan.explain import explain
+from icetree.table.scan.scan import Scan
+from icetree.table.table import Table
+from icetree.table.transaction import Transaction
+from icetree.table.verify.verify import verify
+
+#: What people hold, and the functions that give it to them.
+HELD: tuple[type, ...] = (
+    Lake, Table, Transaction, Scan, ChangeRange, AppendScan, Inspect, Merge, SparkLake, SparkMerge,
+    Write,
+)  # fmt: skip
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    icetree.connect, connect, local, explain, verify, read_stream, write_stream,
+)  # fmt: skip
+
+
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
+    return frozenset(text.split())
+
+
+#: The words that all doors share.
+SHARED = words("where at since upto to branch on columns name rows set")
+#: Words with one meaning each, that some doors need.
+KNOWN = SHARED | words(
+    """
+    add alias cache_bytes case_sensitive catalog changes checkpoint clauses connection
+    create_branch deep deletes dry_run exist_ok facts files folder format_version images
+    isolation key lake latest_by level limit location lookback max_ref_age_ms
+    max_snapshots_per_trigger metadata_location metadata_only mode names namespace net objects
+    on_batch open_cost_bytes order_by parent partition_by paths progress properties put
+    query_name reads_cache remove retention row_groups run schema sequence_number skip snapshots
+    source_alias spark state store stores strict summary table target_alias target_bytes tasks
+    text trigger updates uri value values verb wap_id warehouse written
+    """
+)
+#: What stands for "any of these", not for a thing.
+OPEN = words("given how more")
+
+OF_THE_SOURCE = SHARED | words(
+    """
+    catalog warehouse path push-filters changes images skip max-snapshots-per-trigger
+    overwrite-mode key query-id checkpointlocation
+    """
+)
+OF_THE_COMMAND_LINE = SHARED | words(
+    """
+    as_json catalog current debug deep form limit location namespace net order_by output
+    partition_by properties row_groups schema warehouse yes version
+    """
+)
+
+
+def parameters() -> Iterator[tuple[str, str]]:
+    """Yield every parameter of the public API, with whose it is."""
+    for held in HELD:
+        for name in dir(held):
+            found = getattr(held, name)
+            if (name == "__init__" or not name.startswith("_")) and callable(found):
+                for each in inspect.signature(found).parameters:
+                    if each != "self":
+                        yield each, f"{held.__module__}.{held.__name__}.{name}"
+    for function in FUNCTIONS:
+        for each in inspect.signature(function).parameters:
+            yield each, f"{function.__module__}.{function.__name__}"
+
+
+def test_every_parameter_is_a_word_that_is_known() -> None:
+    others = {f"{name} of {whose}" for name, whose in parameters() if name not in KNOWN | OPEN}
+    assert not others
+
+
+def test_no_word_is_kept_that_nobody_says() -> None:
+    said = {name for name, _ in parameters()}
+    assert KNOWN - said == frozenset()
+
+
+def test_every_option_of_the_data_source_is_a_word_that_is_known() -> None:
+    assert OPTIONS.keys() == OF_THE_SOURCE & OPTIONS.keys()
+    assert {"where", "at", "since", "columns", "branch"} <= OPTIONS.keys()
+
+
+@pytest.mark.parametrize("name", [name for name in cli.commands if name != "demo"])
+def test_every_option_of_a_command_is_a_word_that_is_known(name: str) -> None:
+    command = cli.commands[name]
+    options = {each.name for each in command.params if isinstance(each, click.Parameter)}
+    assert options - OF_THE_COMMAND_LINE == set()
+
+
+def test_a_lake_on_spark_can_do_all_that_a_lake_can_under_the_same_names() -> None:
+    assert issubclass(SparkLake, Lake)
+    assert "read" not in vars(Lake)
+    for verb in ("delete", "update", "upsert", "merge", "overwrite", "append"):
+        ours = list(inspect.signature(getattr(Table, verb)).parameters)[1:]
+        theirs = list(inspect.signature(getattr(SparkLake, verb)).parameters)[1:]
+        positional = [each for each in ours if each in SHARED]
+        assert theirs[0] == "name"
+        assert theirs[1 : 1 + len(positional)] == positional, verb
+
+
+def test_contributing_tells_the_shared_words() -> None:
+    page = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = page.partition("## One language")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(\w+)`", section)) >= SHARED
