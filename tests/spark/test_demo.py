@@ -57,7 +57,7 @@ def test_rows_that_came_less_those_deleted_are_those_there(
     assert came == PAST + _COMMITS * ROWS
     assert gone > 0
     assert came - gone + late + newest == rows
-    assert local(shown.folder / "lake", spark=spark).table(EVENTS).count() == rows
+    assert local(shown.folder / "lake", spark=spark).read(EVENTS).count() == rows
 
 
 def test_the_change_feed_tells_the_same_numbers(shown: Shown) -> None:
