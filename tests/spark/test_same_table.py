@@ -57,7 +57,7 @@ def test_a_write_does_not_land_in_another_table(lake: Lake, options: Options) ->
         stream.commit([done[1]], 1)
     with pytest.raises(NotFound, match=r"db\.t is another table now"):
         replacing.commit([done[2]])
-    table = lake.read("db.t")
+    table = lake.table("db.t")
     assert table.snapshot() is None
     assert list(Path(table.location).rglob("*.parquet")) == []
 

@@ -22,9 +22,9 @@ _TABLE, _LINEAGE = "db.{}_{}", ("_row_id", "_last_updated_sequence_number")
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkLake]:
     made = local(tmp_path_factory.mktemp("doors"), spark=spark)
-    made.connection.create_namespace("db")
+    made.create_namespace("db")
     yield made
-    made.connection.close()
+    made.close()
 
 
 def _rows(chance: random.Random, ids: list[int]) -> pa.Table:
