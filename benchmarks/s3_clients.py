@@ -23,7 +23,7 @@ def obstore_client(properties: dict[str, str], bucket: str) -> Operations:
 
     from icetree.store.s3_options import options_of
 
-    store = S3Store(bucket, **options_of(properties).client_settings())
+    store = S3Store(bucket, **options_of(properties).client_settings(bucket))
     return {
         "put": lambda key, content: store.put(key, content, use_multipart=False),
         "create": lambda key, content: store.put(key, content, mode="create", use_multipart=False),

@@ -94,7 +94,7 @@ def _sampled(table: Table, history: list[Snapshot]) -> list[str]:
             files.root(snapshot, shape),
             files.reader(shape),
             shape,
-            at=snapshot.snapshot_id,
+            snapshot_id=snapshot.snapshot_id,
             sequence_number=snapshot.sequence_number,
             next_row_id=table.metadata.next_row_id,
         )

@@ -120,7 +120,7 @@ def _tree(table: Table) -> list[str]:
             table.files.root(snapshot, shape),
             table.files.reader(shape),
             shape,
-            at=snapshot.snapshot_id,
+            snapshot_id=snapshot.snapshot_id,
             sequence_number=snapshot.sequence_number,
             next_row_id=table.metadata.next_row_id,
         )
