@@ -93,10 +93,17 @@ def test_the_highest_compression_level_is_taken(codec: str, level: str) -> None:
     assert plain_table(**how).scan().count() == 2
 
 
-@pytest.mark.parametrize("start", ["list<", "struct<a: ", "map<int, "])
-def test_a_type_may_nest_a_hundred_deep_and_no_deeper(start: str) -> None:
+@pytest.mark.parametrize(("start", "most"), [("list<", 49), ("struct<a: ", 99), ("map<int, ", 49)])
+def test_a_column_may_nest_a_hundred_levels_of_a_file_deep_and_no_deeper(
+    start: str, most: int
+) -> None:
     with plain_table().edit_schema() as edit:
-        edit.add("x", start * 100 + "int" + ">" * 100)
+        edit.add("x", start * most + "int" + ">" * most)
+    with (
+        pytest.raises(InvalidInput, match="deeper than the 100 levels of a data file"),
+        plain_table().edit_schema() as edit,
+    ):
+        edit.add("x", start * (most + 1) + "int" + ">" * (most + 1))
     for depth in (101, 2000, 20_000):
         with pytest.raises(InvalidInput, match="nests more than 100 deep"):
             read_type(start * depth + "int" + ">" * depth)
