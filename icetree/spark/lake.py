@@ -14,9 +14,9 @@ from typing_extensions import override
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
 from icetree.spark.cache import Cache
+from icetree.spark.pushdown.read import rows_where
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
-from icetree.spark.read.where import rows_where
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS
