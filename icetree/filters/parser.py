@@ -38,7 +38,8 @@ from pyiceberg.expressions.literals import (
 )
 
 from icetree.errors import InvalidInput
-from icetree.filters.tokens import Token, mistake, tokens
+from icetree.filters.cursor import Cursor
+from icetree.filters.tokens import Token, tokens
 from icetree.tree.predicates import Transformed
 
 _Term: TypeAlias = "ice.Reference | Transformed"
@@ -87,66 +88,35 @@ def parse(text: str) -> ice.BooleanExpression:
     return found
 
 
-class _Parser:
+class _Parser(Cursor):
     def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = tokens(text)
-        self._at = 0
-
-    @property
-    def here(self) -> Token:
-        return self._tokens[self._at]
-
-    def expected(self, what: str) -> InvalidInput:
-        found = repr(self.here.text) if self.here.kind != "end" else "the end"
-        return mistake(self._text, self.here.at, f"expected {what}, found {found}")
-
-    def _refuse(self, token: Token, what: str) -> InvalidInput:
-        return mistake(self._text, token.at, what)
-
-    def _step(self) -> Token:
-        token = self.here
-        self._at += token.kind != "end"
-        return token
-
-    def _takes(self, *words: str) -> bool:
-        """Step over these words where they come next."""
-        coming = [token.word for token in self._tokens[self._at : self._at + len(words)]]
-        if coming != list(words):
-            return False
-        self._at += len(words)
-        return True
-
-    def _need(self, word: str, what: str | None = None) -> None:
-        if not self._takes(word):
-            raise self.expected(what or word)
+        super().__init__(text, tokens(text), what="filter")
 
     # --- logic -----------------------------------------------------------------------------
 
     def filter(self) -> ice.BooleanExpression:
         parts = [self._all()]
-        while self._takes("or"):
+        while self.takes("or"):
             parts.append(self._all())
         return _joined(ice.Or, parts)
 
     def _all(self) -> ice.BooleanExpression:
         parts = [self._one()]
-        while self._takes("and"):
+        while self.takes("and"):
             parts.append(self._one())
         return _joined(ice.And, parts)
 
     def _one(self) -> ice.BooleanExpression:
-        if self._takes("not"):
+        if self.takes("not"):
             return ice.Not(self._one())
-        if self._takes("("):
+        if self.takes("("):
             inner = self.filter()
-            self._need(")", "and, or, or )")
+            self.need(")", "and, or, or )")
             return inner
-        after = self._tokens[self._at + 1].word if self.here.kind != "end" else ""
-        if after not in _SIGNS:
-            if self._takes("true"):
+        if self.after.word not in _SIGNS:
+            if self.takes("true"):
                 return ice.AlwaysTrue()
-            if self._takes("false"):
+            if self.takes("false"):
                 return ice.AlwaysFalse()
         return self._predicate()
 
@@ -155,28 +125,28 @@ class _Parser:
     def _predicate(self) -> ice.BooleanExpression:
         if self.here.kind in _LITERALS or self.here.word in ("true", "false"):
             return self._turned()
-        if self._takes("starts_with", "("):
+        if self.takes("starts_with", "("):
             term = self._term()
-            self._need(",")
+            self.need(",")
             prefix = self._string(term, "a prefix in single quotes")
-            self._need(")")
+            self.need(")")
             return _made(ice.StartsWith, term, prefix)
         term = self._term()
         if self.here.word in _SIGNS:
-            return _made(_SIGNS[self._step().word], term, self._literal(term))
-        if self._takes("is"):
+            return _made(_SIGNS[self.step().word], term, self._literal(term))
+        if self.takes("is"):
             return self._is(term)
-        negate = self._takes("not")
+        negate = self.takes("not")
         found = self._has(term, negate)
         return ice.Not(found) if negate else found
 
     def _turned(self) -> ice.BooleanExpression:
         start = self._at
-        self._step()
+        self.step()
         sign = self.here.word
         if sign not in _SIGNS:
             raise self.expected(f"one of {', '.join(_SIGNS)}")
-        self._step()
+        self.step()
         term = self._term()
         after, self._at = self._at, start
         value = self._literal(term)
@@ -184,36 +154,36 @@ class _Parser:
         return _made(_SIGNS[_TURNED.get(sign, sign)], term, value)
 
     def _is(self, term: _Term) -> ice.BooleanExpression:
-        negate = self._takes("not")
-        if self._takes("null"):
+        negate = self.takes("not")
+        if self.takes("null"):
             return _made(ice.NotNull, term) if negate else _made(ice.IsNull, term)
-        if self._takes("nan"):
+        if self.takes("nan"):
             return _made(ice.NotNaN, term) if negate else _made(ice.IsNaN, term)
         raise self.expected("null or nan" if negate else "null, nan or not")
 
     def _has(self, term: _Term, negate: bool) -> ice.BooleanExpression:
-        if self._takes("in"):
+        if self.takes("in"):
             return _made(ice.In, term, self._listed(term))
-        if self._takes("between"):
+        if self.takes("between"):
             low = self._literal(term)
-            self._need("and")
+            self.need("and")
             return ice.And(
                 _made(ice.GreaterThanOrEqual, term, low),
                 _made(ice.LessThanOrEqual, term, self._literal(term)),
             )
-        if self._takes("like"):
+        if self.takes("like"):
             return self._like(term)
-        if self._takes("starts", "with"):
+        if self.takes("starts", "with"):
             return _made(ice.StartsWith, term, self._string(term, "a prefix in single quotes"))
         more = "" if negate else f"{', '.join(_SIGNS)}, is, not, "
         raise self.expected(f"one of {more}in, between, like, starts with")
 
     def _listed(self, term: _Term) -> set[Literal[Any]]:
-        self._need("(")
+        self.need("(")
         found = {self._literal(term)}
-        while self._takes(","):
+        while self.takes(","):
             found.add(self._literal(term))
-        self._need(")", ", or )")
+        self.need(")", ", or )")
         return found
 
     def _like(self, term: _Term) -> ice.BooleanExpression:
@@ -222,7 +192,7 @@ class _Parser:
         parts = re.findall(r"\\[\\%_]|.", pattern, re.DOTALL)
         prefix = parts[:-1] if parts[-1:] == ["%"] else parts
         if "%" in prefix or "_" in prefix:
-            raise self._refuse(
+            raise self.refuse(
                 token,
                 "only a % at the end stands for anything: 'abc%'; a plain % or _ is \\% or \\_",
             )
@@ -233,58 +203,44 @@ class _Parser:
     # --- terms and literals ----------------------------------------------------------------
 
     def _term(self) -> _Term:
-        call = self._tokens[self._at + 1].word == "(" if self.here.kind == "word" else False
+        call = self.here.kind == "word" and self.after.word == "("
         if not call or self.here.word in _RESERVED:
             return ice.Reference(self._column())
-        function = self._step()
+        function = self.step()
         word = function.word
-        self._need("(")
+        self.need("(")
         if word in _NUMBERED:
             number = self.here
             if number.kind != "number" or not number.text.isdigit() or not number.text.strip("0"):
                 raise self.expected(f"a whole number: {word}(16, column)")
             if len(number.text) > _INT_DIGITS or int(number.text) >= 2**31:
                 raise self.expected(f"a whole number below {2**31}")
-            self._step()
-            self._need(",")
+            self.step()
+            self.need(",")
             word = f"{word}[{int(number.text)}]"
         elif word not in _TIMES:
             known = ", ".join(("starts_with", *sorted(_NUMBERED), *sorted(set(_TIMES.values()))))
-            raise self._refuse(
+            raise self.refuse(
                 function, f"there is no function {function.text!r}; there are: {known}"
             )
         column = self._column()
-        self._need(")")
+        self.need(")")
         return Transformed(_TIMES.get(word, word), column)
 
     def _column(self) -> str:
-        names = [self._name()]
-        while self._takes("."):
-            names.append(self._name())
-        return ".".join(names)
-
-    def _name(self) -> str:
-        token = self.here
-        if token.kind == "quoted":
-            self._step()
-            quote = token.text[0]
-            return token.text[1:-1].replace(quote * 2, quote)
-        if token.kind != "word" or token.word in _RESERVED:
-            hint = ' (one that is a keyword goes in ")' if token.word in _RESERVED else ""
-            raise self.expected(f"a column{hint}")
-        return self._step().text
+        return ".".join(self.names(_RESERVED))
 
     def _literal(self, term: _Term) -> Literal[Any]:
         token = self.here
         if token.word in ("null", "nan"):
-            raise self._refuse(token, f"nothing compares with {token.word}: use `is {token.word}`")
+            raise self.refuse(token, f"nothing compares with {token.word}: use `is {token.word}`")
         if token.word in ("true", "false"):
-            self._step()
+            self.step()
             return BooleanLiteral(token.word == "true")
         if token.kind not in _LITERALS:
             hint = " (strings go in single quotes)" if token.kind in ("word", "quoted") else ""
             raise self.expected(f"a literal{hint}")
-        found = self._value(self._step())
+        found = self._value(self.step())
         period = str(term.transform) if isinstance(term, Transformed) else ""
         return self._period(token, found, period) if period in _PERIODS else found
 
@@ -295,15 +251,15 @@ class _Parser:
             try:
                 return BinaryLiteral(bytes.fromhex(token.text[2:-1]))
             except ValueError:
-                raise self._refuse(token, "expected pairs of hex digits: X'00ff'") from None
+                raise self.refuse(token, "expected pairs of hex digits: X'00ff'") from None
         try:
             if token.text.lstrip("+-").isdigit():
                 return LongLiteral(int(token.text))
             return DecimalLiteral(Decimal(token.text))
         except ValueError:
-            raise self._refuse(token, "the number has too many digits") from None
+            raise self.refuse(token, "the number has too many digits") from None
         except ArithmeticError:
-            raise self._refuse(token, "the number is too large or too small") from None
+            raise self.refuse(token, "the number is too large or too small") from None
 
     def _string(self, term: _Term, what: str) -> Literal[Any]:
         if self.here.kind not in ("string", "hex"):
@@ -316,7 +272,7 @@ class _Parser:
             return given
         match = _PERIODS[period].fullmatch(str(given.value)) if token.kind == "string" else None
         if match is None:
-            raise self._refuse(
+            raise self.refuse(
                 token,
                 f"expected the {period} as {_SPELT[period]}, or as a number counted from 1970",
             )
@@ -324,7 +280,7 @@ class _Parser:
         try:
             return LongLiteral(_ordinal(period, year, *rest))
         except ValueError as error:
-            raise self._refuse(token, f"there is no such {period}: {error}") from None
+            raise self.refuse(token, f"there is no such {period}: {error}") from None
 
 
 def _made(kind: type[Any], term: _Term, *literals: Any) -> ice.BooleanExpression:
