@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -27,7 +28,7 @@ PATIENCE: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectOptions:
+class ObjectOptions(ABC):
     """What to connect with, and how patient to be. A subclass for each service."""
 
     #: What people call the service, the extra that installs its client, and its client's class.
@@ -66,13 +67,13 @@ class ObjectOptions:
         given = [value for name, value in self.credentials.items() if name not in self.public]
         return Secrets([*given, *(os.environ.get(name) for name in self.secret_variables)])
 
+    @abstractmethod
     def place(self, location: str) -> tuple[str, str]:
         """Return the bucket and the key that a location names; InvalidInput."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settings(self, bucket: str) -> dict[str, Any]:
         """Return what the client of one bucket takes, beside what all clients do."""
-        raise NotImplementedError
 
     def client_settings(
         self, bucket: str, *, retries: int = 0, allowance_s: float = 0.0
