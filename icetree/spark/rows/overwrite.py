@@ -65,12 +65,11 @@ def overwrite(
     Text and a column mean what they mean to Spark, an expression what it means to a scan. `ref` is the branch
     to read, none for main, and `metadata` the table's as writers are to see it.
     """
-    by_spark = isinstance(where, str | Column)
-    if isinstance(where, str | Column):
+    if isinstance(where, BooleanExpression):
+        going = _by_filter(table, where, ref)
+    else:
         with one_line():
             going = _by_condition(lake, table, as_column(where), ref)
-    else:
-        going = _by_filter(table, where, ref)
     if strict and going.condition is not None:
         refusal = (
             f"icetree.errors.InvalidInput: {table.name}: a new row does not match {_text(where)}, "
@@ -91,10 +90,10 @@ def overwrite(
             transaction.row_delta(
                 concat([written, marks]), remove=removed, where=going.filter, tasks=partial.tasks
             )
-        elif by_spark:
-            transaction.overwrite_files(written, removed, where=going.filter)
+        elif isinstance(where, BooleanExpression):
+            transaction.overwrite(where, written, strict=strict)
         else:
-            transaction.overwrite(going.filter, written, strict=strict)
+            transaction.overwrite_files(written, removed, where=going.filter)
         return transaction.commit()
 
 
