@@ -29,7 +29,8 @@ from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.point import Point, snapshot_at
-from icetree.table.rows.merge import Clause, Merge
+from icetree.table.rows.clauses import Clause
+from icetree.table.rows.merge import Merge
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State
 from icetree.table.transaction import Files, New, Transaction
@@ -292,7 +293,7 @@ class Table(Evolution, References):
         Expressions call the table's columns `target.x` and those of the rows `source.x`.
         """
 
-        def run(clauses: Sequence[Clause]) -> Committed:
+        def run(clauses: Sequence[Clause[Any]]) -> Committed:
             isolated = self._isolated("merge", how)
             return self._once(isolated, lambda tx: tx.merge_by(rows, on, clauses))
 

@@ -6,9 +6,8 @@ into an action, the first one that does wins. One pass writes new rows and gathe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +15,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from typing_extensions import Self
+from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
@@ -27,20 +26,26 @@ from icetree.spark.rows.change import NEW, PLACE, mark, rewrite, sunk, touched_b
 from icetree.spark.rows.sides import Side, speaking_of
 from icetree.spark.rows.target import Target, target
 from icetree.spark.types import spark_schema
+from icetree.spark.write import sink
 from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
-from icetree.spark.write.sink import ACTION, DELETE, INSERT, KEEP, REPLACE
+from icetree.spark.write.sink import ACTION
 from icetree.spec.columns import required_identifiers
 from icetree.table.commit.commit import Committed
+from icetree.table.rows.clauses import (
+    DELETE,
+    INSERT,
+    MATCHED,
+    NOT_MATCHED,
+    NOT_MATCHED_BY_SOURCE,
+    REPLACE,
+    Clause,
+    Clauses,
+    only_deletes,
+)
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
-
-Values = Mapping[str, "str | Column"]
-
-_MATCHED: Final = "matched"
-_NOT_MATCHED: Final = "not matched"
-_NOT_MATCHED_BY_SOURCE: Final = "not matched by source"
 
 #: Which clause applies to a pair: its number, or null for none.
 _CLAUSE: Final = "__icetree_clause"
@@ -58,19 +63,12 @@ _JOIN: Final = {
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """When something happens, and what."""
-
-    when: str
-    action: int
-    condition: str | Column | None = None
-    #: New values by column; None for those of the source's columns of the same name.
-    values: Values | None = field(default_factory=dict)
+#: How the sink is told what becomes of a row.
+_CODE: Final = {DELETE: sink.DELETE, INSERT: sink.INSERT, REPLACE: sink.REPLACE}
 
 
-class Merge:
-    """A MERGE in the making; `run` carries it out as one snapshot."""
+class Merge(Clauses["str | Column", Committed]):
+    """A MERGE on Spark; `run` carries it out as one snapshot."""
 
     def __init__(
         self,
@@ -84,81 +82,28 @@ class Merge:
         branch: str | None = None,
         key: str | None = None,
     ) -> None:
-        self._lake, self._name, self._branch, self._key = lake, name, branch, key
+        super().__init__(name)
+        self._lake, self._branch, self._key = lake, branch, key
         self._aliases = (target_alias, source_alias)
         self._source = rows
         self._on = self._joined_by(on)
-        self._clauses: list[Clause] = []
 
-    def __repr__(self) -> str:
-        return f"Merge({self._name!r}, {len(self._clauses)} clauses)"
-
-    def when_matched_update(self, values: Values, where: str | Column | None = None) -> Self:
-        """Set columns of rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=where, values=values))
-
-    def when_matched_update_all(self, where: str | Column | None = None) -> Self:
-        """Set every column to the source's of the same name."""
-        return self._add(Clause(when=_MATCHED, action=REPLACE, condition=where, values=None))
-
-    def when_matched_delete(self, where: str | Column | None = None) -> Self:
-        """Delete rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=DELETE, condition=where))
-
-    def when_not_matched_insert(self, values: Values, where: str | Column | None = None) -> Self:
-        """Insert rows of the source that match nothing."""
-        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=where, values=values))
-
-    def when_not_matched_insert_all(self, where: str | Column | None = None) -> Self:
-        """Insert rows of the source that match nothing, by column names."""
-        return self._add(Clause(when=_NOT_MATCHED, action=INSERT, condition=where, values=None))
-
-    def when_not_matched_by_source_update(
-        self, values: Values, where: str | Column | None = None
-    ) -> Self:
-        """Set columns of rows that the source has no match for."""
-        return self._add(
-            Clause(when=_NOT_MATCHED_BY_SOURCE, action=REPLACE, condition=where, values=values)
-        )
-
-    def when_not_matched_by_source_delete(self, where: str | Column | None = None) -> Self:
-        """Delete rows that the source has no match for."""
-        return self._add(Clause(when=_NOT_MATCHED_BY_SOURCE, action=DELETE, condition=where))
-
-    def run(self) -> Committed:
-        """Carry it out."""
-        if not self._clauses:
-            raise InvalidInput(f"merge into {self._name}: say what to do, with a when_... clause")
+    @override
+    def _carried_out(self, clauses: Sequence[Clause[str | Column]]) -> Committed:
         into = self._target()
-        doing = telling(self._lake.spark, f"MERGE into {self._name}")
+        doing = telling(self._lake.spark, f"MERGE into {self._table}")
         with one_line(), doing, ExitStack() as held:
             acts = self._acts(into, held)
             if into.merges_on_read:
-                return mark(into, sunk(into, acts, often=self._only_deletes))
+                return mark(into, sunk(into, acts, often=only_deletes(clauses)))
             acts = _hold(acts, held)
             touched = touched_by(acts)
             # A row may have several partners and still not change: it is kept once.
             kept = into.rows(into.only(touched)).join(acts, list(PLACE), "left_anti")
-            everything = acts.unionByName(kept.withColumn(ACTION, f.lit(KEEP)))
-            return rewrite(into, touched, everything, often=self._only_deletes)
+            everything = acts.unionByName(kept.withColumn(ACTION, f.lit(sink.KEEP)))
+            return rewrite(into, touched, everything, often=only_deletes(clauses))
 
     # --- within ------------------------------------------------------------------------------
-
-    def _add(self, clause: Clause) -> Self:
-        before = [each for each in self._clauses if each.when == clause.when]
-        if before and before[-1].condition is None:
-            raise InvalidInput(
-                f"merge into {self._name}: no clause for {clause.when} rows can follow one "
-                "without a condition, which takes them all"
-            )
-        self._clauses.append(clause)
-        return self
-
-    @property
-    def _only_deletes(self) -> bool:
-        """Whether a match means the end of a row, so that a second one changes nothing."""
-        matched = [each for each in self._clauses if each.when == _MATCHED]
-        return [(each.action, each.condition) for each in matched] == [(DELETE, None)]
 
     @property
     def _condition(self) -> Column:
@@ -173,7 +118,7 @@ class Merge:
     def _target(self) -> Target:
         return target(
             self._lake,
-            self._name,
+            self._table,
             "merge",
             None,
             branch=self._branch,
@@ -183,7 +128,7 @@ class Merge:
 
     def _pruning(self, schema: Schema) -> BooleanExpression:
         """Return what a row of the table must be like to have a match, as far as that is known."""
-        if any(each.when == _NOT_MATCHED_BY_SOURCE for each in self._clauses):
+        if any(each.when == NOT_MATCHED_BY_SOURCE for each in self._clauses):
             return AlwaysTrue()
         empty = nothing(self._lake.spark, spark_schema(schema.fields))
         mark = marker(optimized(empty))
@@ -199,14 +144,14 @@ class Merge:
         # Looked at more than once, and it may be another each time.
         source = _hold(self._source.withColumn(_IN_SOURCE, f.monotonically_increasing_id()), held)
         whens = {each.when for each in self._clauses}
-        if _NOT_MATCHED_BY_SOURCE in whens or not _is_small(source):
-            how = _JOIN[_NOT_MATCHED in whens, _NOT_MATCHED_BY_SOURCE in whens]
+        if NOT_MATCHED_BY_SOURCE in whens or not _is_small(source):
+            how = _JOIN[NOT_MATCHED in whens, NOT_MATCHED_BY_SOURCE in whens]
             pairs = rows.join(self._named(source), self._condition, how)
             return _acting(self._judged(pairs, into))
         # A small source goes to the table's rows, which then need not move; those of it without
         # a match are told afterwards.
         matched = self._judged(rows.join(f.broadcast(self._named(source)), self._condition), into)
-        if _NOT_MATCHED not in whens:
+        if NOT_MATCHED not in whens:
             return _acting(matched)
         # Held are new values only: columns of the table that go into none are not even read.
         matched = _hold(matched, held)
@@ -248,7 +193,9 @@ class Merge:
                 type = into.assigned({name: judged.schema[given].dataType})[name]
                 mine = f.col(_CLAUSE) == number
                 columns[name] = f.when(mine, cast(given, type)).otherwise(columns[name])
-            actions = [f.when(f.col(_CLAUSE) == n, c.action) for n, c in enumerate(self._clauses)]
+            actions = [
+                f.when(f.col(_CLAUSE) == n, _CODE[c.action]) for n, c in enumerate(self._clauses)
+            ]
             return judged.select(
                 *(each.alias(name) for name, each in columns.items()),
                 ROW_ID,
@@ -258,25 +205,25 @@ class Merge:
                 _IN_SOURCE,
             )
 
-    def _said(self, value: str | Column, clause: Clause, into: Target) -> Column:
+    def _said(self, value: str | Column, clause: Clause[str | Column], into: Target) -> Column:
         """Return an expression of a clause, over the rows that there are when it applies."""
-        if clause.when == _MATCHED or not isinstance(value, str):
+        if clause.when == MATCHED or not isinstance(value, str):
             return as_column(value)
         table = Side(alias=self._aliases[0], columns=into.columns)
         source = Side(alias=self._aliases[1], columns=self._source.columns)
-        side, other = (source, table) if clause.when == _NOT_MATCHED else (table, source)
+        side, other = (source, table) if clause.when == NOT_MATCHED else (table, source)
         return as_column(speaking_of(side, value, other=other, spark=self._lake.spark))
 
-    def _applies(self, clause: Clause, into: Target) -> Column:
+    def _applies(self, clause: Clause[str | Column], into: Target) -> Column:
         in_table, in_source = (f.col(c).isNotNull() for c in (_IN_TABLE, _IN_SOURCE))
         when = {
-            _MATCHED: in_table & in_source,
-            _NOT_MATCHED: ~in_table,
-            _NOT_MATCHED_BY_SOURCE: ~in_source,
+            MATCHED: in_table & in_source,
+            NOT_MATCHED: ~in_table,
+            NOT_MATCHED_BY_SOURCE: ~in_source,
         }[clause.when]
-        if clause.condition is None:
+        if clause.where is None:
             return when
-        return when & self._said(clause.condition, clause, into)
+        return when & self._said(clause.where, clause, into)
 
     def _new_values(self, into: Target) -> dict[tuple[int, str], Column]:
         """Return what each clause sets columns to, by its number and the column."""
@@ -289,13 +236,13 @@ class Merge:
                         found[number, name] = value
         return found
 
-    def _value(self, clause: Clause, name: str, into: Target) -> Column | None:
+    def _value(self, clause: Clause[str | Column], name: str, into: Target) -> Column | None:
         """Return what a clause sets a column to; None for what it was."""
         if clause.values is None:
             theirs = like(name, self._source.columns)
             if theirs is None:
                 raise InvalidInput(
-                    f"merge into {self._name}: the source has no column {name!r}, so * cannot tell "
+                    f"merge into {self._table}: the source has no column {name!r}, so * cannot tell "
                     "it: say which columns are set to what"
                 )
             return column(self._aliases[1], theirs)

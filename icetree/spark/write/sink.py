@@ -34,6 +34,7 @@ from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
 from icetree.store.base import Store
+from icetree.table.rows.clauses import TWICE
 
 #: What becomes of a row: of its old self, of its new one. A column of rows that go both ways.
 ACTION: Final = "__icetree_action"
@@ -148,21 +149,15 @@ def _staying(
 def _bitmap(positions: Any, often: bool) -> BitMap64:
     found = BitMap64(array("Q", positions.astype(np.uint64).tobytes()))
     if not often and len(found) < len(positions):
-        raise InvalidInput(_TWICE)
+        raise InvalidInput(TWICE)
     return found
 
 
 def _add(gone: dict[int, BitMap64], ordinal: int, positions: BitMap64, often: bool) -> None:
     have = gone.setdefault(ordinal, BitMap64())
     if not often and have & positions:
-        raise InvalidInput(_TWICE)
+        raise InvalidInput(TWICE)
     have |= positions
-
-
-_TWICE: Final = (
-    "a row of the table matches more than one row of the source, so what becomes of it is "
-    "not known: make the source's rows unique in the columns it is joined by"
-)
 
 
 def _row(ordinal: int, content: bytes) -> pa.RecordBatch:

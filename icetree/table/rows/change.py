@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +19,8 @@ from icetree.rows.write import write_files
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.rows.clauses import TWICE
 from icetree.table.rows.target import Target, positions_of
-
-TWICE: Final = (
-    "a row of the table matches more than one row of the source, so what becomes of it is "
-    "not known: make the source's rows unique in the columns it is joined by"
-)
 
 
 class Gone(Mapping[int, Rows]):

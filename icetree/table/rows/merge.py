@@ -7,14 +7,14 @@ clause that applies to a pair wins. One pass writes new rows and gathers those t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from typing_extensions import Self
+from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.rows.assign import AllColumns, Assignment
@@ -24,90 +24,34 @@ from icetree.rows.terms import Scope, Side, Term
 from icetree.spec.shape import Shape
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage
+from icetree.table.rows.clauses import (
+    DELETE,
+    INSERT,
+    MATCHED,
+    NOT_MATCHED,
+    NOT_MATCHED_BY_SOURCE,
+    REPLACE,
+    Clause,
+    Clauses,
+    only_deletes,
+)
 from icetree.table.rows.condition import table_side
 from icetree.table.rows.matching import Matching, keys_of, slices
 from icetree.table.rows.target import Target, positions_of
 
 T = TypeVar("T")
 
-_MATCHED: Final = "matched"
-_NOT_MATCHED: Final = "not matched"
-_NOT_MATCHED_BY_SOURCE: Final = "not matched by source"
-_DELETE, _INSERT, _REPLACE = "delete", "insert", "replace"
 
+class Merge(Clauses[Any, T]):
+    """A MERGE of rows in one process."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clause:
-    """When something happens, and what."""
-
-    when: str
-    action: str
-    where: Any = None
-    #: New values by column; None for those of the source's columns of the same name.
-    values: Mapping[str, Any] | None = field(default_factory=dict)
-
-
-class Merge(Generic[T]):
-    """A MERGE in the making; `run` carries it out."""
-
-    def __init__(self, table: str, run: Callable[[Sequence[Clause]], T]) -> None:
-        self._table = table
+    def __init__(self, table: str, run: Callable[[Sequence[Clause[Any]]], T]) -> None:
+        super().__init__(table)
         self._run = run
-        self._clauses: list[Clause] = []
 
-    def when_matched_update(self, values: Mapping[str, Any], where: Any = None) -> Self:
-        """Set columns of rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=_REPLACE, where=where, values=values))
-
-    def when_matched_update_all(self, where: Any = None) -> Self:
-        """Set every column to the source's of the same name."""
-        return self._add(Clause(when=_MATCHED, action=_REPLACE, where=where, values=None))
-
-    def when_matched_delete(self, where: Any = None) -> Self:
-        """Delete rows that have a match."""
-        return self._add(Clause(when=_MATCHED, action=_DELETE, where=where))
-
-    def when_not_matched_insert(self, values: Mapping[str, Any], where: Any = None) -> Self:
-        """Insert rows of the source that match nothing."""
-        return self._add(Clause(when=_NOT_MATCHED, action=_INSERT, where=where, values=values))
-
-    def when_not_matched_insert_all(self, where: Any = None) -> Self:
-        """Insert rows of the source that match nothing, by column names."""
-        return self._add(Clause(when=_NOT_MATCHED, action=_INSERT, where=where, values=None))
-
-    def when_not_matched_by_source_update(
-        self, values: Mapping[str, Any], where: Any = None
-    ) -> Self:
-        """Set columns of rows that the source has no match for."""
-        return self._add(
-            Clause(when=_NOT_MATCHED_BY_SOURCE, action=_REPLACE, where=where, values=values)
-        )
-
-    def when_not_matched_by_source_delete(self, where: Any = None) -> Self:
-        """Delete rows that the source has no match for."""
-        return self._add(Clause(when=_NOT_MATCHED_BY_SOURCE, action=_DELETE, where=where))
-
-    def run(self) -> T:
-        """Carry it out."""
-        if not self._clauses:
-            raise InvalidInput(f"merge into {self._table}: say what to do, with a when_... clause")
-        return self._run(tuple(self._clauses))
-
-    def _add(self, clause: Clause) -> Self:
-        before = [each for each in self._clauses if each.when == clause.when]
-        if before and before[-1].where is None:
-            raise InvalidInput(
-                f"merge into {self._table}: no clause for {clause.when} rows can follow one "
-                "without a condition, which takes them all"
-            )
-        self._clauses.append(clause)
-        return self
-
-
-UPSERT: Final = (
-    Clause(when=_MATCHED, action=_REPLACE, values=None),
-    Clause(when=_NOT_MATCHED, action=_INSERT, values=None),
-)
+    @override
+    def _carried_out(self, clauses: Sequence[Clause[Any]]) -> T:
+        return self._run(clauses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +72,7 @@ class Merging:
         shape: Shape,
         source: pa.Table,
         on: Sequence[str],
-        clauses: Sequence[Clause],
+        clauses: Sequence[Clause[Any]],
         *,
         table: str,
     ) -> None:
@@ -136,12 +80,13 @@ class Merging:
         self._shape = shape
         self._sides = (table_side(shape), Side(name="source", schema=source.schema))
         self._matching = Matching(keys_of(on, shape, source.schema, table=table), source)
-        looks_at_all = any(each.when == _NOT_MATCHED_BY_SOURCE for each in clauses)
+        looks_at_all = any(each.when == NOT_MATCHED_BY_SOURCE for each in clauses)
         self._target = target(AlwaysTrue() if looks_at_all else self._matching.filter(shape))
         self._matched, self._alone, self._others = (
             [self._bound(each) for each in clauses if each.when == when]
-            for when in (_MATCHED, _NOT_MATCHED, _NOT_MATCHED_BY_SOURCE)
+            for when in (MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE)
         )
+        self._ends_rows = only_deletes(clauses)
         self._gone = Gone()
         self._inserted = self._updated = 0
         self._seen = np.zeros(source.num_rows, np.bool_)
@@ -158,12 +103,12 @@ class Merging:
 
     # --- clauses -----------------------------------------------------------------------------
 
-    def _bound(self, clause: Clause) -> _Bound:
+    def _bound(self, clause: Clause[Any]) -> _Bound:
         own, source = self._sides
         scope = {
-            _MATCHED: Scope(sides=self._sides),
-            _NOT_MATCHED: Scope(sides=(source,), absent=(own,)),
-            _NOT_MATCHED_BY_SOURCE: Scope(sides=(own,), absent=(source,)),
+            MATCHED: Scope(sides=self._sides),
+            NOT_MATCHED: Scope(sides=(source,), absent=(own,)),
+            NOT_MATCHED_BY_SOURCE: Scope(sides=(own,), absent=(source,)),
         }[clause.when]
         values: Mapping[str, Any] = clause.values if clause.values is not None else {}
         schema = self._shape.schema
@@ -186,11 +131,6 @@ class Merging:
         return names
 
     @cached_property
-    def _only_deletes(self) -> bool:
-        """Whether a match means the end of a row, so that a second one changes nothing."""
-        return [(each.action, each.where) for each in self._matched] == [(_DELETE, None)]
-
-    @cached_property
     def _looked_at(self) -> list[str]:
         """The columns of the source that clauses look at."""
         found: set[str] = set()
@@ -207,7 +147,7 @@ class Merging:
         for each in clauses:
             terms = [*each.setting.terms, *([each.where] if each.where else [])]
             found |= {name for term in terms for side, name in term.needs if side == "target"}
-            if each.action == _REPLACE:
+            if each.action == REPLACE:
                 found |= {field.name for field in self._target.fields} - each.setting.whole
         return found
 
@@ -222,7 +162,7 @@ class Merging:
                 columns = self._columns(old, none)
                 if each.where is not None:
                     each.where.holds(columns, 0)
-                if each.action != _DELETE:
+                if each.action != DELETE:
                     made = old | each.setting.values(columns, old, 0)
                     require_fit(
                         self._target, with_lineage(self._target, made, pa.array([], pa.int64()))
@@ -319,11 +259,11 @@ class Merging:
         row_ids = pa.nulls(len(chosen), pa.int64())
         if place is not None:
             task, positions, ids = place
-            self._gone.add(task, positions[chosen], once=not self._only_deletes)
+            self._gone.add(task, positions[chosen], once=not self._ends_rows)
             row_ids = ids.take(pa.array(chosen))
-        if clause.action == _DELETE:
+        if clause.action == DELETE:
             return
-        if clause.action == _INSERT:
+        if clause.action == INSERT:
             self._inserted += len(chosen)
         else:
             self._updated += len(chosen)

@@ -16,9 +16,10 @@ from icetree.rows.source import held
 from icetree.spec.columns import required_identifiers
 from icetree.table.arguments import texts
 from icetree.table.commit.counts import RowCounts
+from icetree.table.rows.clauses import UPSERT, Clause
 from icetree.table.rows.condition import Condition, condition_of
 from icetree.table.rows.delete import delete, split
-from icetree.table.rows.merge import UPSERT, Clause, Merge, Merging
+from icetree.table.rows.merge import Merge, Merging
 from icetree.table.rows.overwrite import overwrite
 from icetree.table.rows.target import Target
 from icetree.table.rows.update import update
@@ -85,7 +86,7 @@ class RowVerbs:
         return Merge(self.table_name, lambda clauses: self.merge_by(rows, on, clauses))
 
     def merge_by(  # type: ignore[misc]
-        self: Transaction, rows: ArrowData, on: Iterable[str], clauses: Sequence[Clause]
+        self: Transaction, rows: ArrowData, on: Iterable[str], clauses: Sequence[Clause[Any]]
     ) -> None:
         """Merge rows, which match by columns, as clauses say."""
         before = self._rows
@@ -120,7 +121,7 @@ def merge_rows(
     transaction: Transaction,
     rows: ArrowData,
     on: Iterable[str] | str,
-    clauses: Sequence[Clause],
+    clauses: Sequence[Clause[Any]],
 ) -> RowCounts:
     """Add to a transaction what clauses make of rows and of those beside them; return how many."""
     transaction.require_first("merge")
