@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -26,16 +27,21 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'icetree' has no attribute {name!r}")
 
 
-def connect(uri: str | None = None, *, warehouse: str | None = None, **properties: Any) -> Lake:
+def connect(
+    uri: str | None = None,
+    *,
+    warehouse: str | None = None,
+    properties: Mapping[str, Any] | None = None,
+) -> Lake:
     """Open a catalog and the warehouse its tables live in.
 
     `uri` is an address such as `sqlite:///catalog.db` or `postgresql+psycopg://host/db`, or the
     name of a catalog configured as for PyIceberg; without it, the default one is meant.
+    `properties` go by PyIceberg's names, such as `s3.endpoint`.
 
         lake = icetree.connect("sqlite:///catalog.db", warehouse="/data/lake")
     """
     # Late, so that `import icetree` stays light.
-    from icetree.table.lake import open_lake
+    from icetree.table.lake import connection_properties, open_lake
 
-    given = properties if warehouse is None else {**properties, "warehouse": warehouse}
-    return open_lake(uri, given)
+    return open_lake(uri, connection_properties(warehouse, properties))

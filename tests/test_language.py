@@ -7,6 +7,7 @@ whether an old one says the same; `CONTRIBUTING.md` has the words that all doors
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from icetree.spark.stream.write import write_stream
 from icetree.spark.writer import Write
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
+from icetree.table.commit.options import CommitOptions
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.lake import Lake
 from icetree.table.rows.merge import Merge
@@ -33,6 +35,8 @@ from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from icetree.table.verify.verify import verify
+
+VAR = inspect.Parameter.VAR_KEYWORD
 
 #: What people hold, and the functions that give it to them.
 HELD: tuple[type, ...] = (
@@ -54,19 +58,16 @@ SHARED = words("where at since upto to branch on columns name rows set")
 #: Words with one meaning each, that some doors need.
 KNOWN = SHARED | words(
     """
-    add alias cache_bytes case_sensitive catalog changes checkpoint clauses connection
+    add alias cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep deletes dry_run exist_ok facts files folder format_version images
-    isolation key lake latest_by level limit location lookback max_ref_age_ms
+    isolation kept key lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata_location metadata_only mode names namespace net objects
-    on_batch open_cost_bytes order_by parent partition_by paths progress properties put
+    on_batch open_cost_bytes options order_by parent partition_by paths progress properties put
     query_name reads_cache remove retention row_groups run schema sequence_number skip snapshots
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
     text trigger updates uri value values verb wap_id warehouse written
     """
 )
-#: What stands for "any of these", not for a thing.
-OPEN = words("given how more")
-
 OF_THE_SOURCE = SHARED | words(
     """
     catalog warehouse path push-filters changes images skip max-snapshots-per-trigger
@@ -81,28 +82,58 @@ OF_THE_COMMAND_LINE = SHARED | words(
 )
 
 
-def parameters() -> Iterator[tuple[str, str]]:
-    """Yield every parameter of the public API, with whose it is."""
+def verbs() -> Iterator[tuple[Callable[..., Any], str]]:
+    """Yield everything public that can be called, with its full name."""
     for held in HELD:
         for name in dir(held):
             found = getattr(held, name)
             if (name == "__init__" or not name.startswith("_")) and callable(found):
-                for each in inspect.signature(found).parameters:
-                    if each != "self":
-                        yield each, f"{held.__module__}.{held.__name__}.{name}"
+                yield found, f"{held.__module__}.{held.__name__}.{name}"
     for function in FUNCTIONS:
-        for each in inspect.signature(function).parameters:
-            yield each, f"{function.__module__}.{function.__name__}"
+        yield function, f"{function.__module__}.{function.__name__}"
+
+
+def parameters() -> Iterator[tuple[inspect.Parameter, str]]:
+    """Yield every parameter of the public API, with whose it is."""
+    for verb, whose in verbs():
+        for each in inspect.signature(verb).parameters.values():
+            if each.name != "self":
+                yield each, whose
 
 
 def test_every_parameter_is_a_word_that_is_known() -> None:
-    others = {f"{name} of {whose}" for name, whose in parameters() if name not in KNOWN | OPEN}
+    others = {f"{each.name} of {whose}" for each, whose in parameters() if each.name not in KNOWN}
     assert not others
 
 
 def test_no_word_is_kept_that_nobody_says() -> None:
-    said = {name for name, _ in parameters()}
+    said = {each.name for each, _ in parameters()}
     assert KNOWN - said == frozenset()
+
+
+def test_every_option_is_spelled_out() -> None:
+    """Where any keyword is taken, neither completion nor `help` nor a type checker knows one."""
+    unsaid = {f"**{each.name} of {whose}" for each, whose in parameters() if each.kind is VAR}
+    assert not unsaid
+    for verb, whose in verbs():
+        # What is shown is taken: by the function itself, or by the TypedDict that it unpacks.
+        own = inspect.signature(inspect.unwrap(verb), follow_wrapped=False).parameters
+        taken = [str(each.annotation) for each in own.values() if each.kind is VAR]
+        assert taken in ([], ["Unpack[CommitOptions]"]), whose
+        options = CommitOptions.__annotations__.keys() if taken else set()
+        shown = inspect.signature(verb).parameters.keys()
+        assert shown - own.keys() == options - own.keys(), whose
+
+
+def test_a_commit_is_told_what_a_transaction_is() -> None:
+    told = list(inspect.signature(Table.transaction).parameters)[1:]
+    assert told == list(CommitOptions.__annotations__)
+
+
+@pytest.mark.parametrize("verb", ["append", "delete", "merge", "rewrite", "transaction", "explain"])
+def test_help_shows_the_options_of_a_verb(verb: str) -> None:
+    shown = pydoc.render_doc(getattr(Table, verb))
+    assert ("at:" if verb == "explain" else "create_branch:") in shown
 
 
 def test_every_option_of_the_data_source_is_a_word_that_is_known() -> None:
@@ -121,9 +152,11 @@ def test_a_lake_on_spark_can_do_all_that_a_lake_can_under_the_same_names() -> No
     assert issubclass(SparkLake, Lake)
     assert "read" not in vars(Lake)
     for verb in ("delete", "update", "upsert", "merge", "overwrite", "append"):
-        ours = list(inspect.signature(getattr(Table, verb)).parameters)[1:]
+        ours = inspect.signature(getattr(Table, verb)).parameters.values()
         theirs = list(inspect.signature(getattr(SparkLake, verb)).parameters)[1:]
-        positional = [each for each in ours if each in SHARED]
+        positional = [
+            each.name for each in ours if each.name in SHARED and each.kind is not each.KEYWORD_ONLY
+        ]
         assert theirs[0] == "name"
         assert theirs[1 : 1 + len(positional)] == positional, verb
 

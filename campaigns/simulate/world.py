@@ -29,6 +29,7 @@ from campaigns.simulate.verbs.tables import BANK, ROWS, make_tables
 from icetree.catalog.base import TableName, parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import Unavailable
+from icetree.files.cache import Cache
 from icetree.surroundings import within
 from icetree.table.lake import Lake
 from icetree.table.table import Table
@@ -52,7 +53,7 @@ class Writer:
             catalog=LineCatalog(world.catalog, self.line, lambda: world.landing(self)),
             store=LineStore(world.store, self.line),
             warehouse="memory://lake",
-            cache_bytes=settings.manifest_cache_bytes,
+            cache=Cache(settings.manifest_cache_bytes),
         )
         self.handles: dict[str, list[Table]] = {
             name: [self.lake.table(name) for _ in range(_HANDLES)] for name in (ROWS, BANK)

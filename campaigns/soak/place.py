@@ -26,7 +26,9 @@ class Place:
     def open(self) -> Lake:
         # A small cache is full soon: what grows after that is a leak.
         small = {"io.manifest.cache.max-total-bytes": 4 << 20}
-        return icetree.connect(self.uri, warehouse=self.warehouse, **{**self.properties, **small})
+        return icetree.connect(
+            self.uri, warehouse=self.warehouse, properties={**self.properties, **small}
+        )
 
     def journals(self) -> list[Path]:
         return sorted(self.folder.glob("*.journal"))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -22,14 +23,28 @@ from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS
 from icetree.spark.wap import branch_to_read
 from icetree.spark.writer import Write
+from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
-from icetree.table.lake import Lake, open_lake
+from icetree.table.lake import Lake
 from icetree.table.point import Point
 from icetree.table.state import State
 
 if TYPE_CHECKING:
     from icetree.spark.sql.views import View
+    from icetree.spark.stream.write import Batch
     from icetree.table.table import Table
+
+
+@dataclass(slots=True, kw_only=True)
+class Kept:
+    """What a lake on Spark keeps between calls, in common with its moments."""
+
+    #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
+    address: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    namespace: str | None = None
+    views: dict[str, View] = field(default_factory=dict)
+    cache: Cache = field(default_factory=Cache)
 
 
 class SparkLake(Lake):
@@ -41,21 +56,38 @@ class SparkLake(Lake):
     #: Whether rows that are kept may be read in place of a table's own.
     reads_cache = False
 
-    def __init__(self, spark: SparkSession, catalog: Lake | str | None, **properties: Any) -> None:
-        opened = catalog if isinstance(catalog, Lake) else open_lake(catalog, properties)
+    def __init__(self, spark: SparkSession, lake: Lake, *, kept: Kept | None = None) -> None:
         # Nothing is opened twice: it has what the lake has.
-        vars(self).update(vars(opened))
+        super().__init__(
+            catalog=lake.catalog,
+            store=lake.store,
+            warehouse=lake.warehouse,
+            cache=lake.manifests,
+            stores=lake.stores,
+        )
         self.spark = spark
         for name, value in READ_SETTINGS.items():
             spark.conf.set(name, value)
-        #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
-        self.address = None if isinstance(catalog, Lake) else catalog
-        self.properties = properties
-        #: Where names without a namespace are looked for.
-        self.namespace: str | None = None
-        #: Temporary views over the lake's tables, by their marks in Spark's catalog.
-        self.views: dict[str, View] = {}
-        self.cache = Cache()
+        self.kept = Kept() if kept is None else kept
+
+    @property
+    def namespace(self) -> str | None:
+        """Where names without a namespace are looked for."""
+        return self.kept.namespace
+
+    @namespace.setter
+    def namespace(self, name: str | None) -> None:
+        self.kept.namespace = name
+
+    @property
+    def views(self) -> dict[str, View]:
+        """Temporary views over the lake's tables, by their marks in Spark's catalog."""
+        return self.kept.views
+
+    @property
+    def cache(self) -> Cache:
+        """The rows that Spark keeps in memory."""
+        return self.kept.cache
 
     # --- read ------------------------------------------------------------------------------
 
@@ -116,21 +148,67 @@ class SparkLake(Lake):
 
         return changes(self, name, since, upto, net=net, images=images, columns=columns)
 
-    def read_stream(self, name: str, **how: Any) -> DataFrame:
+    @spelled_out()
+    def read_stream(
+        self,
+        name: str,
+        since: Point | None = None,
+        *,
+        changes: bool = False,
+        images: bool = True,
+        columns: Iterable[str] | None = None,
+        skip: Iterable[str] = (),
+        branch: str | None = None,
+        max_snapshots_per_trigger: int | None = None,
+    ) -> DataFrame:
         """Return a stream of a table's appended rows, or of its changes; see `stream.read`."""
         from icetree.spark.stream.read import read_stream
 
-        return read_stream(self, name, **how)
+        return read_stream(
+            self,
+            name,
+            since,
+            changes=changes,
+            images=images,
+            columns=columns,
+            skip=skip,
+            branch=branch,
+            max_snapshots_per_trigger=max_snapshots_per_trigger,
+        )
 
     # --- write -----------------------------------------------------------------------------
 
+    @spelled_out()
     def write_stream(
-        self, name: str, rows: DataFrame, *, checkpoint: str | Path, **how: Any
+        self,
+        name: str,
+        rows: DataFrame,
+        *,
+        checkpoint: str | Path,
+        trigger: str | None = None,
+        mode: Literal["append", "upsert"] = "append",
+        deletes: Literal["vectors", "equality"] = "vectors",
+        latest_by: str | Column | None = None,
+        branch: str | None = None,
+        query_name: str | None = None,
+        on_batch: Callable[[Batch], None] | None = None,
     ) -> StreamingQuery:
         """Commit each micro-batch of a stream, exactly once; see `stream.write`."""
         from icetree.spark.stream.write import write_stream
 
-        return write_stream(self, name, rows, checkpoint=checkpoint, **how)
+        return write_stream(
+            self,
+            name,
+            rows,
+            checkpoint=checkpoint,
+            trigger=trigger,
+            mode=mode,
+            deletes=deletes,
+            latest_by=latest_by,
+            branch=branch,
+            query_name=query_name,
+            on_batch=on_batch,
+        )
 
     def write(self, name: str, rows: DataFrame) -> Write:
         """Say what to write to a table; `append` or one of its kin then does it."""
@@ -251,20 +329,10 @@ class Moment(SparkLake):
     """
 
     def __init__(self, lake: SparkLake, *, reads_cache: bool = False) -> None:
-        # Nothing is opened anew: it has what the lake has.
-        vars(self).update(vars(lake))
+        super().__init__(lake.spark, lake, kept=lake.kept)
         self._lake = lake
         self.reads_cache = reads_cache
         self._tables: dict[str, Table] = {}
-
-    @property
-    def namespace(self) -> str | None:
-        """Where names without a namespace are looked for: in the lake's own."""
-        return self._lake.namespace
-
-    @namespace.setter
-    def namespace(self, name: str | None) -> None:
-        self._lake.namespace = name
 
     @override
     def table(self, name: str) -> Table:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icetree.spark.lake import SparkLake
+from icetree.spark.lake import Kept, SparkLake
 from icetree.spark.session import local_session
 from icetree.store.places import local_folder
+from icetree.table.lake import connection_properties, open_lake
 
 
 def connect(
@@ -17,16 +19,15 @@ def connect(
     *,
     warehouse: str | None = None,
     spark: SparkSession | None = None,
-    **properties: Any,
+    properties: Mapping[str, Any] | None = None,
 ) -> SparkLake:
     """Open a catalog and the warehouse its tables live in, on a Spark session.
 
     It is what `icetree.connect` opens, with rows at scale. Without `spark` it is the session that
     is active, or else a local one.
     """
-    given = properties if warehouse is None else {**properties, "warehouse": warehouse}
     session = spark or SparkSession.getActiveSession() or local_session()
-    return SparkLake(session, uri, **given)
+    return _opened(session, uri, connection_properties(warehouse, properties))
 
 
 def local(folder: str | Path, *, spark: SparkSession | None = None) -> SparkLake:
@@ -34,4 +35,11 @@ def local(folder: str | Path, *, spark: SparkSession | None = None) -> SparkLake
     place = Path(local_folder(folder))
     place.mkdir(parents=True, exist_ok=True)
     session = local_session() if spark is None else spark
-    return SparkLake(session, f"sqlite:///{place}/catalog.db", warehouse=str(place / "warehouse"))
+    warehouse = {"warehouse": str(place / "warehouse")}
+    return _opened(session, f"sqlite:///{place}/catalog.db", warehouse)
+
+
+def _opened(session: SparkSession, uri: str | None, properties: Mapping[str, Any]) -> SparkLake:
+    return SparkLake(
+        session, open_lake(uri, properties), kept=Kept(address=uri, properties=properties)
+    )

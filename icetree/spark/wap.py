@@ -7,15 +7,16 @@ somebody publishes it. Both count for tables with `write.wap.enabled` alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import SparkSession
+from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput
 from icetree.spec.properties import flag
 from icetree.spec.snapshot import MAIN
 from icetree.spec.table_properties import WAP_ENABLED
+from icetree.table.commit.options import CommitOptions
 from icetree.table.evolve.refs import WAP_ID
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
@@ -35,12 +36,15 @@ def branch_to_read(spark: SparkSession, table: Table, branch: str | None = None)
 def begin(
     spark: SparkSession,
     table: Table,
-    *,
-    branch: str | None = None,
-    summary: Mapping[str, str] | None = None,
-    **how: Any,
+    **how: Unpack[CommitOptions],
 ) -> Transaction:
     """Start a transaction on a branch, or else where the session says that writes go."""
+    return table.transaction(**settled(spark, table, how))
+
+
+def settled(spark: SparkSession, table: Table, how: CommitOptions) -> CommitOptions:
+    """Return how to commit, on a branch or else where the session says that writes go."""
+    branch = how.get("branch")
     chosen, id = audited(spark, table)
     if (chosen or id) and branch is not None:
         word = f"{BRANCH}={chosen}" if chosen else f"{ID}={id}"
@@ -49,12 +53,10 @@ def begin(
             "leave out one of them"
         )
     if chosen:
-        how |= {"branch": chosen, "create_branch": True}
-    elif id:
-        how["branch"], summary = None, {**(summary or {}), WAP_ID: id}
-    else:
-        how["branch"] = branch or MAIN
-    return table.transaction(summary=summary, **how)
+        return {**how, "branch": chosen, "create_branch": True}
+    if id:
+        return {**how, "branch": None, "summary": {**(how.get("summary") or {}), WAP_ID: id}}
+    return {**how, "branch": branch or MAIN}
 
 
 def audited(spark: SparkSession, table: Table) -> tuple[str | None, str | None]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
-from typing_extensions import Self
+from typing_extensions import Self, Unpack
 
 from icetree.errors import CommitUnknown, InvalidInput
 from icetree.filters.filter import Filter
@@ -22,6 +22,7 @@ from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
 from icetree.spec.texts import shortened
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 
@@ -53,9 +54,9 @@ class Write:
         """Choose what counts as a conflict: `serializable` or `snapshot`."""
         return self._noting(isolation=level)
 
-    def summary(self, more: Mapping[str, str]) -> Self:
+    def summary(self, summary: Mapping[str, str]) -> Self:
         """Note facts in the snapshot's summary."""
-        return self._noting(summary=more)
+        return self._noting(summary=summary)
 
     def merge_schema(self) -> Self:
         """Add columns that the table lacks and widen those that are too narrow, by the rows."""
@@ -66,9 +67,9 @@ class Write:
         self._options = self._options.option(name, value)
         return self
 
-    def options(self, **given: object) -> Self:
+    def options(self, options: Mapping[str, object]) -> Self:
         """Say several options at once."""
-        for name, value in given.items():
+        for name, value in options.items():
             self.option(name, value)
         return self
 
@@ -173,7 +174,7 @@ class Write:
 
     # --- within ------------------------------------------------------------------------------
 
-    def _noting(self, **how: Any) -> Self:
+    def _noting(self, **how: Unpack[CommitOptions]) -> Self:
         self._options = self._options.noting(**how)
         return self
 

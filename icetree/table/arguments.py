@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from icetree.errors import InvalidInput
 from icetree.spec.texts import did_you_mean
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole(number: int, *, what: str, least: int | None = None) -> int:
@@ -19,16 +23,40 @@ def whole(number: int, *, what: str, least: int | None = None) -> int:
     return plain
 
 
-def require_known(given: Mapping[str, object], of: Callable[..., object], *, verb: str) -> None:
-    """Refuse keyword arguments that a function does not have."""
-    parameters = inspect.signature(of).parameters.values()
-    known = [each.name for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
-    for name in given:
-        if name not in known:
-            raise InvalidInput(
-                f"{verb} takes no {name!r}: beside its own arguments it takes "
-                f"{', '.join(known)}{did_you_mean(name, known)}"
+def spelled_out(options: type | None = None) -> Callable[[F], F]:
+    """Have a verb refuse keywords that it has not, with a hint at those that it has.
+
+    Where it takes the `options` of a TypedDict by `Unpack`, `help` shows them each by its name.
+    """
+
+    def spell(verb: F) -> F:
+        own = inspect.signature(verb)
+        shown = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        for name, type in () if options is None else options.__annotations__.items():
+            said = getattr(type, "__forward_arg__", type)
+            shown.append(
+                inspect.Parameter(
+                    name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=said
+                )
             )
+        known = {each.name for each in shown}
+        keywords = [each.name for each in shown if each.kind is each.KEYWORD_ONLY]
+
+        @wraps(verb)
+        def strict(*args: Any, **given: Any) -> Any:
+            for name in given:
+                if name not in known:
+                    raise InvalidInput(
+                        f"{verb.__name__} takes no {name!r}: beside its own arguments it takes "
+                        f"{', '.join(keywords)}{did_you_mean(name, keywords)}"
+                    )
+            return verb(*args, **given)
+
+        # What `inspect` looks for; a function's type knows nothing of it.
+        vars(strict)["__signature__"] = own.replace(parameters=shown)
+        return cast("F", strict)
+
+    return spell
 
 
 def texts(given: Iterable[str], *, what: str) -> list[str]:

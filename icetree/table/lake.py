@@ -53,15 +53,16 @@ class Lake:
         catalog: Catalog,
         store: Store,
         warehouse: str | None = None,
-        cache_bytes: int = DEFAULT_LIMIT_BYTES,
+        cache: Cache | None = None,
         stores: Iterable[str] = (),
     ) -> None:
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse.rstrip("/") if warehouse else None
-        self._stores = frozenset(stores)
-        # Locations are unique, so tables can share a cache and its limit.
-        self._cache = Cache(cache_bytes)
+        #: Kinds of store that any table may name files in.
+        self.stores = frozenset(stores)
+        #: Locations are unique, so tables can share a cache of manifests and its limit.
+        self.manifests = Cache() if cache is None else cache
 
     def __repr__(self) -> str:
         place = f", warehouse={self.warehouse!r}" if self.warehouse else ""
@@ -223,13 +224,13 @@ class Lake:
     def _table(self, state: State) -> Table:
         # Where the catalog says that the table is, whatever its metadata says of other places.
         store = self._beside(state.metadata_location)
-        files = TableFiles(store=store, location=state.metadata.location, cache=self._cache)
+        files = TableFiles(store=store, location=state.metadata.location, cache=self.manifests)
         return Table(catalog=self.catalog, files=files, state=state)
 
     def _beside(self, location: str) -> Store:
         """Return the stores that a table at a location may name files in."""
         if isinstance(self.store, EveryStore):
-            return self.store.beside(location, self._stores)
+            return self.store.beside(location, self.stores)
         return self.store
 
     def _exists(self, table: TableName) -> bool:
@@ -268,9 +269,19 @@ def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:
         catalog=open_catalog(config),
         store=store,
         warehouse=warehouse,
-        cache_bytes=cache_bytes,
+        cache=Cache(cache_bytes),
         stores=_stores(config.properties),
     )
+
+
+def connection_properties(
+    warehouse: str | None, properties: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return all that a connection was given by name, as properties."""
+    if properties is not None and not isinstance(properties, Mapping):
+        raise InvalidInput(f"properties={properties!r}: give a mapping of names to values")
+    given = dict(properties or {})
+    return given if warehouse is None else {**given, "warehouse": warehouse}
 
 
 def _check_given(config: Config) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.schema import Schema
+from typing_extensions import Unpack
 
 from icetree.catalog.base import Catalog, TableName
 from icetree.files.table_files import TableFiles, read_metadata
@@ -19,11 +20,12 @@ from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.table_properties import ISOLATION
 from icetree.spec.update import Update
-from icetree.table.arguments import require_known
+from icetree.table.arguments import spelled_out
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.adopting import Paths, Progress
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.commit.removing import Removed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from icetree.table.repair import Repair
     from icetree.table.scan.explain import Explanation
     from icetree.table.verify.findings import Report
+    from icetree.table.verify.verify import Progress as Tell
+    from icetree.table.verify.verify import Which
 
 
 class Table(Evolution, References):
@@ -180,19 +184,46 @@ class Table(Evolution, References):
 
     # --- questions -------------------------------------------------------------------------
 
-    def explain(self, where: Filter, **how: Any) -> Explanation:
-        """Tell what a scan with this filter skips, and which part of the filter does it."""
+    @spelled_out()
+    def explain(
+        self,
+        where: Filter,
+        *,
+        at: Point | None = None,
+        case_sensitive: bool = True,
+        row_groups: bool = False,
+        objects: int = 1_000,
+    ) -> Explanation:
+        """Tell what a scan with this filter skips, and which part of the filter does it.
+
+        With `row_groups`, of data files too; of `objects` at most each is told by itself.
+        """
         from icetree.table.scan.explain import explain
 
-        require_known(how, explain, verb="explain")
-        return explain(self, where, **how)
+        return explain(
+            self,
+            where,
+            at=at,
+            case_sensitive=case_sensitive,
+            row_groups=row_groups,
+            objects=objects,
+        )
 
-    def verify(self, *, deep: bool = False, **how: Any) -> Report:
-        """Return every broken rule of the table; with `deep`, of its data files too."""
+    @spelled_out()
+    def verify(
+        self,
+        *,
+        deep: bool = False,
+        snapshots: Which = "all",
+        progress: Tell | None = None,
+    ) -> Report:
+        """Return every broken rule of the table; with `deep`, of its data files too.
+
+        With "current" snapshots, of the current one's tree and of history itself.
+        """
         from icetree.table.verify.verify import verify
 
-        require_known(how, verify, verb="verify")
-        return verify(self, deep=deep, **how)
+        return verify(self, deep=deep, snapshots=snapshots, progress=progress)
 
     def repair(self, *, dry_run: bool = True) -> Repair:
         """Put right what can be put right safely; unless told otherwise, only say what."""
@@ -202,6 +233,7 @@ class Table(Evolution, References):
 
     # --- commits ---------------------------------------------------------------------------
 
+    @spelled_out()
     def transaction(
         self,
         *,
@@ -231,23 +263,25 @@ class Table(Evolution, References):
         transaction.update_metadata(*updates)
         return transaction.commit()
 
-    def _once(self, how: Mapping[str, object], do: Callable[[Transaction], None]) -> Committed:
+    def _once(self, how: CommitOptions, do: Callable[[Transaction], None]) -> Committed:
         """Commit one operation; what it wrote goes when it fails."""
-        require_known(how, Transaction, verb="a commit")
-        with Transaction(self, **how) as transaction:  # type: ignore[arg-type]
+        with self.transaction(**how) as transaction:
             do(transaction)
             return transaction.commit()
 
-    def append(self, rows: ArrowData, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def append(self, rows: ArrowData, **how: Unpack[CommitOptions]) -> Committed:
         """Write Arrow data as data files and add them, as one snapshot."""
         return self._once(how, lambda tx: tx.append(rows))
 
-    def append_files(self, files: Files, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def append_files(self, files: Files, **how: Unpack[CommitOptions]) -> Committed:
         """Add data files, as one snapshot."""
         return self._once(how, lambda tx: tx.append_files(files))
 
+    @spelled_out(CommitOptions)
     def add_files(
-        self, paths: Paths, *, progress: Progress | None = None, **how: object
+        self, paths: Paths, *, progress: Progress | None = None, **how: Unpack[CommitOptions]
     ) -> Committed:
         """Add Parquet files that are there already, as one snapshot; none is copied or changed.
 
@@ -258,19 +292,22 @@ class Table(Evolution, References):
         """
         return self._once(how, lambda tx: tx.add_files(paths, progress=progress))
 
-    def delete_files(self, files: Removed, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def delete_files(self, files: Removed, **how: Unpack[CommitOptions]) -> Committed:
         """Remove data files, as one snapshot."""
         return self._once(how, lambda tx: tx.delete_files(files))
 
-    def delete(self, where: Filter, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def delete(self, where: Filter, **how: Unpack[CommitOptions]) -> Committed:
         """Delete the rows that match, as one snapshot.
 
         Files that hold nothing else go without being read.
         """
         return self._once(self._isolated("delete", how), lambda tx: tx.delete(where))
 
+    @spelled_out(CommitOptions)
     def update(
-        self, set: Mapping[str, Any], where: Filter | None = None, **how: object
+        self, set: Mapping[str, Any], where: Filter | None = None, **how: Unpack[CommitOptions]
     ) -> Committed:
         """Set columns of the rows that match, of all without a filter, as one snapshot.
 
@@ -279,7 +316,10 @@ class Table(Evolution, References):
         """
         return self._once(self._isolated("update", how), lambda tx: tx.update(set, where))
 
-    def upsert(self, rows: ArrowData, on: Iterable[str] | None = None, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def upsert(
+        self, rows: ArrowData, on: Iterable[str] | None = None, **how: Unpack[CommitOptions]
+    ) -> Committed:
         """Replace the rows that are equal in some columns by these and add the others.
 
         All of it is one snapshot. Without `on`, the table's identifier fields are these columns.
@@ -287,7 +327,10 @@ class Table(Evolution, References):
         """
         return self._once(self._isolated("merge", how), lambda tx: tx.upsert(rows, on))
 
-    def merge(self, rows: ArrowData, on: Iterable[str], **how: object) -> Merge[Committed]:
+    @spelled_out(CommitOptions)
+    def merge(
+        self, rows: ArrowData, on: Iterable[str], **how: Unpack[CommitOptions]
+    ) -> Merge[Committed]:
         """Say how to merge rows, which match by columns; clauses follow, then `run`.
 
         Expressions call the table's columns `target.x` and those of the rows `source.x`.
@@ -297,22 +340,28 @@ class Table(Evolution, References):
             isolated = self._isolated("merge", how)
             return self._once(isolated, lambda tx: tx.merge_by(rows, on, clauses))
 
-        require_known(how, Transaction, verb="a commit")
         return Merge(str(self.name), run)
 
-    def _isolated(self, verb: str, how: Mapping[str, object]) -> Mapping[str, object]:
+    def _isolated(self, verb: str, how: CommitOptions) -> CommitOptions:
         """Return how to commit a statement: what is a conflict, the table's properties may say."""
         level = self.properties.get(ISOLATION.format(verb))
         return how if level is None else {"isolation": level, **how}
 
+    @spelled_out(CommitOptions)
     def overwrite_files(
-        self, add: New, remove: Removed, *, where: Filter | None = None, **how: object
+        self,
+        add: New,
+        remove: Removed,
+        *,
+        where: Filter | None = None,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
         """Replace data files by others, or by Arrow data, as one snapshot."""
         return self._once(how, lambda tx: tx.overwrite_files(add, remove, where=where))
 
+    @spelled_out(CommitOptions)
     def overwrite(
-        self, where: Filter, add: New, *, strict: bool = True, **how: object
+        self, where: Filter, add: New, *, strict: bool = True, **how: Unpack[CommitOptions]
     ) -> Committed:
         """Replace the rows that match by new files or Arrow data, as one snapshot.
 
@@ -320,10 +369,12 @@ class Table(Evolution, References):
         """
         return self._once(how, lambda tx: tx.overwrite(where, add, strict=strict))
 
-    def replace_partitions(self, add: New, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def replace_partitions(self, add: New, **how: Unpack[CommitOptions]) -> Committed:
         """Replace every partition that the new files or Arrow data are in, as one snapshot."""
         return self._once(how, lambda tx: tx.replace_partitions(add))
 
+    @spelled_out(CommitOptions)
     def row_delta(
         self,
         add: Files,
@@ -331,17 +382,19 @@ class Table(Evolution, References):
         remove: Removed = (),
         where: Filter | None = None,
         tasks: pa.Table | None = None,
-        **how: object,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
         """Add data files, data DVs and equality deletes, as one snapshot."""
         return self._once(
             how, lambda tx: tx.row_delta(add, remove=remove, where=where, tasks=tasks)
         )
 
-    def rewrite(self, remove: Removed, add: Files, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def rewrite(self, remove: Removed, add: Files, **how: Unpack[CommitOptions]) -> Committed:
         """Replace files by others that hold the same rows, as one snapshot."""
         return self._once(how, lambda tx: tx.rewrite(remove, add))
 
-    def truncate(self, **how: object) -> Committed:
+    @spelled_out(CommitOptions)
+    def truncate(self, **how: Unpack[CommitOptions]) -> Committed:
         """Remove every file, as one snapshot."""
         return self._once(how, lambda tx: tx.truncate())

@@ -71,7 +71,7 @@ class Place:
         self.properties = {**shared_s3().properties(), **SHORT}
 
     def connect(self) -> Lake:
-        return icetree.connect(self.uri, warehouse=self.warehouse, **self.properties)
+        return icetree.connect(self.uri, warehouse=self.warehouse, properties=self.properties)
 
     def words(self) -> list[str]:
         """Return the options of the command line that say the same."""
@@ -131,11 +131,11 @@ def test_python_shows_no_secret_where_nobody_answers_as_they_should(
     kind: str, place: Place, told: Told
 ) -> None:
     with naughty(kind) as port:
-        told.fails(lambda: icetree.connect(address("keeper", port), **SHORT))
+        told.fails(lambda: icetree.connect(address("keeper", port), properties=SHORT))
         told.fails(
             lambda: icetree.connect(
                 f"postgresql://keeper@127.0.0.1:{port}/db?password={quote(PASSWORD, safe='')}",
-                **SHORT,
+                properties=SHORT,
             )
         )
         properties = {**SHORT, **KEYS, "s3.endpoint": f"http://127.0.0.1:{port}"}
@@ -148,7 +148,7 @@ def test_python_shows_no_secret_where_nobody_answers_as_they_should(
         with place.connect() as lake:
             lake.create_namespace("db")
             elsewhere = icetree.connect(
-                place.uri, warehouse=place.warehouse, **{**place.properties, **properties}
+                place.uri, warehouse=place.warehouse, properties={**place.properties, **properties}
             )
             told.fails(lambda: elsewhere.create_table("db.t", pa.schema([("n", pa.int64())])))
             elsewhere.close()
@@ -156,7 +156,9 @@ def test_python_shows_no_secret_where_nobody_answers_as_they_should(
 
 def test_python_shows_no_secret_that_is_wrong(place: Place, told: Told) -> None:
     port = shared_server().port
-    told.fails(lambda: icetree.connect(address("keeper", port, password=f"{PASSWORD}!"), **SHORT))
+    told.fails(
+        lambda: icetree.connect(address("keeper", port, password=f"{PASSWORD}!"), properties=SHORT)
+    )
     told.fails(lambda: icetree.connect(address(PASSWORD.replace("%", ""), port, password="x")))
     for wrong in ({"s3.access-key-id": ACCESS_KEY}, {"s3.secret-access-key": SECRET_KEY}, KEYS):
         store = store_for("s3://", {**place.properties, **wrong})
@@ -178,7 +180,7 @@ def test_python_shows_no_secret_that_is_wrong(place: Place, told: Told) -> None:
     ],
 )
 def test_an_address_by_mistake_is_not_repeated(mistaken: object, told: Told) -> None:
-    told.fails(lambda: icetree.connect(mistaken, **SHORT))  # type: ignore[arg-type]
+    told.fails(lambda: icetree.connect(mistaken, properties=SHORT))  # type: ignore[arg-type]
 
 
 def test_keys_in_a_location_are_refused_and_not_repeated(place: Place, told: Told) -> None:

@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from icetree.errors import IcetreeError
-from icetree.spark import SparkLake
+from icetree.spark import SparkLake, connect
 from icetree.spark.source import register
 from icetree.spark.source.options import options
 from tests.laws.secrets_told import ACCESS_KEY, PASSWORD, SECRET_KEY, TOKEN, Told
@@ -37,8 +37,11 @@ def told() -> Iterator[Told]:
 
 @pytest.fixture
 def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
-    lake = SparkLake(
-        spark, f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "w"), **KEYS
+    lake = connect(
+        f"sqlite:///{tmp_path}/catalog.db",
+        warehouse=str(tmp_path / "w"),
+        properties=KEYS,
+        spark=spark,
     )
     lake.sql("CREATE NAMESPACE db")
     lake.sql("CREATE TABLE db.t (id BIGINT, s STRING)")
@@ -83,7 +86,7 @@ def test_an_error_on_spark_shows_no_secret(
     register(spark)
     with naughty(kind) as port:
         bad = f"postgresql://me:{PASSWORD.replace('%', '%25').replace('@', '%40')}@127.0.0.1:{port}"
-        told.fails(lambda: SparkLake(spark, bad))
+        told.fails(lambda: connect(bad, spark=spark))
         frames = spark.read.format("icetree")
         for given in (
             {"catalog": bad},
@@ -100,8 +103,11 @@ def test_an_error_on_spark_shows_no_secret(
             except PySparkException as error:  # noqa: PERF203  # each is tried
                 told.show(error)
         elsewhere = {**KEYS, "s3.endpoint": f"http://127.0.0.1:{port}", "s3.retry.num-retries": "0"}
-        remote = SparkLake(
-            spark, f"sqlite:///{tmp_path}/other.db", warehouse="s3://bucket/lake", **elsewhere
+        remote = connect(
+            f"sqlite:///{tmp_path}/other.db",
+            warehouse="s3://bucket/lake",
+            properties=elsewhere,
+            spark=spark,
         )
         remote.create_namespace("db")
         told.fails(lambda: remote.sql("CREATE TABLE db.t (id BIGINT)"))

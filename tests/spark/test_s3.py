@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.spark import SparkLake
+from icetree.spark import SparkLake, connect
 from tests.jars import fetched
 from tests.servers.s3 import shared_s3
 
@@ -28,7 +28,9 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for key, value in settings.items():
         spark.conf.set(f"fs.s3a.bucket.{bucket}.{key}", value)
     catalog = tmp_path_factory.mktemp("s3") / "catalog.db"
-    lake = SparkLake(spark, f"sqlite:///{catalog}", warehouse=f"s3://{bucket}/lake", **reached)
+    lake = connect(
+        f"sqlite:///{catalog}", warehouse=f"s3://{bucket}/lake", properties=reached, spark=spark
+    )
     lake.sql("CREATE NAMESPACE db")
     yield lake
     lake.close()

@@ -45,7 +45,7 @@ def append_elsewhere(sql: SqlLake, *ids: int) -> None:
 
 def elsewhere(sql: SqlLake) -> Lake:
     """Return the lake as another process has it."""
-    return icetree.connect(sql.lake.address, **sql.lake.properties)
+    return icetree.connect(sql.lake.kept.address, properties=sql.lake.kept.properties)
 
 
 # --- views -------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> SparkLake:
 def test_what_a_write_says_holds_for_that_write_alone(lake: SparkLake) -> None:
     rows = lake.spark.range(0, 1000, 1, 1).selectExpr("id", "id % 2 AS p")
     write = lake.write("db.t", rows).options(
-        **{
+        {
             "target-file-size-bytes": 4000,
             "compression-codec": "GZIP",
             "distribution-mode": "none",

@@ -292,4 +292,4 @@ def test_a_commit_shows_itself_in_a_line() -> None:
         "10 inserted, attempts=1)"
     )
     assert repr(table.append_files([data_file("a")], key="once")).endswith(", made before)")
-    assert repr(table.set_properties(a="b")) == "Committed('db.t', no snapshot, attempts=1)"
+    assert repr(table.set_properties({"a": "b"})) == "Committed('db.t', no snapshot, attempts=1)"

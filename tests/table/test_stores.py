@@ -21,7 +21,7 @@ _WITH_ID = pa.field("n", pa.int64(), metadata={"PARQUET:field_id": "1"})
 
 
 def connect(tmp_path: Path, **properties: str) -> Lake:
-    lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", **properties)
+    lake = icetree.connect(f"sqlite:///{tmp_path}/c.db", properties=properties)
     lake.create_namespace("db", exist_ok=True)
     return lake
 
@@ -116,7 +116,7 @@ def test_new_files_stay_in_the_kind_of_store_too(tmp_path: Path) -> None:
 )
 def test_a_connection_refuses_what_it_does_not_know(given: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as refused:
-        icetree.connect("memory://", **given)
+        icetree.connect("memory://", properties=given)
     assert "aGVsbG8=" not in str(refused.value)
 
 

@@ -128,13 +128,13 @@ def options(given: Mapping[str, str]) -> Options:
 
 def options_of(lake: SparkLake, name: str) -> dict[str, str]:
     """Return the options by which other processes find a table of the lake."""
-    if lake.address is None:
+    if lake.kept.address is None:
         raise InvalidInput(
             "this lake was opened on a connection, which other processes cannot share: "
             "open it by its catalog's address"
         )
-    given = {key: str(value) for key, value in lake.properties.items()}
-    return {**given, "catalog": lake.address, "path": name}
+    given = {key: str(value) for key, value in lake.kept.properties.items()}
+    return {**given, "catalog": lake.kept.address, "path": name}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

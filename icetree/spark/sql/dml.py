@@ -68,7 +68,7 @@ def _insert(lake: SparkLake, plan: Any, text: str) -> bool:
     wanted = _columns(table, given, fixed, ".".join(parts))
     rows = select(lake, _with_defaults(query, wanted, table))
     rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
-    write = lake.write(found.name, rows).branch(found.branch).options(**_options(plan.table()))
+    write = lake.write(found.name, rows).branch(found.branch).options(_options(plan.table()))
     if not plan.overwrite():
         write.append()
     elif plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):

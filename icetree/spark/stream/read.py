@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from icetree.spark.source import register
 from icetree.spark.source.options import options_of
+from icetree.table.point import Point
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 def read_stream(
     lake: SparkLake,
     name: str,
+    since: Point | None = None,
     *,
-    since: int | str | None = None,
     changes: bool = False,
     images: bool = True,
     columns: Iterable[str] | None = None,
@@ -26,7 +28,7 @@ def read_stream(
     branch: str | None = None,
     max_snapshots_per_trigger: int | None = None,
 ) -> DataFrame:
-    """Return a stream of the rows appended after `since`: a snapshot id, a ref or a time in ms.
+    """Return a stream of the rows appended after `since`: a snapshot id, a branch or tag, or a time.
 
     With `changes`, of all rows that changed, as `changes` tells them. Else a snapshot that is no
     append ends the stream, unless `skip` names its kind: "overwrite" or "delete". With the trigger
@@ -35,7 +37,7 @@ def read_stream(
     register(lake.spark)
     given: dict[str, Any] = {
         **options_of(lake, name),
-        "since": since,
+        "since": since.isoformat() if isinstance(since, datetime) else since,
         "changes": str(changes).lower(),
         "images": str(images).lower(),
         "columns": None if columns is None else ",".join(columns),

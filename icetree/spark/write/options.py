@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from msgspec import structs
+from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.write import CODEC, LEVEL, TARGET_FILE_SIZE
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.table_properties import DISTRIBUTION
 from icetree.spec.texts import did_you_mean
+from icetree.table.commit.options import CommitOptions
 
 #: Options that say for one write what a property says for all.
 _PROPERTIES: Final[Mapping[str, str]] = {
@@ -52,7 +54,7 @@ class Options:
     """How one write differs from what the table says."""
 
     #: What its transaction takes.
-    how: Mapping[str, Any] = field(default_factory=dict)
+    how: CommitOptions = field(default_factory=CommitOptions)
     merges: bool = False
     #: Properties of the table, for this write alone.
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -74,10 +76,10 @@ class Options:
             changed["default_spec_id"] = self.spec_id
         return structs.replace(metadata, **changed)
 
-    def noting(self, **more: Any) -> Options:
+    def noting(self, **more: Unpack[CommitOptions]) -> Options:
         """Return them with more that a transaction takes; parts of summaries add up."""
         if "summary" in more:
-            more["summary"] = {**self.how.get("summary", {}), **more["summary"]}
+            more["summary"] = {**(self.how.get("summary") or {}), **(more["summary"] or {})}
         return replace(self, how={**self.how, **more})
 
     def option(self, name: str, value: Any) -> Options:
@@ -105,8 +107,10 @@ class Options:
 
     def _own(self, low: str, text: str) -> Options | None:
         match low:
-            case "branch" | "key":
-                return self.noting(**{low: text})
+            case "branch":
+                return self.noting(branch=text)
+            case "key":
+                return self.noting(key=text)
             case "isolation-level":
                 return self.noting(isolation=text.lower())
             case "merge-schema" | "mergeschema":

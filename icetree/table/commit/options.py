@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from typing_extensions import TypedDict
+
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import MAIN
@@ -18,6 +20,16 @@ from icetree.tree.summary import OWN_NAMES
 PUBLISHED_WAP_ID: Final = "published-wap-id"
 #: What icetree notes in summaries, and reads there again.
 _TAKEN: Final = OWN_NAMES | {KEY, REPLACE_PARTITIONS, SOURCE_SNAPSHOT, PUBLISHED_WAP_ID}
+
+
+class CommitOptions(TypedDict, total=False):
+    """What every commit may be told beside its changes; `Table.transaction` says what each means."""
+
+    branch: str | None
+    isolation: Isolation | str
+    key: str | None
+    summary: Mapping[str, str] | None
+    create_branch: bool
 
 
 def branch_of(branch: Any, metadata: TableMetadata, *, create: bool) -> str | None:

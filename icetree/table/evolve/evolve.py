@@ -63,11 +63,9 @@ class Evolution:
         with self._edit(SortEdit) as edit:
             yield edit
 
-    def set_properties(self, properties: Mapping[str, str] | None = None, **more: str) -> Any:
-        """Set table properties, given as a mapping or by keyword."""
-        return self.update_metadata(
-            SetProperties(updates={**properties_of(properties or {}), **more})
-        )
+    def set_properties(self, properties: Mapping[str, str]) -> Any:
+        """Set table properties; others stay as they are."""
+        return self.update_metadata(SetProperties(updates=properties_of(properties)))
 
     def remove_properties(self, *names: str) -> Any:
         """Remove table properties; ones that are not there are fine."""
