@@ -45,6 +45,7 @@ FLOORS = {
         ["evolve", "moving", "properties", "repair", "rows"],
         ["transaction"],
         ["table"],
+        ["lake_rows"],
         ["lake"],
     ],
     "spark": [

@@ -148,17 +148,41 @@ def test_every_option_of_a_command_is_a_word_that_is_known(name: str) -> None:
     assert options - OF_THE_COMMAND_LINE == set()
 
 
+def public(held: type) -> list[str]:
+    """Return the names that people see of what they hold."""
+    return [name for name in dir(held) if not name.startswith("_")]
+
+
 def test_a_lake_on_spark_can_do_all_that_a_lake_can_under_the_same_names() -> None:
+    """Whatever is called on a lake can be called in the same words on one that Spark works for."""
     assert issubclass(SparkLake, Lake)
-    assert "read" not in vars(Lake)
-    for verb in ("delete", "update", "upsert", "merge", "overwrite", "append"):
-        ours = inspect.signature(getattr(Table, verb)).parameters.values()
-        theirs = list(inspect.signature(getattr(SparkLake, verb)).parameters)[1:]
-        positional = [
-            each.name for each in ours if each.name in SHARED and each.kind is not each.KEYWORD_ONLY
-        ]
-        assert theirs[0] == "name"
-        assert theirs[1 : 1 + len(positional)] == positional, verb
+    assert "read" not in public(Lake)
+    for name in public(Lake):
+        ours = inspect.signature(getattr(Lake, name)).parameters
+        theirs = inspect.signature(getattr(SparkLake, name)).parameters
+        assert theirs.keys() >= ours.keys(), name
+        for each, other in zip(ours.values(), theirs.values(), strict=False):
+            if each.kind is each.POSITIONAL_OR_KEYWORD:
+                assert other.name == each.name, name
+        for each in ours.values():
+            assert theirs[each.name].kind is each.kind, name
+            # Nothing must be said to the one that the other would do without, nor differs unsaid.
+            if each.default is not each.empty:
+                assert theirs[each.name].default == each.default, f"{each.name} of {name}"
+        for each in theirs.values():
+            assert each.name in ours or each.default is not each.empty, f"{each.name} of {name}"
+
+
+@pytest.mark.parametrize(
+    "verb",
+    ["append", "overwrite", "replace_partitions", "delete", "update", "upsert", "merge"],
+)
+def test_a_lake_says_a_row_verb_as_its_tables_do_after_the_name(verb: str) -> None:
+    """What a table calls `add` may be files, too; a lake takes rows."""
+    table = inspect.signature(getattr(Table, verb)).parameters
+    lake = list(inspect.signature(getattr(Lake, verb)).parameters)
+    assert lake[1] == "name"
+    assert [lake[0], *lake[2:]] == ["rows" if name == "add" else name for name in table]
 
 
 def test_contributing_tells_the_shared_words() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
+from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
 from icetree.spark.pushdown.read import rows_where
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
@@ -21,12 +22,14 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS
-from icetree.spark.wap import branch_to_read
+from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
 from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.lake import Lake
 from icetree.table.point import Point
+from icetree.table.rows.clauses import Clauses
 from icetree.table.state import State
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class Kept:
 class SparkLake(Lake):
     """A lake on a Spark session: all that a lake can do, and rows at scale.
 
+    A DataFrame is written by Spark; rows in Arrow are in this process, as on any lake.
     Between calls it keeps the texts of temporary views, and what `CACHE TABLE` asked to keep.
     """
 
@@ -214,98 +218,128 @@ class SparkLake(Lake):
         """Say what to write to a table; `append` or one of its kin then does it."""
         return Write(self, name, rows)
 
+    @override
+    @spelled_out(CommitOptions)
     def append(
-        self, name: str, rows: DataFrame, *, branch: str | None = None, key: str | None = None
+        self, name: str, rows: DataFrame | ArrowData, **how: Unpack[CommitOptions]
     ) -> Committed:
-        """Add rows, as one snapshot."""
-        return self.write(name, rows).branch(branch).key(key).append()
+        """Add rows."""
+        if not isinstance(rows, DataFrame):
+            return super().append(name, rows, **how)
+        return Write(self, name, rows, **how).append()
 
+    @override
+    @spelled_out(CommitOptions)
     def overwrite(
         self,
         name: str,
         where: Filter | Column,
-        rows: DataFrame,
+        rows: DataFrame | ArrowData,
         *,
-        strict: bool = False,
-        branch: str | None = None,
-        key: str | None = None,
+        strict: bool = True,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
-        """Replace the rows that match by these, which must match too where it is `strict`."""
-        return self.write(name, rows).branch(branch).key(key).overwrite(where, strict=strict)
+        """Replace the rows that match by these, which must match too, unless `strict` is false."""
+        if not isinstance(rows, DataFrame):
+            if isinstance(where, Column):
+                raise InvalidInput(
+                    f"overwrite of {name}: where= is a Column of Spark's, but the rows are no "
+                    "DataFrame: give one, or the condition as text"
+                )
+            return super().overwrite(name, where, rows, strict=strict, **how)
+        return Write(self, name, rows, **how).overwrite(where, strict=strict)
 
+    @override
+    @spelled_out(CommitOptions)
     def replace_partitions(
-        self, name: str, rows: DataFrame, *, branch: str | None = None, key: str | None = None
+        self, name: str, rows: DataFrame | ArrowData, **how: Unpack[CommitOptions]
     ) -> Committed:
-        """Replace every partition that the rows are in, as one snapshot."""
-        return self.write(name, rows).branch(branch).key(key).replace_partitions()
+        """Replace every partition that the rows are in."""
+        if not isinstance(rows, DataFrame):
+            return super().replace_partitions(name, rows, **how)
+        return Write(self, name, rows, **how).replace_partitions()
 
+    @override
+    @spelled_out(CommitOptions)
     def delete(
         self,
         name: str,
-        where: str | Column | None = None,
+        where: Filter | Column | None = None,
         *,
         alias: str | None = None,
-        branch: str | None = None,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
-        """Delete the rows that match, as one snapshot; all without `where`.
+        """Delete the rows that match; all without `where`.
 
         It may call the table `alias`, or else by the last part of its name.
         """
-        return delete(self, name, where, alias=alias, branch=branch)
+        return delete(self, name, where, alias=alias, **how)
 
+    @override
+    @spelled_out(CommitOptions)
     def update(
         self,
         name: str,
-        set: Mapping[str, str | Column],
-        where: str | Column | None = None,
+        set: Mapping[str, Any],
+        where: Filter | Column | None = None,
         *,
         alias: str | None = None,
-        branch: str | None = None,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
-        """Set columns of the rows that match, as one snapshot.
+        """Set columns of the rows that match, of all without `where`.
 
-        `where` and values may call the table `alias`, or else by the last part of its name.
+        A text is an expression of Spark's, as is a column; any other value is itself. All may call
+        the table `alias`, or else by the last part of its name.
         """
-        return update(self, name, set, where, alias=alias, branch=branch)
+        return update(self, name, set, where, alias=alias, **how)
 
-    def merge(
-        self,
-        name: str,
-        rows: DataFrame,
-        on: str | Column | Sequence[str],
-        *,
-        target_alias: str = "target",
-        source_alias: str = "source",
-        branch: str | None = None,
-    ) -> Merge:
-        """Say how to merge rows into a table; clauses follow, then `run`.
-
-        `on` names the columns that must be equal, or is a condition over the two aliases.
-        """
-        return Merge(
-            self,
-            name,
-            rows,
-            on,
-            target_alias=target_alias,
-            source_alias=source_alias,
-            branch=branch,
-        )
-
+    @override
+    @spelled_out(CommitOptions)
     def upsert(
         self,
         name: str,
-        rows: DataFrame,
+        rows: DataFrame | ArrowData,
         on: Iterable[str] | None = None,
-        *,
-        branch: str | None = None,
-        key: str | None = None,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
         """Replace the rows that are equal in the columns `on` by these, and add the others.
 
         Without `on`, the table's identifier fields are meant.
         """
-        return upsert(self, name, rows, on=on, branch=branch, key=key)
+        if not isinstance(rows, DataFrame):
+            return super().upsert(name, rows, on, **how)
+        return upsert(self, name, rows, on, **how)
+
+    @override
+    @spelled_out(CommitOptions)
+    def merge(
+        self,
+        name: str,
+        rows: DataFrame | ArrowData,
+        on: str | Column | Iterable[str],
+        *,
+        target_alias: str = "target",
+        source_alias: str = "source",
+        **how: Unpack[CommitOptions],
+    ) -> Clauses[Any, Committed]:
+        """Say how to merge rows into a table; clauses follow, then `run`.
+
+        `on` names the columns that must be equal, or, for a DataFrame, is a condition over the two
+        aliases.
+        """
+        if isinstance(rows, DataFrame):
+            aliases = {"target_alias": target_alias, "source_alias": source_alias}
+            return Merge(self, name, rows, on, **aliases, **how)
+        if isinstance(on, Column) or (target_alias, source_alias) != ("target", "source"):
+            raise InvalidInput(
+                f"merge into {name}: rows that are no DataFrame match by names of columns, and the "
+                "sides are called target and source"
+            )
+        return super().merge(name, rows, on, **how)
+
+    @override
+    def _how(self, table: Table, how: CommitOptions) -> CommitOptions:
+        return settled(self.spark, table, how)
 
     # --- tables ----------------------------------------------------------------------------
 

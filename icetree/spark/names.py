@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pyiceberg.schema import Schema
 from pyspark.sql import Column, SparkSession
@@ -36,6 +37,11 @@ def names_of(path: str, schema: Schema) -> Iterator[str]:
         else:
             yield rest
             return
+
+
+def as_value(value: Any) -> Column:
+    """Return a new value: a text is an expression, any other value is itself."""
+    return as_column(value) if isinstance(value, str | Column) else f.lit(value)
 
 
 def as_column(value: str | Column) -> Column:

@@ -28,7 +28,8 @@ ID: Final = "spark.wap.id"
 def branch_to_read(spark: SparkSession, table: Table, branch: str | None = None) -> str | None:
     """Return the branch to read where nobody asks for a version, or `branch` is; None for main."""
     if branch is not None:
-        return None if branch == MAIN else branch
+        # One that is not there yet starts where the table is.
+        return branch if branch != MAIN and branch in table.refs else None
     chosen = _setting(spark, table, BRANCH)
     return chosen if chosen in table.refs else None
 
@@ -44,19 +45,18 @@ def begin(
 
 def settled(spark: SparkSession, table: Table, how: CommitOptions) -> CommitOptions:
     """Return how to commit, on a branch or else where the session says that writes go."""
-    branch = how.get("branch")
     chosen, id = audited(spark, table)
-    if (chosen or id) and branch is not None:
+    if (chosen or id) and "branch" in how:
         word = f"{BRANCH}={chosen}" if chosen else f"{ID}={id}"
         raise InvalidInput(
-            f"table {table.name}: the write is for branch {branch!r}, but the session has {word}: "
+            f"table {table.name}: the write is for branch {how['branch']!r}, but the session has {word}: "
             "leave out one of them"
         )
     if chosen:
         return {**how, "branch": chosen, "create_branch": True}
     if id:
         return {**how, "branch": None, "summary": {**(how.get("summary") or {}), WAP_ID: id}}
-    return {**how, "branch": branch or MAIN}
+    return how
 
 
 def audited(spark: SparkSession, table: Table) -> tuple[str | None, str | None]:

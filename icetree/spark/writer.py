@@ -21,6 +21,7 @@ from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
 from icetree.spec.texts import shortened
+from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.table import Table
@@ -33,11 +34,14 @@ if TYPE_CHECKING:
 class Write:
     """What to write and where; nothing happens until `append` or one of its kin is called."""
 
-    def __init__(self, lake: SparkLake, name: str, rows: DataFrame) -> None:
+    @spelled_out(CommitOptions)
+    def __init__(
+        self, lake: SparkLake, name: str, rows: DataFrame, **how: Unpack[CommitOptions]
+    ) -> None:
         self._lake = lake
         self._rows = rows
         self._name = name
-        self._options = Options()
+        self._options = Options(how=how)
 
     def __repr__(self) -> str:
         return f"Write({self._name!r}, columns={shortened(self._rows.columns)})"

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
-from typing_extensions import Self
+from typing_extensions import Self, override
 
 from icetree.catalog.base import Catalog, TableName, parse_name, parse_namespace
 from icetree.catalog.config import CATALOG_PROPERTIES, Config, open_catalog, resolve
@@ -27,6 +27,7 @@ from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import next_metadata_location
+from icetree.table.lake_rows import LakeRows
 from icetree.table.nearest import instead_of
 from icetree.table.properties import check_properties
 from icetree.table.state import State
@@ -41,7 +42,7 @@ STORES: Final = "io.stores"
 CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
 
 
-class Lake:
+class Lake(LakeRows):
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
     A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
@@ -173,6 +174,7 @@ class Lake:
             raise
         return self._table(State(name=table, metadata=metadata, metadata_location=at))
 
+    @override
     def table(self, name: str) -> Table:
         """Return a table's handle, on its newest state."""
         table = parse_name(name)

@@ -18,14 +18,13 @@ from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
-from icetree.spec.table_properties import ISOLATION
 from icetree.spec.update import Update
 from icetree.table.arguments import spelled_out
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.adopting import Paths, Progress
 from icetree.table.commit.commit import Committed
-from icetree.table.commit.options import CommitOptions
+from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.commit.removing import Removed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
@@ -303,7 +302,7 @@ class Table(Evolution, References):
 
         Files that hold nothing else go without being read.
         """
-        return self._once(self._isolated("delete", how), lambda tx: tx.delete(where))
+        return self._once(isolated(how, "delete", self.properties), lambda tx: tx.delete(where))
 
     @spelled_out(CommitOptions)
     def update(
@@ -314,7 +313,9 @@ class Table(Evolution, References):
         A text is an expression over columns, such as `n + 1` or `upper(name)`; so is one of
         `pyarrow.compute`. Any other value is itself.
         """
-        return self._once(self._isolated("update", how), lambda tx: tx.update(set, where))
+        return self._once(
+            isolated(how, "update", self.properties), lambda tx: tx.update(set, where)
+        )
 
     @spelled_out(CommitOptions)
     def upsert(
@@ -325,7 +326,7 @@ class Table(Evolution, References):
         All of it is one snapshot. Without `on`, the table's identifier fields are these columns.
         Rows are anything that exports Arrow.
         """
-        return self._once(self._isolated("merge", how), lambda tx: tx.upsert(rows, on))
+        return self._once(isolated(how, "merge", self.properties), lambda tx: tx.upsert(rows, on))
 
     @spelled_out(CommitOptions)
     def merge(
@@ -337,15 +338,10 @@ class Table(Evolution, References):
         """
 
         def run(clauses: Sequence[Clause[Any]]) -> Committed:
-            isolated = self._isolated("merge", how)
-            return self._once(isolated, lambda tx: tx.merge_by(rows, on, clauses))
+            told = isolated(how, "merge", self.properties)
+            return self._once(told, lambda tx: tx.merge_by(rows, on, clauses))
 
         return Merge(str(self.name), run)
-
-    def _isolated(self, verb: str, how: CommitOptions) -> CommitOptions:
-        """Return how to commit a statement: what is a conflict, the table's properties may say."""
-        level = self.properties.get(ISOLATION.format(verb))
-        return how if level is None else {"isolation": level, **how}
 
     @spelled_out(CommitOptions)
     def overwrite_files(

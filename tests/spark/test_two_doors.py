@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from datetime import time
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import IsNull
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
+import icetree
+from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, local
-from icetree.table.table import Table
 
 _SCHEMA = pa.schema(
     [("id", pa.int64()), ("g", pa.float64()), ("s", pa.string()), ("day", pa.int64())]
@@ -41,39 +45,42 @@ def _rows(chance: random.Random, ids: list[int]) -> pa.Table:
 
 
 class Doors:
-    """Two tables of the same rows, each behind a door of its own."""
+    """Two tables of the same rows, each behind a door of its own: of Spark's lake, and of a plain one."""
 
     def __init__(self, lake: SparkLake, name: str, mode: str, chance: random.Random) -> None:
-        self.lake, self.chance = lake, chance
-        self.spark, self.arrow = (_TABLE.format(name, door) for door in ("spark", "arrow"))
+        kept = lake.kept
+        self.lakes = (lake, icetree.connect(kept.address, properties=kept.properties))
+        self.chance = chance
+        self.names = [_TABLE.format(name, door) for door in ("spark", "arrow")]
         first = _rows(chance, list(range(60)))
         modes = {f"write.{verb}.mode": mode for verb in ("delete", "update", "merge")}
-        for each in (self.spark, self.arrow):
+        for each in self.names:
             table = lake.create_table(each, _SCHEMA, partition_by=["day"], properties=modes)
             table.append(first)
 
-    def table(self) -> Table:
-        return self.lake.table(self.arrow)
+    def rows(self, ids: list[int], day: int | None = None) -> tuple[Any, pa.Table]:
+        """Return the same rows as each door takes them."""
+        made = _rows(self.chance, ids)
+        if day is not None:
+            made = made.set_column(3, "day", pa.array([day] * len(ids), pa.int64()))
+        return self.lakes[0].spark.createDataFrame(made), made
 
-    def delete(self, where: str) -> None:
-        self.lake.delete(self.spark, where)
-        self.table().delete(where)
-
-    def update(self, to: dict[str, str], where: str) -> None:
-        self.lake.update(self.spark, to, where)
-        self.table().update(to, where)
+    def do(self, verb: str, *args: Any, **how: Any) -> None:
+        """Say the same in both doors; a pair of rows is one for each."""
+        for door, (lake, name) in enumerate(zip(self.lakes, self.names, strict=True)):
+            given = [each[door] if isinstance(each, tuple) else each for each in args]
+            getattr(lake, verb)(name, *given, **how)
 
     def merge(self, ids: list[int], on: list[str], say: Callable[[Any], Any]) -> None:
-        source = _rows(self.chance, ids)
-        frame = self.lake.spark.createDataFrame(source)
-        say(self.lake.merge(self.spark, frame, on)).run()
-        say(self.table().merge(source, on)).run()
+        rows = self.rows(ids)
+        for lake, name, given in zip(self.lakes, self.names, rows, strict=True):
+            say(lake.merge(name, given, on)).run()
 
     def compare(self) -> None:
         told = []
-        for name in (self.spark, self.arrow):
+        for lake, name in zip(self.lakes, self.names, strict=True):
             columns = [*_SCHEMA.names, *_LINEAGE]
-            rows = self.lake.table(name).scan(columns=columns).to_arrow().to_pylist()
+            rows = lake.table(name).scan(columns=columns).to_arrow().to_pylist()
             # Of rows that came with a merge, each door may give the first id to another.
             told.append(
                 sorted(
@@ -88,9 +95,9 @@ class Doors:
 @pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
 def test_both_doors_give_the_same_rows_and_row_ids(lake: SparkLake, mode: str) -> None:
     doors = Doors(lake, mode.replace("-", "_"), mode, random.Random(mode))
-    doors.delete("id % 11 = 3 OR s = 'B' AND day = 1")
-    doors.update({"s": "coalesce(upper(s), 'none')", "day": "day + 1"}, "id BETWEEN 10 AND 30")
-    doors.update({"g": "g * 2"}, "s IS NULL")
+    doors.do("delete", "id % 11 = 3 OR s = 'B' AND day = 1")
+    doors.do("update", {"s": "coalesce(upper(s), 'none')", "day": 7}, "id BETWEEN 10 AND 30")
+    doors.do("update", {"g": "g * 2"}, IsNull("s"))
     doors.compare()
     doors.merge(
         [5, 6, 7, 40, 100, 101],
@@ -111,3 +118,44 @@ def test_both_doors_give_the_same_rows_and_row_ids(lake: SparkLake, mode: str) -
     # NaN matches NaN, both zeros are one, a null matches nothing.
     doors.merge(list(range(200, 206)), ["g", "s", "day"], lambda m: m.when_not_matched_insert_all())
     doors.compare()
+
+
+def test_both_lakes_write_rows_in_the_same_words(lake: SparkLake) -> None:
+    doors = Doors(lake, "written", "merge-on-read", random.Random(3))
+    doors.do("append", doors.rows([60, 61]), key="load", summary={"job": "nightly"})
+    doors.do("append", doors.rows([62]), key="load")
+    doors.do("upsert", doors.rows([5, 61, 63]), "id", branch="audit", create_branch=True)
+    doors.do("overwrite", "day = 2", doors.rows([70, 71], day=2), isolation="snapshot")
+    with pytest.raises(InvalidInput, match="a new row does not match"):
+        doors.do("overwrite", "day = 2", doors.rows([72], day=1))
+    doors.do("replace_partitions", doors.rows([80, 81, 82], day=0), branch=None)
+    doors.compare()
+    for door, name in zip(doors.lakes, doors.names, strict=True):
+        table = door.table(name)
+        assert [each.summary["job"] for each in table.history() if "job" in each.summary] == [
+            "nightly"
+        ]
+        assert table.scan("id in (5, 61, 63)", at="audit").count() == 3
+        assert {ref.snapshot_id for ref in table.refs.values()} < {
+            each.snapshot_id for each in table.history()
+        }
+    with pytest.raises(InvalidInput, match=r"append takes no 'brunch'.* mean 'branch'"):
+        doors.do("append", doors.rows([90]), brunch="audit")
+
+
+def test_rows_in_arrow_are_written_on_spark_as_on_any_lake(lake: SparkLake) -> None:
+    lake.create_table("db.here", [("id", "long"), ("at", "time")], exist_ok=True)
+    noon = pa.table({"id": [1, 2], "at": pa.array([time(12)] * 2, pa.time64("us"))})
+    lake.append("db.here", noon)
+    lake.upsert("db.here", noon.slice(1), on=["id"])
+    with pytest.raises(InvalidInput, match=r"give one, or the condition as text"):
+        lake.overwrite("db.here", f.col("id") > 1, noon)
+    lake.overwrite("db.here", "id > 1", noon.slice(1))
+    lake.table("db.here").set_properties({"write.wap.enabled": "true"})
+    lake.spark.conf.set("spark.wap.branch", "audited")
+    try:
+        lake.append("db.here", noon)
+    finally:
+        lake.spark.conf.unset("spark.wap.branch")
+    table = lake.table("db.here")
+    assert (table.scan().count(), table.scan(at="audited").count()) == (2, 4)

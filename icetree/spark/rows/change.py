@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput
+from icetree.filters.filter import Filter
 from icetree.spark.complaints import one_line
-from icetree.spark.names import as_column, column
+from icetree.spark.names import as_column, as_value, column
 from icetree.spark.progress import telling
+from icetree.spark.read.filters import row_condition
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.rows.marks import positions, write_marks
-from icetree.spark.rows.target import Target, isolation_of, target
+from icetree.spark.rows.target import Target, target
 from icetree.spark.wap import begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import cast, fit, raising_casts
@@ -25,6 +29,7 @@ from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.commit.removing import removal_of_tasks
 
 if TYPE_CHECKING:
@@ -38,20 +43,20 @@ NEW: Final = "__icetree_new_"
 def delete(
     lake: SparkLake,
     name: str,
-    condition: str | Column | None = None,
+    condition: Filter | Column | None = None,
     *,
     alias: str | None = None,
-    branch: str | None = None,
+    **how: Unpack[CommitOptions],
 ) -> Committed:
     """Delete the rows that the condition is true of, as one snapshot; all without one."""
     if condition is None:
         table = lake.table(name)
-        level = isolation_of(table, "delete")
-        with begin(lake.spark, table, branch=branch, isolation=level) as transaction:
+        told = isolated(how, "delete", table.properties)
+        with begin(lake.spark, table, **told) as transaction:
             transaction.truncate()
             return transaction.commit()
-    on = target(lake, name, "delete", condition, alias=alias, branch=branch)
-    hit = _holds(condition)
+    on = target(lake, name, "delete", condition, alias=alias, how=how)
+    hit = _holds(condition, on)
 
     with one_line(), telling(lake.spark, f"DELETE from {name}"):
         if on.merges_on_read:
@@ -64,19 +69,19 @@ def delete(
 def update(
     lake: SparkLake,
     name: str,
-    to: Mapping[str, str | Column],
-    condition: str | Column | None = None,
+    to: Mapping[str, Any],
+    condition: Filter | Column | None = None,
     *,
     alias: str | None = None,
-    branch: str | None = None,
+    **how: Unpack[CommitOptions],
 ) -> Committed:
     """Set columns of the rows that the condition is true of, as one snapshot."""
-    on = target(lake, name, "update", condition, alias=alias, branch=branch)
+    on = target(lake, name, "update", condition, alias=alias, how=how)
     with one_line():
-        values = {_own(column, on): as_column(value) for column, value in to.items()}
+        values = {_own(column, on): as_value(value) for column, value in to.items()}
     if not values:
         raise InvalidInput(f"update of {name}: give at least one column to set")
-    hit = _holds(condition)
+    hit = _holds(condition, on)
 
     with one_line(), telling(lake.spark, f"UPDATE of {name}"):
         if on.merges_on_read:
@@ -165,8 +170,10 @@ def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:
     return emptied, {o: rows for o, rows in sunk.gone.items() if o not in set(emptied)}
 
 
-def _holds(condition: str | Column | None) -> Column:
+def _holds(condition: Filter | Column | None, on: Target) -> Column:
     """Return true where the condition is, and false where it is not or is not known."""
+    if isinstance(condition, BooleanExpression):
+        condition = row_condition(condition, on.table.schema)
     if condition is None:
         return f.lit(True)
     with one_line():

@@ -15,11 +15,11 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
-from icetree.spark.names import as_column, column, quoted
+from icetree.spark.names import as_column, as_value, column, quoted
 from icetree.spark.progress import telling
 from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
 from icetree.spark.rows.change import NEW, PLACE, mark, rewrite, sunk, touched_by
@@ -31,7 +31,9 @@ from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION
 from icetree.spec.columns import required_identifiers
+from icetree.table.arguments import spelled_out, texts
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.rows.clauses import (
     DELETE,
     INSERT,
@@ -70,20 +72,20 @@ _CODE: Final = {DELETE: sink.DELETE, INSERT: sink.INSERT, REPLACE: sink.REPLACE}
 class Merge(Clauses["str | Column", Committed]):
     """A MERGE on Spark; `run` carries it out as one snapshot."""
 
+    @spelled_out(CommitOptions)
     def __init__(
         self,
         lake: SparkLake,
         name: str,
         rows: DataFrame,
-        on: str | Column | Sequence[str],
+        on: str | Column | Iterable[str],
         *,
         target_alias: str = "target",
         source_alias: str = "source",
-        branch: str | None = None,
-        key: str | None = None,
+        **how: Unpack[CommitOptions],
     ) -> None:
         super().__init__(name)
-        self._lake, self._branch, self._key = lake, branch, key
+        self._lake, self._how = lake, how
         self._aliases = (target_alias, source_alias)
         self._source = rows
         self._on = self._joined_by(on)
@@ -109,9 +111,15 @@ class Merge(Clauses["str | Column", Committed]):
     def _condition(self) -> Column:
         return as_column(self._on)
 
-    def _joined_by(self, on: str | Column | Sequence[str]) -> str | Column:
-        if isinstance(on, str | Column):
+    def _joined_by(self, on: str | Column | Iterable[str]) -> str | Column:
+        if isinstance(on, Column):
             return on
+        if isinstance(on, str):
+            # The name of a column, as in a list of one, or else a condition.
+            name = like(on, self._source.columns)
+            if name is None:
+                return on
+            on = [name]
         table, source = (quoted(alias) for alias in self._aliases)
         return " AND ".join(f"{table}.{quoted(c)} = {source}.{quoted(c)}" for c in on)
 
@@ -121,8 +129,7 @@ class Merge(Clauses["str | Column", Committed]):
             self._table,
             "merge",
             None,
-            branch=self._branch,
-            key=self._key,
+            how=self._how,
             pruning=self._pruning,
         )
 
@@ -208,7 +215,7 @@ class Merge(Clauses["str | Column", Committed]):
     def _said(self, value: str | Column, clause: Clause[str | Column], into: Target) -> Column:
         """Return an expression of a clause, over the rows that there are when it applies."""
         if clause.when == MATCHED or not isinstance(value, str):
-            return as_column(value)
+            return as_value(value)
         table = Side(alias=self._aliases[0], columns=into.columns)
         source = Side(alias=self._aliases[1], columns=self._source.columns)
         side, other = (source, table) if clause.when == NOT_MATCHED else (table, source)
@@ -277,10 +284,8 @@ def upsert(
     lake: SparkLake,
     name: str,
     rows: DataFrame,
-    *,
     on: Iterable[str] | None = None,
-    branch: str | None = None,
-    key: str | None = None,
+    **how: Unpack[CommitOptions],
 ) -> Committed:
     """Replace the rows that are equal in the key columns by these, and add the others.
 
@@ -290,10 +295,10 @@ def upsert(
         otherwise = ", or say on which columns"
         keys = required_identifiers(lake.table(name).schema, of=name, otherwise=otherwise)
     else:
-        keys = list(on)
+        keys = texts(on, what="on")
     if not keys:
         raise InvalidInput(
             f"upsert into {name}: on= names no column, by which a row would be known"
         )
-    merge = Merge(lake, name, rows, keys, branch=branch, key=key)
+    merge = Merge(lake, name, rows, keys, **how)
     return merge.when_matched_update_all().when_not_matched_insert_all().run()

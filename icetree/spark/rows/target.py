@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 
 from icetree.errors import InvalidInput
+from icetree.filters.filter import Filter
 from icetree.spark.pushdown.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
@@ -21,7 +22,8 @@ from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
 from icetree.spec.properties import choice
-from icetree.spec.table_properties import ISOLATION, MODE, MODES
+from icetree.spec.table_properties import MODE, MODES
+from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
@@ -90,36 +92,32 @@ class Target:
         return replace(self.plan, tasks=tasks)
 
 
-def isolation_of(table: Table, verb: str) -> str:
-    """Return what counts as a conflict for a statement on the table."""
-    return table.properties.get(ISOLATION.format(verb), "serializable").lower()
-
-
 def target(
     lake: SparkLake,
     name: str,
     verb: str,
-    condition: str | Column | None,
+    condition: Filter | Column | None,
     *,
+    how: CommitOptions,
     alias: str | None = None,
-    branch: str | None,
-    key: str | None = None,
     pruning: Callable[[Schema], BooleanExpression] | None = None,
 ) -> Target:
     """Return the table with the files planned that may hold a row the condition is true of.
 
-    The condition may call the table `alias`, or else by the last part of its name. `pruning` says the same of conditions that are not of the table's rows alone.
+    The condition may call the table `alias`, or else by the last part of its name. `pruning` says the
+    same of conditions that are not of the table's rows alone.
     """
     table = lake.table(name)
     alias = alias or table.name.name
-    level = isolation_of(table, verb)
-    transaction = begin(lake.spark, table, branch=branch, isolation=level, key=key)
+    transaction = begin(lake.spark, table, **isolated(how, verb, table.properties))
     where: BooleanExpression = AlwaysTrue()
     if pruning is not None:
         where = pruning(table.schema)
+    elif isinstance(condition, BooleanExpression):
+        where = condition
     elif condition is not None:
         where = condition_filter(lake.spark, table.schema, condition, alias=alias)
-    ref = branch_to_read(lake.spark, table, branch)
+    ref = branch_to_read(lake.spark, table, how.get("branch"))
     # Files are chosen by the filter, rows by the condition itself, which may say more.
     scan = table.scan(at=ref)
     scan.columns = Schema(*table.schema.fields, *STORED, schema_id=table.schema.schema_id)

@@ -212,7 +212,7 @@ def _truncate(lake: SparkLake, plan: Any, _: str) -> bool:
             return False
         known_table(lake, parts)
     assert found is not None
-    lake.delete(found.name, branch=found.branch)
+    lake.delete(found.name, **found.how)
     return True
 
 

@@ -254,7 +254,7 @@ def _delete(lake: SparkLake, plan: Any, text: str) -> bool:
         if condition is not None:
             own = _shortened(lake, condition, parts, alias, found.name)
             condition = views.enter_context(_with_subqueries(lake, own))
-        lake.delete(found.name, condition, alias=alias or parts[-1], branch=found.branch)
+        lake.delete(found.name, condition, alias=alias or parts[-1], **found.how)
     return True
 
 
@@ -279,7 +279,7 @@ def _update(lake: SparkLake, plan: Any, text: str) -> bool:
             own = own_path(table.schema, _unqualified(path, parts, alias, table))
             to.add(own, bound(value))
         where = None if condition is None else bound(condition)
-        lake.update(found.name, to.values, where, alias=alias or parts[-1], branch=found.branch)
+        lake.update(found.name, to.values, where, alias=alias or parts[-1], **found.how)
     return True
 
 

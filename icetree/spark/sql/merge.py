@@ -14,11 +14,11 @@ from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.select import select
 from icetree.spark.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.trees import kind, seq
+from icetree.table.rows.clauses import Clauses
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
-    from icetree.spark.rows.merge import Merge
 
 
 def merge(
@@ -48,7 +48,7 @@ def merge(
         names.expression(cursor.until("WHEN")),
         target_alias=names.target,
         source_alias=names.source,
-        branch=into.branch,
+        **into.how,
     )
     while cursor.accept("WHEN"):
         _clause(clauses, cursor, names)
@@ -118,7 +118,7 @@ class _Names:
         return made.values
 
 
-def _clause(clauses: Merge, cursor: Cursor, names: _Names) -> None:
+def _clause(clauses: Clauses[Any, Any], cursor: Cursor, names: _Names) -> None:
     matched = not cursor.accept("NOT")
     cursor.expect("MATCHED")
     by_source = not matched and cursor.accept("BY", "SOURCE")
@@ -139,7 +139,12 @@ def _clause(clauses: Merge, cursor: Cursor, names: _Names) -> None:
 
 
 def _updates(
-    clauses: Merge, cursor: Cursor, names: _Names, condition: str | None, *, by_source: bool
+    clauses: Clauses[Any, Any],
+    cursor: Cursor,
+    names: _Names,
+    condition: str | None,
+    *,
+    by_source: bool,
 ) -> None:
     cursor.expect("SET")
     if cursor.accept("*"):
@@ -153,7 +158,9 @@ def _updates(
         clauses.when_matched_update(values, condition)
 
 
-def _inserts(clauses: Merge, cursor: Cursor, names: _Names, condition: str | None) -> None:
+def _inserts(
+    clauses: Clauses[Any, Any], cursor: Cursor, names: _Names, condition: str | None
+) -> None:
     if cursor.accept("*"):
         clauses.when_not_matched_insert_all(condition)
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.table.commit.options import CommitOptions
 from icetree.table.nearest import instead_of
 
 if TYPE_CHECKING:
@@ -28,6 +29,11 @@ class TableRef:
     tag: str | None = None
     #: The metadata table of `db.t.snapshots` and its like.
     metadata: str | None = None
+
+    @property
+    def how(self) -> CommitOptions:
+        """How to commit to it: to its branch, where one was named."""
+        return {} if self.branch is None else {"branch": self.branch}
 
     @property
     def ref(self) -> str | None:

@@ -30,6 +30,7 @@ from icetree.spark.write.sink import sink
 from icetree.spec.columns import required_identifiers
 from icetree.spec.location import scheme_of
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.commit.validate import already_applied
 from icetree.table.state import Work
 from icetree.table.table import Table
@@ -106,7 +107,7 @@ def write_stream(
         deletes=deletes,
         latest_by=latest_by,
         keys=tuple(keys),
-        branch=branch,
+        place={} if branch is None else {"branch": branch},
         on_batch=on_batch,
     )
     place = _place(checkpoint)
@@ -138,8 +139,13 @@ class _How:
     deletes: str
     latest_by: str | Column | None
     keys: tuple[str, ...]
-    branch: str | None
+    #: Where the session says, unless somebody said where.
+    place: CommitOptions
     on_batch: Callable[[Batch], None] | None
+
+    def how(self, key: str) -> CommitOptions:
+        """Return how a batch is committed that is known by a key."""
+        return {**self.place, "key": key}
 
     def take(self, rows: DataFrame, batch_id: int) -> None:
         """Commit one micro-batch, unless that was done before."""
@@ -167,19 +173,19 @@ class _How:
             return self._append(table, rows, key)
         chosen = self._latest(rows)
         if self.deletes == EQUALITY:
-            transaction = begin(self.lake.spark, table, branch=self.branch, key=key)
+            transaction = begin(self.lake.spark, table, **self.how(key))
             return upsert_by_equality(table, chosen, self.keys, transaction)
         # Looked at more than once, and of equal rows another may be the latest the next time.
         held = chosen.persist()
         try:
             if held.isEmpty():
                 return None
-            return self.lake.upsert(self.name, held, branch=self.branch, key=key)
+            return self.lake.upsert(self.name, held, **self.how(key))
         finally:
             held.unpersist()
 
     def _append(self, table: Table, rows: DataFrame, key: str) -> Committed | None:
-        transaction = begin(self.lake.spark, table, branch=self.branch, key=key)
+        transaction = begin(self.lake.spark, table, **self.how(key))
         metadata = transaction.metadata
         ready = arranged(fit(rows, table.schema, table=self.name), metadata)
         with transaction:

@@ -10,6 +10,7 @@ from typing_extensions import TypedDict
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import MAIN
+from icetree.spec.table_properties import ISOLATION
 from icetree.spec.texts import did_you_mean, storable, text
 from icetree.table.commit.validate import KEY
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
@@ -23,13 +24,22 @@ _TAKEN: Final = OWN_NAMES | {KEY, REPLACE_PARTITIONS, SOURCE_SNAPSHOT, PUBLISHED
 
 
 class CommitOptions(TypedDict, total=False):
-    """What every commit may be told beside its changes; `Table.transaction` says what each means."""
+    """What every commit may be told beside its changes; `Table.transaction` says what each means.
+
+    A branch that is None is none: the snapshot is staged, to be published later.
+    """
 
     branch: str | None
     isolation: Isolation | str
     key: str | None
     summary: Mapping[str, str] | None
     create_branch: bool
+
+
+def isolated(how: CommitOptions, verb: str, properties: Mapping[str, str]) -> CommitOptions:
+    """Return how to commit a statement: what is a conflict, the table's properties may say."""
+    level = properties.get(ISOLATION.format(verb))
+    return how if level is None else {"isolation": level.lower(), **how}
 
 
 def branch_of(branch: Any, metadata: TableMetadata, *, create: bool) -> str | None:
