@@ -98,13 +98,25 @@ class Model:
     #: Snapshot id -> (columns, rows) of that time.
     past: dict[int, tuple[list[str], list[Row]]] = field(default_factory=dict)
 
+    #: How many rows were inserted, updated and deleted since somebody asked.
+    told: list[int] = field(default_factory=lambda: [0, 0, 0])
+
+    def counts(self) -> list[int]:
+        """Return what was done to rows since the last time."""
+        told, self.told = self.told, [0, 0, 0]
+        return told
+
     def append(self, rows: list[Row]) -> None:
         self.rows += [dict(row) for row in rows]
+        self.told[0] += len(rows)
 
     def delete(self, holds: Callable[[Row], bool]) -> None:
-        self.rows = [row for row in self.rows if not holds(row)]
+        left = [row for row in self.rows if not holds(row)]
+        self.told[2] += len(self.rows) - len(left)
+        self.rows = left
 
     def update(self, holds: Callable[[Row], bool], change: Callable[[Row], Row]) -> None:
+        self.told[1] += sum(map(holds, self.rows))
         self.rows = [{**row, **change(row)} if holds(row) else row for row in self.rows]
 
     def merge(
@@ -126,10 +138,14 @@ class Model:
             elif delete is not None and delete(match):
                 continue
             else:
+                self.told[1] += update
                 kept.append(dict(match) if update else row)
+        self.told[2] += len(self.rows) - len(kept)
         if insert:
             here = {row["id"] for row in self.rows}
-            kept += [dict(row) for row in source if row["id"] not in here]
+            new = [dict(row) for row in source if row["id"] not in here]
+            self.told[0] += len(new)
+            kept += new
         self.rows = kept
 
     def add_column(self, name: str, default: int | None) -> None:

@@ -94,8 +94,11 @@ class Player:
         names += ["rename_within"]
         done = getattr(self, self.chance.choice(names))()
         self.operations += done is not None
-        if isinstance(done, Committed) and done.snapshot is not None:
-            self.model.remember(done.snapshot.snapshot_id)
+        if isinstance(done, Committed):
+            counted = [done.rows.inserted, done.rows.updated, done.rows.deleted]
+            assert counted == self.model.counts()
+            if done.snapshot is not None:
+                self.model.remember(done.snapshot.snapshot_id)
 
     def condition(self) -> tuple[str, Callable[[Row], bool]]:
         return conditions(self.chance, self.model.inner, nan_is_greatest=self.nan_is_greatest)

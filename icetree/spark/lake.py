@@ -127,7 +127,8 @@ class SparkLake(Lake):
     def sql(self, text: str) -> DataFrame:
         """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.
 
-        What it finds comes back; nothing does, of a statement that changes something.
+        What it finds comes back. Of one that changes rows it is how many, of any other that
+        changes something it is nothing.
         """
         from icetree.spark.sql.statement import run_sql
 

@@ -30,11 +30,12 @@ from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.commit.adding import is_arrow_data, stored_entries
 from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.commit import Committed, commit
-from icetree.table.commit.counts import UNCOUNTED, RowCounts
+from icetree.table.commit.counts import UNCOUNTED, RowCounts, rows_of
 from icetree.table.commit.merge import merge
 from icetree.table.commit.options import branch_of, isolation_of, key_of, summary_of
 from icetree.table.commit.relying import facts_for, is_idle
 from icetree.table.commit.removing import (
+    Going,
     Removed,
     files_matching,
     in_same_partitions,
@@ -47,7 +48,7 @@ from icetree.table.evolve.evolve import Evolution
 from icetree.table.properties import check_properties
 from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
-from icetree.tree.changes import Changes, Intent
+from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
 
@@ -115,8 +116,7 @@ class Transaction(Evolution, RowVerbs):
         """Add data files; conflicts with no change of rows."""
         added = self.entries_of(files)
         self._require_only(added, Content.DATA)
-        self._add(Changes(intent=Intent.APPEND, added=added))
-        self._rows += RowCounts(inserted=pc.sum(added["record_count"]).as_py() or 0)
+        self._add(Changes(intent=Intent.APPEND, added=added), _inserting(added))
 
     def add_files(self, paths: Paths, *, progress: Progress | None = None) -> None:
         """Add Parquet files where they are, by their footers; see `Table.add_files`."""
@@ -145,9 +145,10 @@ class Transaction(Evolution, RowVerbs):
         """Replace every partition that the new files or rows are in."""
         added = self.entries_of(self._as_files(add))
         root, reader = self._tree()
-        removed = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
+        going = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
         self.note(REPLACE_PARTITIONS, "true")
-        self._add(Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=removed))
+        changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=going.files)
+        self._add(changes, _inserting(added, instead_of=going))
 
     def row_delta(
         self,
@@ -185,18 +186,18 @@ class Transaction(Evolution, RowVerbs):
                 intent=Intent.REWRITE,
                 added=self.entries_of(add, sequence_number=age),
                 removed=named_files(remove, self.metadata),
-            )
+            ),
+            RowCounts(),
         )
 
     def truncate(self) -> None:
         """Remove every file."""
         root, reader = self._tree()
+        going = whole_table(root, reader, before=self._so_far())
+        every = AlwaysTrue()
         self._add(
-            Changes(
-                intent=Intent.DELETE_BY_FILTER,
-                removed=whole_table(root, reader, before=self._so_far()),
-                filter=AlwaysTrue(),
-            )
+            Changes(intent=Intent.DELETE_BY_FILTER, removed=going.files, filter=every),
+            RowCounts(deleted=going.rows),
         )
 
     def adopt(self, written: Entries) -> Entries:
@@ -209,7 +210,13 @@ class Transaction(Evolution, RowVerbs):
 
     def apply(self, changes: Changes) -> None:
         """Add changes that were worked out elsewhere, such as those of a cherry-pick."""
-        self._add(changes)
+        appends = changes.operation is Operation.APPEND
+        self._add(changes, _inserting(changes.added) if appends else UNCOUNTED)
+
+    def count(self, rows: RowCounts) -> None:
+        """Say how many rows all changes so far come to, for who looked at the rows."""
+        self._require_open()
+        self._rows = rows
 
     def note(self, name: str, value: str) -> None:
         """Put something into the snapshot's summary, under names of icetree's own too."""
@@ -342,23 +349,26 @@ class Transaction(Evolution, RowVerbs):
 
     def delete_by_files(self, where: BooleanExpression) -> None:
         """Remove the files whose rows all match; refused when some file matches in part."""
-        removed = self._matching(where, verb="delete")
-        self._add(Changes(intent=Intent.DELETE_BY_FILTER, removed=removed, filter=where))
+        going = self._matching(where, verb="delete")
+        changes = Changes(intent=Intent.DELETE_BY_FILTER, removed=going.files, filter=where)
+        self._add(changes, RowCounts(deleted=going.rows))
 
     def overwrite_by_files(self, where: BooleanExpression, add: New, *, strict: bool) -> None:
         """Replace files whose rows all match; refused when some file matches in part."""
-        removed = self._matching(where, verb="overwrite")
+        going = self._matching(where, verb="overwrite")
+        added = self.entries_of(self._as_files(add))
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_BY_FILTER,
-                added=self.entries_of(self._as_files(add)),
-                removed=removed,
+                added=added,
+                removed=going.files,
                 filter=where,
                 strict=strict,
-            )
+            ),
+            _inserting(added, instead_of=going),
         )
 
-    def _matching(self, predicate: BooleanExpression, *, verb: str) -> pa.Table:
+    def _matching(self, predicate: BooleanExpression, *, verb: str) -> Going:
         root, reader = self._tree()
         before, name = self._so_far(), self._base.name
         return files_matching(
@@ -389,13 +399,12 @@ class Transaction(Evolution, RowVerbs):
         require_fields(entries, metadata=self.metadata, store=store, made=made)
         return entries
 
-    def _add(self, changes: Changes) -> None:
+    def _add(self, changes: Changes, rows: RowCounts = UNCOUNTED) -> None:
         self._require_open()
         require_plain(self.metadata)
         self._require_version()
         self._changes.append(changes)
-        if changes.intent not in (Intent.APPEND, Intent.REWRITE):
-            self._rows = UNCOUNTED
+        self._rows += rows
 
     def _require_open(self) -> None:
         if self._over:
@@ -432,3 +441,7 @@ class Transaction(Evolution, RowVerbs):
             # Files tell their partitions by ids that the upgrade allots, after the last column's.
             facts.add("last column id")
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
+
+
+def _inserting(files: Entries, *, instead_of: Going | None = None) -> RowCounts:
+    return RowCounts(inserted=rows_of(files), deleted=0 if instead_of is None else instead_of.rows)

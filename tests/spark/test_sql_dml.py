@@ -52,6 +52,39 @@ def test_rows_are_inserted_by_position_by_name_and_by_list(sql: SqlLake) -> None
     ]
 
 
+@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+def test_a_statement_that_changes_rows_tells_how_many(sql: SqlLake, mode: str) -> None:
+    """In columns that are the same for all: affected, updated, deleted, inserted."""
+    modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
+    sql(f"ALTER TABLE t SET TBLPROPERTIES ({modes})")
+    assert sql("INSERT INTO t (id, p) VALUES (6, 0), (7, 1)") == [(2, 0, 0, 2)]
+    assert sql("UPDATE t SET s = 'u' WHERE id IN (1, 2, 99)") == [(2, 2, 0, 0)]
+    assert sql("DELETE FROM t WHERE id IN (1, 3)") == [(2, 0, 2, 0)]
+    assert sql("DELETE FROM t WHERE id = 99") == [(0, 0, 0, 0)]
+    merge = """
+        MERGE INTO t USING (SELECT explode(array(4, 5, 6, 7, 8)) AS id, 1 AS n) AS s ON t.id = s.id
+        WHEN MATCHED AND s.id = 4 THEN DELETE
+        WHEN MATCHED AND s.id < 7 THEN UPDATE SET s = 'm'
+        WHEN NOT MATCHED THEN INSERT (id, p) VALUES (s.id, 0)
+        WHEN NOT MATCHED BY SOURCE AND id = 0 THEN DELETE
+    """
+    assert sql(merge) == [(5, 2, 2, 1)]
+    assert sql("SELECT id FROM t ORDER BY id") == [(2,), (5,), (6,), (7,), (8,)]
+    assert sql("INSERT OVERWRITE t PARTITION (p = 1) SELECT 20, 'o', NULL") == [(3, 0, 2, 1)]
+    assert sql("INSERT INTO t REPLACE WHERE id = 6 SELECT 6, 'new', 0, NULL") == [(2, 0, 1, 1)]
+    again = "INSERT INTO t WITH ('key' = 'once') VALUES (30, 'k', 0, NULL)"
+    assert [sql(again), sql(again)] == [[(1, 0, 0, 1)], [(0, 0, 0, 0)]]
+    sql.lake.spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        assert sql("INSERT OVERWRITE t VALUES (40, 'd', 0, NULL)") == [(5, 0, 4, 1)]
+    finally:
+        sql.lake.spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert sql("DELETE FROM t") == [(2, 0, 2, 0)]
+    names = sql.lake.sql("DELETE FROM t").columns
+    assert names == [f"num_{each}_rows" for each in ("affected", "updated", "deleted", "inserted")]
+    assert sql("TRUNCATE TABLE t") == []
+
+
 def test_an_insert_may_read_the_table_it_changes(sql: SqlLake) -> None:
     sql("INSERT INTO t SELECT id + 100, s, p, st FROM t WHERE p = 1")
     assert sql("SELECT id FROM t WHERE id > 99 ORDER BY id") == [(101,), (103,), (105,)]

@@ -29,6 +29,7 @@ from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
 from icetree.spec.entry import concat, to_table
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.commit.removing import removal_of_tasks
 
@@ -61,7 +62,9 @@ def delete(
     with one_line(), telling(lake.spark, f"DELETE from {name}"):
         if on.merges_on_read:
             gone = positions(on.rows().where(hit), on.plan, on.table)
-            return mark(on, Sunk(files=to_table([], on.table.metadata.shape()), gone=gone))
+            none = to_table([], on.table.metadata.shape())
+            count = RowCounts(deleted=sum(map(len, gone.values())))
+            return mark(on, Sunk(files=none, gone=gone, rows=count))
         acts = f.when(hit, DELETE).otherwise(KEEP)
         return _rewritten(on, lambda rows: rows.withColumn(ACTION, acts))
 
@@ -125,6 +128,7 @@ def mark(on: Target, came: Sunk) -> Committed:
             where=on.filter,
             tasks=tasks.take(pa.array(list(marked), pa.int64())),
         )
+        transaction.count(came.rows)
         return transaction.commit()
 
 
@@ -141,8 +145,9 @@ def rewrite(on: Target, touched: list[int], acts: DataFrame, *, often: bool = Fa
     """
     gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
     with on.transaction as transaction:
-        files = transaction.adopt(sunk(on, acts, often=often).files)
-        transaction.overwrite_files(files, gone, where=on.filter)
+        came = sunk(on, acts, often=often)
+        transaction.overwrite_files(transaction.adopt(came.files), gone, where=on.filter)
+        transaction.count(came.rows)
         return transaction.commit()
 
 

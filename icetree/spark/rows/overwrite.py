@@ -23,6 +23,7 @@ from icetree.spark.write.sink import sink
 from icetree.spec.entry import concat
 from icetree.spec.metadata import TableMetadata
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.counts import RowCounts, rows_in
 from icetree.table.commit.removing import removal_of_tasks
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
@@ -82,11 +83,14 @@ def overwrite(
     with transaction:
         made = sink(arranged(rows, metadata), metadata=metadata, store=store)
         written = transaction.adopt(made.files)
+        counted = made.rows + RowCounts(deleted=rows_in(going.whole))
         if partial.tasks.num_rows:
             found = dataframe(lake.spark, going.scan, plan=partial, located=True)
             if going.condition is not None:
                 found = found.alias(table.name.name).where(going.condition)
-            marks = transaction.adopt(write_marks(positions(found, partial, table), partial, table))
+            gone = positions(found, partial, table)
+            counted += RowCounts(deleted=sum(map(len, gone.values())))
+            marks = transaction.adopt(write_marks(gone, partial, table))
             transaction.row_delta(
                 concat([written, marks]), remove=removed, where=going.filter, tasks=partial.tasks
             )
@@ -94,6 +98,7 @@ def overwrite(
             transaction.overwrite(where, written, strict=strict)
         else:
             transaction.overwrite_files(written, removed, where=going.filter)
+        transaction.count(counted)
         return transaction.commit()
 
 

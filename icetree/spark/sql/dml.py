@@ -23,6 +23,7 @@ from icetree.spark.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.trees import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spec.texts import did_you_mean
+from icetree.table.commit.counts import RowCounts
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -31,13 +32,16 @@ if TYPE_CHECKING:
 _QUERY: Final = ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
 
 
-def run_dml(lake: SparkLake, plan: Any, text: str) -> bool:
-    """Carry out a statement; false where it is none of these, or changes no table of the lake."""
+def run_dml(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
+    """Carry out a statement, and return how many rows it changed.
+
+    None where it is none of these, or changes no table of the lake.
+    """
     statement = plan
     if kind(plan) == "UnresolvedWith":
         [statement] = seq(plan.children())
     run = _STATEMENTS.get(kind(statement))
-    return run is not None and run(lake, statement, text)
+    return None if run is None else run(lake, statement, text)
 
 
 def _target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
@@ -53,10 +57,10 @@ def _target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[st
 # --- INSERT ------------------------------------------------------------------------------------
 
 
-def _insert(lake: SparkLake, plan: Any, text: str) -> bool:
+def _insert(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     found, parts, _ = _target_of(lake, plan.table())
     if found is None:
-        return False
+        return None
     table = lake.table(found.name)
     given = seq(plan.userSpecifiedCols())
     fixed: dict[str, str | None] = {
@@ -70,14 +74,12 @@ def _insert(lake: SparkLake, plan: Any, text: str) -> bool:
     rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
     write = lake.write(found.name, rows).branch(found.branch).options(_options(plan.table()))
     if not plan.overwrite():
-        write.append()
-    elif plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
-        return True
-    elif _is_dynamic(lake, table):
-        write.replace_partitions()
-    else:
-        write.overwrite(_partition(fixed, table))
-    return True
+        return write.append().rows
+    if plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
+        return RowCounts()
+    if _is_dynamic(lake, table):
+        return write.replace_partitions().rows
+    return write.overwrite(_partition(fixed, table)).rows
 
 
 def _options(relation: Any) -> dict[str, str]:
@@ -215,11 +217,11 @@ def _partition_value(name: str, value: str | None, table: Table) -> Column:
     return f.lit(value).cast(spark_type(table.schema.find_field(name).field_type, column=name))
 
 
-def _replace_where(lake: SparkLake, plan: Any, text: str) -> bool:
+def _replace_where(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     """INSERT INTO t REPLACE WHERE …."""
     found, parts, _ = _target_of(lake, plan.table())
     if found is None:
-        return False
+        return None
     cursor = Cursor(text)
     before = cursor.until("INSERT")
     cursor.expect("INSERT", "INTO")
@@ -236,17 +238,16 @@ def _replace_where(lake: SparkLake, plan: Any, text: str) -> bool:
     rows = _placed(rows, table, _columns(table, (), {}, name), {}, name)
     with plainly():
         condition = f.expr(_shortened(lake, where, parts, None, found.name))
-    lake.write(found.name, rows).branch(found.branch).overwrite(condition)
-    return True
+    return lake.write(found.name, rows).branch(found.branch).overwrite(condition).rows
 
 
 # --- DELETE and UPDATE ---------------------------------------------------------------------------
 
 
-def _delete(lake: SparkLake, plan: Any, text: str) -> bool:
+def _delete(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     found, parts, alias = _target_of(lake, plan.table())
     if found is None:
-        return False
+        return None
     cursor = Cursor(text)
     cursor.until("WHERE", ";")
     condition = cursor.until(";") if cursor.accept("WHERE") else None
@@ -254,14 +255,14 @@ def _delete(lake: SparkLake, plan: Any, text: str) -> bool:
         if condition is not None:
             own = _shortened(lake, condition, parts, alias, found.name)
             condition = views.enter_context(_with_subqueries(lake, own))
-        lake.delete(found.name, condition, alias=alias or parts[-1], **found.how)
-    return True
+        done = lake.delete(found.name, condition, alias=alias or parts[-1], **found.how)
+    return done.rows
 
 
-def _update(lake: SparkLake, plan: Any, text: str) -> bool:
+def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     found, parts, alias = _target_of(lake, plan.table())
     if found is None:
-        return False
+        return None
     cursor = Cursor(text)
     cursor.until("SET")
     cursor.expect("SET")
@@ -279,8 +280,8 @@ def _update(lake: SparkLake, plan: Any, text: str) -> bool:
             own = own_path(table.schema, _unqualified(path, parts, alias, table))
             to.add(own, bound(value))
         where = None if condition is None else bound(condition)
-        lake.update(found.name, to.values, where, alias=alias or parts[-1], **found.how)
-    return True
+        done = lake.update(found.name, to.values, where, alias=alias or parts[-1], **found.how)
+    return done.rows
 
 
 def _with_subqueries(lake: SparkLake, text: str) -> AbstractContextManager[str]:
@@ -328,15 +329,14 @@ def _has_subquery(text: str) -> bool:
     return any(token.says("SELECT") for token in tokens(text))
 
 
-def _merge(lake: SparkLake, plan: Any, text: str) -> bool:
+def _merge(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     found, parts, alias = _target_of(lake, plan.targetTable())
     if found is None:
-        return False
-    merge(lake, found, parts, alias, plan, text)
-    return True
+        return None
+    return merge(lake, found, parts, alias, plan, text).rows
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], RowCounts | None]]] = {
     "InsertIntoStatement": _insert,
     "OverwriteByExpression": _replace_where,
     "DeleteFromTable": _delete,

@@ -14,6 +14,7 @@ from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.select import select
 from icetree.spark.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.trees import kind, seq
+from icetree.table.commit.commit import Committed
 from icetree.table.rows.clauses import Clauses
 from icetree.table.table import Table
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 def merge(
     lake: SparkLake, into: TableRef, parts: Sequence[str], alias: str | None, plan: Any, text: str
-) -> None:
+) -> Committed:
     """Carry out a MERGE INTO."""
     cursor = Cursor(text)
     before = cursor.until("MERGE")
@@ -53,7 +54,7 @@ def merge(
     while cursor.accept("WHEN"):
         _clause(clauses, cursor, names)
     cursor.end()
-    clauses.run()
+    return clauses.run()
 
 
 def _alias(source: Any) -> str:

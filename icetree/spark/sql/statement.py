@@ -22,6 +22,7 @@ from icetree.spark.sql.view_statements import run_view
 from icetree.spark.sql.views import find_view
 from icetree.spark.tokens import Cursor
 from icetree.spark.trees import is_query, kind, parse, seq, substituted
+from icetree.table.commit.counts import RowCounts
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -34,7 +35,9 @@ _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn", "ShowColumns"
 
 
 def run_sql(lake: SparkLake, text: str) -> DataFrame:
-    """Carry out a statement and return what it finds; nothing, for one that changes something.
+    """Carry out a statement and return what it finds.
+
+    Of one that changes rows it is how many, of any other that changes something it is nothing.
 
     Tables of the lake can stand beside Spark's own views in it, and each is read at one version.
     What is not about the lake goes to Spark as it is.
@@ -53,8 +56,11 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
         raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
     if is_query(lake.spark, plan):
         return select(lake.moment(reads_cache=True), text, plan=plan)
-    if run_ddl(moment, plan, text) or run_dml(moment, plan, text) or run_cache(lake, plan, text):
+    if run_ddl(moment, plan, text) or run_cache(lake, plan, text):
         return _nothing(lake)
+    changed = run_dml(moment, plan, text)
+    if changed is not None:
+        return _counts(lake, changed)
     shown = run_show(moment, plan)
     return _by_spark(lake, plan, text) if shown is None else shown
 
@@ -62,6 +68,21 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
 def _nothing(lake: SparkLake) -> DataFrame:
     # Rows that come from Python go through its workers, even where there are none.
     return lake.spark.range(0).select().limit(0)
+
+
+def _counts(lake: SparkLake, rows: RowCounts) -> DataFrame:
+    """Return numbers of rows as others have them on Spark; a null is not known without a look."""
+    numbers = {
+        "num_affected_rows": rows.affected,
+        "num_updated_rows": rows.updated,
+        "num_deleted_rows": rows.deleted,
+        "num_inserted_rows": rows.inserted,
+    }
+    told = (
+        f"CAST({'NULL' if number is None else number} AS BIGINT) AS {name}"
+        for name, number in numbers.items()
+    )
+    return lake.spark.sql(f"SELECT {', '.join(told)}")
 
 
 def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:

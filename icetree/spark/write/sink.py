@@ -5,7 +5,9 @@ One pass does both, so that a statement that deletes and inserts evaluates its r
 
 from __future__ import annotations
 
+import struct
 from array import array
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
 from icetree.store.base import Store
+from icetree.table.commit.counts import RowCounts, rows_of
 from icetree.table.rows.clauses import TWICE
 
 #: What becomes of a row: of its old self, of its new one. A column of rows that go both ways.
@@ -42,8 +45,9 @@ KEEP, DELETE, INSERT, REPLACE = 0, 1, 2, 3
 
 _OUT: Final = "ordinal int, content binary"
 _OUT_SCHEMA: Final = pa.schema([("ordinal", pa.int32()), ("content", pa.binary())])
-#: The ordinal of what is no bitmap but the entries of new files.
-_FILES: Final = -1
+#: The ordinals of what is no bitmap: the entries of new files, and numbers of rows.
+_FILES, _COUNTS = -1, -2
+_NUMBERS: Final = "<qq"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,8 @@ class Sunk:
     files: Entries
     #: Rows to be marked as deleted, by the ordinal of their file.
     gone: dict[int, BitMap64]
+    #: How many rows came, changed and went.
+    rows: RowCounts
 
 
 def sink(
@@ -81,8 +87,9 @@ def sink(
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = metadata_codec.decode(sent, file="table metadata")
         gone: dict[int, BitMap64] = {}
+        told: Counter[int] = Counter()
         old = None if files_sent is None else unshipped(files_sent)
-        incoming = _staying(batches, gone, old, often) if acts else iter(batches)
+        incoming = _staying(batches, gone, told, old, often) if acts else iter(batches)
         first = next(incoming, None)
         if first is not None:
             types = {field.name: field.field_type for field in table.schema().fields}
@@ -96,17 +103,27 @@ def sink(
             yield _row(_FILES, shipped(written))
         for ordinal, positions in gone.items():
             yield _row(ordinal, positions.serialize())
+        if told:
+            yield _row(_COUNTS, struct.pack(_NUMBERS, told[INSERT], told[REPLACE]))
 
     with one_line():
         found = rows_in_python(rows, work, _OUT).toArrow()
-    files, gone = [], dict[int, BitMap64]()
+    files, gone, numbers = [], dict[int, BitMap64](), [(0, 0)]
     try:
         for ordinal, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
             if ordinal == _FILES:
                 files.append(unshipped(content))
+            elif ordinal == _COUNTS:
+                numbers.append(struct.unpack(_NUMBERS, content))
             else:
                 _add(gone, ordinal, BitMap64.deserialize(content), often)
-        return Sunk(files=concat(files) if files else to_table([], metadata.shape()), gone=gone)
+        made = concat(files) if files else to_table([], metadata.shape())
+        inserted, replaced = map(sum, zip(*numbers, strict=True))
+        went = sum(map(len, gone.values()))
+        counts = RowCounts(inserted=inserted, updated=replaced, deleted=went - replaced)
+        return Sunk(
+            files=made, gone=gone, rows=counts if acts else RowCounts(inserted=rows_of(made))
+        )
     except BaseException:
         for part in files:
             discard(part, metadata, store)
@@ -123,12 +140,15 @@ def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
 def _staying(
     batches: Iterable[pa.RecordBatch],
     gone: dict[int, BitMap64],
+    told: Counter[int],
     origins: pa.Table | None,
     often: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that are written; gather the positions of those that go."""
+    """Yield the rows that are written; gather the positions of those that go, and count actions."""
     for batch in batches:
         action = batch[ACTION].to_numpy(zero_copy_only=False)
+        for each in (INSERT, REPLACE):
+            told[each] += int(np.count_nonzero(action == each))
         goes = np.isin(action, (DELETE, REPLACE))
         if goes.any():
             ordinals, positions = (

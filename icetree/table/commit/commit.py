@@ -25,7 +25,7 @@ from icetree.spec.metadata import (
 from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
-from icetree.table.commit.counts import RowCounts
+from icetree.table.commit.counts import FileCounts, RowCounts, files_told
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
 from icetree.table.commit.swap import still_there, swap
@@ -52,6 +52,11 @@ class Committed:
     repeated: bool = False
     #: How many rows were inserted, updated and deleted, as far as that is known.
     rows: RowCounts = field(default_factory=RowCounts)
+
+    @property
+    def files(self) -> FileCounts:
+        """How many data files the snapshot added and removed."""
+        return files_told({} if self.snapshot is None else self.snapshot.summary or {})
 
     def __repr__(self) -> str:
         made = "no snapshot" if self.snapshot is None else _short(self.snapshot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ from icetree.spec.locations import given_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.table.arguments import texts
+from icetree.table.commit.counts import rows_in, rows_left_in, rows_of
 from icetree.table.commit.merge import names_of
 from icetree.tree import prune
 from icetree.tree.bind import bind
@@ -42,6 +44,16 @@ _COUNTED = ("record_count", "file_size_in_bytes", "dv_size_in_bytes")
 
 #: Files to remove: `tree.changes.REMOVED` rows, or locations of data files.
 Removed: TypeAlias = "pa.Table | Iterable[str]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """Files that an operation removes."""
+
+    #: As `tree.changes.REMOVED` tells.
+    files: pa.Table
+    #: How many rows go with them; None where only a look at the rows would tell.
+    rows: int | None
 
 
 def named_files(files: Removed, metadata: TableMetadata) -> pa.Table:
@@ -98,7 +110,7 @@ def files_matching(
     before: Changes,
     name: TableName,
     verb: str,
-) -> pa.Table:
+) -> Going:
     """Return the data files all of whose rows match; refuse when a file may match in part.
 
     `before` is what the transaction has added and removed so far.
@@ -120,36 +132,53 @@ def files_matching(
             f"transaction that did something else before cannot see: {verb} rows in one of its own, "
             "or choose a filter along partition boundaries"
         )
-    gone = removal_of(placed(fresh.filter(sure), leaf=None))
-    return pa.concat_tables([removal_of_tasks(tasks), gone])
+    fresh = fresh.filter(sure)
+    files = [removal_of_tasks(tasks), removal_of(placed(fresh, leaf=None))]
+    there = rows_in(tasks) if _only_data(before.added) else None
+    return Going(
+        files=pa.concat_tables(files), rows=None if there is None else there + rows_of(fresh)
+    )
 
 
 def in_same_partitions(
     added: Entries, root: Entries, reader: Reader, shape: Shape, *, before: Changes
-) -> pa.Table:
+) -> Going:
     """Return the data files, live or added before, in any partition that the added files are in.
 
     A file of an unpartitioned spec is in all of them, whatever specs older files were written with.
     """
     fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
     needed = {stats.column(id, stat) for id in fields for stat in STATS}
-    live = _there(root, reader, {"partition_spec_id", *needed}, before)
-    live = live.filter(is_data_file(live))
+    everything = _there(root, reader, {"partition_spec_id", *needed}, before)
+    live = everything.filter(is_data_file(everything))
     new = added.filter(is_data_file(added))
     if unpartitioned(new, shape).any():
-        return removal_of(live)
+        return Going(files=removal_of(live), rows=_rows(live, everything, before))
     # Two specs never share a partition, so only files of the same spec can be replaced.
     specs = pc.is_in(live["partition_spec_id"], pc.unique(new["partition_spec_id"]))
     live = live.filter(specs)
-    everything = [np.ones(table.num_rows, np.bool_) for table in (live, new)]
-    old_codes, new_codes = partition_codes([live, new], everything, shape)
-    return removal_of(live.filter(pa.array(np.isin(old_codes, new_codes))))
+    all_rows = [np.ones(table.num_rows, np.bool_) for table in (live, new)]
+    old_codes, new_codes = partition_codes([live, new], all_rows, shape)
+    gone = live.filter(pa.array(np.isin(old_codes, new_codes)))
+    return Going(files=removal_of(gone), rows=_rows(gone, everything, before))
 
 
-def whole_table(root: Entries, reader: Reader, *, before: Changes) -> pa.Table:
+def whole_table(root: Entries, reader: Reader, *, before: Changes) -> Going:
     """Return every file, live or added before; DVs go with their data files."""
     live = _there(root, reader, set(), before)
-    return removal_of(live.filter(pc.invert(is_data_dv(live))))
+    data = live.filter(is_data_file(live))
+    files = removal_of(live.filter(pc.invert(is_data_dv(live))))
+    return Going(files=files, rows=_rows(data, live, before))
+
+
+def _rows(files: Entries, there: Entries, before: Changes) -> int | None:
+    """Return how many rows are in data files, of all that there is after the changes before."""
+    return rows_left_in(files, there) if _only_data(before.added) else None
+
+
+def _only_data(added: Entries) -> bool:
+    """Tell whether files were added alone: a DV may stand in the place of an older one."""
+    return bool(pc.all(is_data_file(added), min_count=0).as_py())
 
 
 def _there(root: Entries, reader: Reader, columns: set[str], before: Changes) -> Entries:

@@ -16,6 +16,7 @@ from icetree.rows.project import leaf_of
 from icetree.spec.columns import field_path
 from icetree.spec.entry import Entries
 from icetree.table.commit.adding import is_arrow_data
+from icetree.table.commit.counts import RowCounts, rows_of
 from icetree.table.rows.change import mark
 from icetree.table.rows.condition import Condition
 from icetree.table.rows.delete import found
@@ -27,10 +28,12 @@ if TYPE_CHECKING:
     from icetree.table.transaction import New
 
 
-def overwrite(target: Target, add: New, whole: list[int], part: list[int], *, strict: bool) -> None:
+def overwrite(
+    target: Target, add: New, whole: list[int], part: list[int], *, strict: bool
+) -> RowCounts:
     """Add to the transaction that rows of some files go, and all of others, and new ones come.
 
-    Where it is `strict`, all that is new must match the target's filter too.
+    Return how many. Where it is `strict`, all that is new must match the target's filter too.
     """
     gone = found(target, Condition(filter=target.filter), part)
     if is_arrow_data(add):
@@ -40,6 +43,8 @@ def overwrite(target: Target, add: New, whole: list[int], part: list[int], *, st
         if strict:
             _require_match(target, new)
     mark(target, gone, new, whole)
+    known = RowCounts(inserted=rows_of(new), deleted=gone.count)
+    return known + RowCounts(deleted=target.rows_in(whole))
 
 
 def _require_match(target: Target, files: Entries) -> None:

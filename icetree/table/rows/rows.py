@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
 
 from icetree.errors import InvalidInput
@@ -33,13 +31,9 @@ Where = BooleanExpression | str
 class RowVerbs:
     """What a transaction can do to rows."""
 
-    if TYPE_CHECKING:
-        _rows: RowCounts
-
     def delete(self: Transaction, where: Where) -> None:  # type: ignore[misc]
         """Delete the rows that match; files that hold nothing else go without being read."""
-        before = self._rows
-        self._rows = before + delete_rows(self, where)
+        delete_rows(self, where)
 
     def overwrite(  # type: ignore[misc]
         self: Transaction, where: Where, add: New, *, strict: bool = True
@@ -53,7 +47,7 @@ class RowVerbs:
         target = Target(transaction=self, verb="delete", filter=predicate)
         whole, part = split(target, Condition(filter=predicate))
         if part and not self.has_changes:
-            overwrite(target, add, whole, part, strict=strict)
+            self.count(overwrite(target, add, whole, part, strict=strict))
         else:
             self.overwrite_by_files(predicate, add, strict=strict)
 
@@ -65,8 +59,7 @@ class RowVerbs:
         A text is an expression over columns, such as `n + 1` or `upper(name)`; so is one of
         `pyarrow.compute`. Any other value is itself.
         """
-        before = self._rows
-        self._rows = before + update_rows(self, set, where)
+        self.count(update_rows(self, set, where))
 
     def upsert(  # type: ignore[misc]
         self: Transaction, rows: ArrowData, on: Iterable[str] | None = None
@@ -75,8 +68,7 @@ class RowVerbs:
 
         Without `on`, the table's identifier fields are these columns.
         """
-        before = self._rows
-        self._rows = before + upsert_rows(self, rows, on)
+        self.count(upsert_rows(self, rows, on))
 
     def merge(  # type: ignore[misc]
         self: Transaction, rows: ArrowData, on: Iterable[str]
@@ -89,24 +81,20 @@ class RowVerbs:
         self: Transaction, rows: ArrowData, on: Iterable[str], clauses: Sequence[Clause[Any]]
     ) -> None:
         """Merge rows, which match by columns, as clauses say."""
-        before = self._rows
-        self._rows = before + merge_rows(self, rows, on, clauses)
+        self.count(merge_rows(self, rows, on, clauses))
 
 
-def delete_rows(transaction: Transaction, where: Where) -> RowCounts:
-    """Add to a transaction that rows go which match; return how many."""
+def delete_rows(transaction: Transaction, where: Where) -> None:
+    """Add to a transaction that rows go which match."""
     condition = condition_of(where, transaction.metadata.shape())
     target = Target(transaction=transaction, verb="delete", filter=condition.filter)
     whole, part = split(target, condition)
-    counted = rows_in(target.plan.tasks.take(pa.array(whole, pa.int64())))
     if condition.test is None and (not part or transaction.has_changes):
-        # What went before in the transaction may have taken some of them.
-        known = not transaction.has_changes
         transaction.delete_by_files(condition.filter)
-        return RowCounts(deleted=counted if known else None)
+        return
     transaction.require_first("delete")
     found = delete(target, condition, whole, part)
-    return RowCounts(deleted=None if counted is None else counted + found)
+    transaction.count(RowCounts(deleted=found) + RowCounts(deleted=target.rows_in(whole)))
 
 
 def update_rows(transaction: Transaction, to: Mapping[str, Any], where: Where | None) -> RowCounts:
@@ -154,12 +142,3 @@ def upsert_rows(
                 "leave it out, or add the column to the table's schema first"
             )
     return merge_rows(transaction, source, on, UPSERT)
-
-
-def rows_in(tasks: pa.Table) -> int | None:
-    """Return how many rows are in files; None where only a look at them would tell."""
-    for name in ("equality_deletes", "position_deletes"):
-        if pc.any(pc.greater(pc.fill_null(pc.list_value_length(tasks[name]), 0), 0)).as_py():
-            return None
-    rows: int = pc.sum(tasks["record_count"]).as_py() or 0
-    return rows - (pc.sum(tasks["dv_cardinality"]).as_py() or 0)

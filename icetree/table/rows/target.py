@@ -22,6 +22,7 @@ from icetree.spec.metadata_columns import METADATA_COLUMNS, stored_lineage, unde
 from icetree.spec.properties import choice
 from icetree.spec.shape import Shape
 from icetree.spec.table_properties import MODE, MODES
+from icetree.table.commit.counts import rows_in
 from icetree.table.scan.planning import planner
 from icetree.tree.tasks import Plan
 
@@ -85,6 +86,10 @@ class Target:
             self.plan.tasks["location"], value_set=plan.tasks["location"].combine_chunks()
         )
         return replace(plan, tasks=plan.tasks.take(order)).unfiltered()
+
+    def rows_in(self, tasks: Sequence[int]) -> int | None:
+        """Return how many rows files hold; None where only a look at them would tell."""
+        return rows_in(self.plan.tasks.take(pa.array(tasks, pa.int64())))
 
     def _planned(self, *, every_row: bool) -> Plan:
         return planner(
