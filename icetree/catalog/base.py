@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -105,6 +106,16 @@ class Catalog(Protocol):
 
         After Unknown the same swap may be asked for again: it happens once at most, and if it
         did already, the answer is Stale with `to`, or with a head made on top of it.
+        """
+
+    def turn_taken(self, table: TableName) -> bool:
+        """Tell whether another has a turn just now; False too where that cannot be learnt."""
+
+    def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
+        """Wait for a turn to commit, among those who ask for one; yields whether it was had.
+
+        Advice alone: who has none may swap all the same. It ends with the block, and with the
+        process. Raises nothing: a catalog that cannot give turns gives none.
         """
 
     def drop(self, table: TableName) -> None:

@@ -50,6 +50,12 @@ class Database(Protocol):
         Returns whether it did and, if not, the row as another left it. CommitUnknown.
         """
 
+    def turn_taken(self, key: Key) -> bool:
+        """Tell whether another has a row's turn, as `Catalog.turn_taken` says."""
+
+    def turn(self, key: Key, *, wait_s: float) -> AbstractContextManager[bool]:
+        """Wait for a row's turn, as `Catalog.turn` says."""
+
     def columns(self, table: str) -> frozenset[str]:
         """Return a table's column names; none when there is no such table."""
 

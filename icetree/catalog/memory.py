@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 from threading import RLock
 
 from icetree.catalog.base import Namespace, Outcome, Stale, Swapped, TableName
@@ -13,6 +14,7 @@ from icetree.catalog.names import (
     location_of,
     new_key_of,
 )
+from icetree.catalog.turns import patiently
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 
 
@@ -24,6 +26,7 @@ class MemoryCatalog:
         self._lock = RLock()
         self._namespaces: dict[Namespace, dict[str, str]] = {}
         self._tables: dict[TableName, str] = {}
+        self._turns: set[TableName] = set()
 
     @property
     def name(self) -> str:
@@ -94,6 +97,20 @@ class MemoryCatalog:
                 return Stale(metadata_location=head)
             self._tables[table] = to
             return Swapped()
+
+    def turn_taken(self, table: TableName) -> bool:
+        return table in self._turns
+
+    def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
+        return patiently(
+            lambda: self._begin_turn(table), lambda: self._turns.discard(table), wait_s=wait_s
+        )
+
+    def _begin_turn(self, table: TableName) -> bool:
+        with self._lock:
+            free = table not in self._turns
+            self._turns.add(table)
+            return free
 
     def drop(self, table: TableName) -> None:
         key_of(table)

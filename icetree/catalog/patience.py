@@ -8,3 +8,5 @@ from typing import Final
 CONNECT_TIMEOUT_S: Final = 5.0
 #: To answer a statement, or to let go of a lock.
 REQUEST_TIMEOUT_S: Final = 30.0
+#: To give a turn. Whoever has one and hangs delays the others by no more than this.
+TURN_TIMEOUT_S: Final = 10.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, cast
@@ -15,13 +15,17 @@ from psycopg.rows import dict_row
 
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.database import Duplicate, Key, Pool, Row
-from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
+from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S, TURN_TIMEOUT_S
 from icetree.catalog.postgres_address import Address, address_of
 from icetree.catalog.postgres_patience import PatientConnection
+from icetree.catalog.turns import number_of
 from icetree.errors import CommitUnknown, IcetreeError, Unavailable
 
 #: Writers other than swaps take turns: what they check (is the namespace empty?) stays true.
 _TURN = "SELECT pg_advisory_xact_lock(4920737461)"
+#: Swaps of one table take turns where they would lose otherwise.
+_SWAP_TURN = "SELECT pg_advisory_xact_lock(?)"
+_NO_TURN = "SELECT pg_try_advisory_xact_lock_shared(?) AS free"
 
 # One round trip: the update, and the row as it was when the statement began.
 _SWAP = (
@@ -55,6 +59,10 @@ class PostgresDatabase:
             self._connect, _Connection.close, most=most, wait_s=request_timeout_s
         )
         self._pool.add(self._connect())
+        # Who has a turn needs another connection to swap: one pool for both could run dry.
+        self._turns: Pool[_Connection] = Pool(
+            self._connect, _Connection.close, most=most, wait_s=TURN_TIMEOUT_S
+        )
 
     def rows(self, sql: str, values: Sequence[object]) -> list[Row]:
         with self._lease() as connection:
@@ -76,8 +84,7 @@ class PostgresDatabase:
                 connection.rows(_TURN)
                 yield connection
             except BaseException:
-                with suppress(psycopg.Error):
-                    connection.raw.execute("ROLLBACK")
+                _undo(connection)
                 raise
             try:
                 connection.raw.execute("COMMIT")
@@ -109,6 +116,27 @@ class PostgresDatabase:
                 raise self._after_sending(error) from None
             return rows[0] if rows else None
 
+    def turn_taken(self, key: Key) -> bool:
+        try:
+            return not self.rows(_NO_TURN, (number_of(*key),))[0]["free"]
+        except Unavailable:
+            return False
+
+    @contextmanager
+    def turn(self, key: Key, *, wait_s: float) -> Iterator[bool]:
+        with ExitStack() as held:
+            try:
+                connection = held.enter_context(self._lease(self._turns))
+                connection.raw.patience_s = wait_s + _GRACE_S
+                connection.run("BEGIN")
+                held.callback(_undo, connection)
+                connection.run(f"SET LOCAL lock_timeout = {round(wait_s * 1000)}")
+                connection.rows(_SWAP_TURN, (number_of(*key),))
+                had = True
+            except Unavailable:
+                had = False
+            yield had
+
     def columns(self, table: str) -> frozenset[str]:
         rows = self.rows(
             "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?)"
@@ -119,6 +147,7 @@ class PostgresDatabase:
 
     def close(self) -> None:
         self._pool.close()
+        self._turns.close()
 
     def _connect(self) -> _Connection:
         try:
@@ -139,8 +168,9 @@ class PostgresDatabase:
         return _Connection(raw=raw, address=self._address)
 
     @contextmanager
-    def _lease(self) -> Iterator[_Connection]:
-        connection = self._pool.take(_Connection.is_usable)
+    def _lease(self, pool: Pool[_Connection] | None = None) -> Iterator[_Connection]:
+        pool = pool or self._pool
+        connection = pool.take(_Connection.is_usable)
         try:
             yield connection
         finally:
@@ -149,7 +179,7 @@ class PostgresDatabase:
             if connection.raw.was_silent:
                 # The others lead to the same server, and would be as silent for as long.
                 self._pool.close_idle()
-            self._pool.give_back(connection, broken=broken)
+            pool.give_back(connection, broken=broken)
 
     def _after_sending(self, error: psycopg.Error) -> IcetreeError:
         """Return the error for a statement that commits: did the server say it was undone?"""
@@ -194,6 +224,11 @@ class _Connection:
         """Return the error for a statement that took no effect: its transaction never ended."""
         why = self.address.told(error)
         return Unavailable(f"the catalog at {self.address.where} could not be used: {why}")
+
+
+def _undo(connection: _Connection) -> None:
+    with suppress(psycopg.Error):
+        connection.raw.execute("ROLLBACK")
 
 
 @cache

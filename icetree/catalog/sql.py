@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager
 
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.base import (
@@ -139,6 +140,12 @@ class SqlCatalog:
         except CommitUnknown as error:
             return Unknown(reason=str(error))
         return Swapped() if swapped else Stale(metadata_location=self._head(table, row))
+
+    def turn_taken(self, table: TableName) -> bool:
+        return self._database.turn_taken(self._key(table))
+
+    def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
+        return self._database.turn(self._key(table), wait_s=wait_s)
 
     def drop(self, table: TableName) -> None:
         key = self._key(table)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from urllib.parse import quote
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.database import Duplicate, Key, Pool, Row
 from icetree.catalog.patience import REQUEST_TIMEOUT_S
+from icetree.catalog.turns import by_file, number_of, taken_by_file
 from icetree.errors import CommitUnknown, CorruptTable, IcetreeError, NotFound, Unavailable
 from icetree.surroundings import between, elapsed_s, wait
 
@@ -23,6 +24,8 @@ class SqliteDatabase:
 
     def __init__(self, path: str | Path, *, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
         self._path = Path(path).absolute()
+        # Turns are no locks of the database's own: the swap itself needs those.
+        self._turns = self._path.with_name(f"{self._path.name}-turns")
         self._timeout_s = timeout_s
         if not self._path.parent.is_dir():
             raise NotFound(f"the folder of the catalog database {self._path} does not exist")
@@ -65,6 +68,12 @@ class SqliteDatabase:
                 return True, None
             rows = transaction.rows(layout.LOAD, key)
         return False, rows[0] if rows else None
+
+    def turn_taken(self, key: Key) -> bool:
+        return taken_by_file(self._turns, number_of(*key))
+
+    def turn(self, key: Key, *, wait_s: float) -> AbstractContextManager[bool]:
+        return by_file(self._turns, number_of(*key), wait_s=wait_s)
 
     def columns(self, table: str) -> frozenset[str]:
         rows = self.rows("SELECT name FROM pragma_table_info(?)", (table,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -139,6 +140,12 @@ class FlakyCatalog:
             lost=lambda: Unknown(reason="the answer to swap was lost"),
         )
         return outcome
+
+    def turn_taken(self, table: TableName) -> bool:
+        return self.inner.turn_taken(table)
+
+    def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
+        return self.inner.turn(table, wait_s=wait_s)
 
     def drop(self, table: TableName) -> None:
         self._write("drop", lambda: self.inner.drop(table))

@@ -29,6 +29,7 @@ from icetree.table.commit.counts import FileCounts, RowCounts, files_told
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
 from icetree.table.commit.swap import still_there, swap
+from icetree.table.commit.turn import Turn
 from icetree.table.commit.validate import already_applied, validate
 from icetree.table.commit.widen import widen_changes, widen_prepared
 from icetree.table.state import State, Work
@@ -122,6 +123,15 @@ def _commit(
 ) -> Committed:
     if not (work.changes or work.updates):
         return _checked(work, catalog, files, head)
+    with Turn(catalog, work.base.name) as turn:
+        if turn.wait_with_others():
+            head = _newest(head, catalog, files)
+        return _try_until_swapped(work, catalog, files, head, trail, turn)
+
+
+def _try_until_swapped(
+    work: Work, catalog: Catalog, files: TableFiles, head: State, trail: _Trail, turn: Turn
+) -> Committed:
     report = Report()
     prepared: Prepared | None = None
     schema_id: int | None = None
@@ -157,7 +167,7 @@ def _commit(
             case Stale(metadata_location=newer):
                 trail.in_doubt = False
                 with report.phase("wait"):
-                    pause()
+                    turn.wait_after_losing(pause)
                     # Others went on meanwhile: on the head that won, this try would lose again.
                     with suppress(Unavailable), still_there():
                         newer = catalog.load(name)
@@ -177,6 +187,15 @@ def _commit(
         f"table {name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"
     )
+
+
+def _newest(head: State, catalog: Catalog, files: TableFiles) -> State:
+    """Return the head after a wait; where it cannot be learnt, the one known."""
+    with suppress(Unavailable), still_there():
+        newest = catalog.load(head.name)
+        if newest != head.metadata_location:
+            return _state_at(newest, head, files)
+    return head
 
 
 def _checked(work: Work, catalog: Catalog, files: TableFiles, head: State) -> Committed:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+from icetree.catalog.base import TableName
+from icetree.catalog.memory import MemoryCatalog
+from icetree.store.memory import MemoryStore
 from icetree.surroundings import Machine, within
+from icetree.table.lake import Lake
+from icetree.table.table import Table
 from tests.table.lake import connection, data_file, new_table
 
 
@@ -21,8 +27,16 @@ class Busy(Machine):
         self._meanwhile()
 
 
+class NoTurns(MemoryCatalog):
+    """A catalog that cannot give turns."""
+
+    def turn(self, *_: object, **__: object) -> AbstractContextManager[bool]:
+        return nullcontext(False)
+
+
 def test_a_commit_takes_up_the_head_that_is_there_after_its_wait() -> None:
-    lake = connection()
+    lake = Lake(catalog=NoTurns("m"), store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
     slow = new_table(lake)
     others = iter(range(1_000))
 
@@ -37,3 +51,40 @@ def test_a_commit_takes_up_the_head_that_is_there_after_its_wait() -> None:
     assert busy.waits == 1
     assert done.report.attempts == 2
     assert lake.table("db.t").snapshot().sequence_number == 3
+
+
+def test_a_commit_that_sees_others_wait_waits_before_its_first_try() -> None:
+    lake = connection()
+    slow = new_table(lake)
+    with ExitStack() as another:
+
+        def commit_another() -> None:
+            another.close()
+            lake.table("db.t").append_files([data_file("other")])
+
+        assert another.enter_context(lake.catalog.turn(_name(slow), wait_s=1))
+        with within(Busy(commit_another)):
+            done = slow.append_files([data_file("slow")])
+    assert done.report.attempts == 1
+    assert lake.table("db.t").snapshot().sequence_number == 2
+
+
+def test_a_commit_that_lost_has_the_turn_until_it_is_done() -> None:
+    lake = connection()
+    slow = new_table(lake)
+    lake.table("db.t").append_files([data_file("other")])
+    seen = []
+    swap = lake.catalog.swap
+
+    def watched(table: TableName, *, expected: str, to: str) -> object:
+        seen.append(lake.catalog.turn_taken(table))
+        return swap(table, expected=expected, to=to)
+
+    lake.catalog.swap = watched  # type: ignore[method-assign, assignment]
+    slow.append_files([data_file("slow")])
+    assert seen == [False, True]
+    assert not lake.catalog.turn_taken(_name(slow))
+
+
+def _name(table: Table) -> TableName:
+    return table.state.name
