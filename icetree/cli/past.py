@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
@@ -25,25 +23,14 @@ def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
         total = len(metadata.snapshots) + sum(page.count for page in metadata.snapshot_pages)
         # Pages of history are read only as far as they are shown.
         shown = list(islice(table.history(), None if as_json else limit))
+        known = table.inspect.snapshots() if as_json else None
         heads: dict[int, list[str]] = {}
         for ref_name, ref in table.refs.items():
             heads.setdefault(ref.snapshot_id, []).append(ref_name)
-    if as_json:
+    if known is not None:
+        by_id = {each["snapshot_id"]: each for each in known.to_pylist(maps_as_pydicts="strict")}
         print_json(
-            [
-                {
-                    "snapshot_id": each.snapshot_id,
-                    "parent_id": each.parent_snapshot_id,
-                    "sequence_number": each.sequence_number,
-                    "timestamp_ms": each.timestamp_ms,
-                    "operation": each.operation,
-                    "root_manifest": each.root_manifest,
-                    "manifest_list": each.manifest_list,
-                    "refs": heads.get(each.snapshot_id, []),
-                    "summary": each.summary or {},
-                }
-                for each in shown
-            ]
+            [{**by_id[each.snapshot_id], "refs": heads.get(each.snapshot_id, [])} for each in shown]
         )
         return
     rows = []
@@ -83,17 +70,7 @@ def refs(lake: Chosen, name: str, as_json: bool) -> None:
     from icetree.cli.output import print_json, print_rows
 
     with lake.table(name) as table:
-        rows: list[dict[str, Any]] = [
-            {
-                "name": ref_name,
-                "type": ref.type,
-                "snapshot_id": ref.snapshot_id,
-                "max_reference_age_in_ms": ref.max_ref_age_ms,
-                "min_snapshots_to_keep": ref.min_snapshots_to_keep,
-                "max_snapshot_age_in_ms": ref.max_snapshot_age_ms,
-            }
-            for ref_name, ref in sorted(table.refs.items())
-        ]
+        rows = table.inspect.refs().sort_by("name").to_pylist()
     if as_json:
         print_json(rows)
         return
@@ -139,7 +116,8 @@ def changes(
     rows = found.slice(0, limit).to_pylist()
     for row in rows:
         row["kind"] = kind_of(row["content"], row["file_format"])
-        row["file"] = row["referenced_file"] if row["kind"] == "data DV" else row["location"]
+        of_rows = row["kind"] == "data DV"
+        row["file"] = row["referenced_data_file" if of_rows else "file_path"]
     headings = {} if net else {"snapshot_id": "SNAPSHOT", "operation": "OPERATION"}
     headings |= {"change": "CHANGE", "kind": "KIND", "record_count": "ROWS", "file": "FILE"}
     print_rows(rows, headings, empty="No changes.", more=found.num_rows - len(rows))
@@ -147,6 +125,6 @@ def changes(
 
 def kind_of(content: int, file_format: str) -> str:
     """Return what an entry is, in words."""
-    if content == 1 and file_format == "puffin":
+    if content == 1 and file_format.lower() == "puffin":
         return "data DV"
     return ("data", "position deletes", "equality deletes")[content]

@@ -32,6 +32,7 @@ def files(
     from icetree.cli.output import print_json, print_rows
     from icetree.cli.past import kind_of
     from icetree.filters.filter import parse_filter
+    from icetree.table.told import told
     from icetree.tree.bind import bind
     from icetree.tree.delete_stats import judged
     from icetree.tree.live import LEAF, live_files
@@ -45,19 +46,19 @@ def files(
             live = live.filter(may_match(judged(live, shape), bind(parse_filter(where), shape)))
     facts = ["content_type", "file_format", "location", "record_count", "file_size_in_bytes"]
     facts += ["partition_spec_id", "sequence_number", "first_row_id", "referenced_file", LEAF]
-    found = live.select(facts)
+    found = told(live, facts, table.location)
     if as_json:
         print_json(found.to_pylist())
         return
     rows = found.slice(0, limit).to_pylist()
     for row in rows:
-        row["kind"] = kind_of(row["content_type"], row["file_format"])
+        row["kind"] = kind_of(row["content"], row["file_format"])
     headings = {
         "kind": "KIND",
         "record_count": "ROWS",
         "file_size_in_bytes": "BYTES",
         "sequence_number": "SEQUENCE",
-        "location": "LOCATION",
+        "file_path": "LOCATION",
         LEAF: "LEAF",
     }
     empty = "No files." if where is None else "No files that may match."
@@ -151,13 +152,14 @@ def plan(
 
     from icetree.cli.output import print_json, print_rows
     from icetree.filters.text import predicate_text
+    from icetree.table.told import told
 
     with lake.table(name) as table:
         found = table.scan(where, at=at).plan()
     residuals = [predicate_text(each) for each in found.residuals]
     wanted = ["location", "record_count", "file_size_in_bytes", "partition_spec_id", "leaf"]
     wanted += ["position", "dv_location", "dv_cardinality", "equality_deletes", "position_deletes"]
-    tasks = found.tasks.select([*wanted, "residual"])
+    tasks = told(found.tasks, [*wanted, "residual"], table.location)
     if not as_json:
         tasks = tasks.slice(0, limit)
     rows = tasks.to_pylist()
@@ -167,7 +169,9 @@ def plan(
         print_json(
             {
                 "tasks": rows,
-                "deletes": found.deletes.to_pylist(),
+                "deletes": told(
+                    found.deletes, found.deletes.column_names, table.location
+                ).to_pylist(),
                 "metrics": asdict(found.metrics),
             }
         )
@@ -181,7 +185,7 @@ def plan(
         "dv_cardinality": "DV ROWS",
         "equality": "DELETE FILES",
         "residual": "STILL TO CHECK",
-        "location": "LOCATION",
+        "file_path": "LOCATION",
     }
     print_rows(
         rows,
@@ -189,10 +193,10 @@ def plan(
         empty="Nothing to read: no file can hold a matching row.",
         more=found.tasks.num_rows - len(rows),
     )
-    told = found.metrics
+    seen = found.metrics
     print(
-        f"\n{told.data_files:,} files; read {told.data_leaves_read} of {told.data_leaves_total} "
-        f"data manifests and {told.delete_leaves_read} of {told.delete_leaves_total} delete "
+        f"\n{seen.data_files:,} files; read {seen.data_leaves_read} of {seen.data_leaves_total} "
+        f"data manifests and {seen.delete_leaves_read} of {seen.delete_leaves_total} delete "
         "manifests"
     )
 

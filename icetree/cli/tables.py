@@ -129,7 +129,7 @@ def describe(lake: Chosen, name: str, as_json: bool) -> None:
         "uuid": found["uuid"],
         "partitioned by": ", ".join(found["partition_by"]) or "nothing",
         "ordered by": ", ".join(found["order_by"]) or "nothing",
-        "snapshots": found["snapshots"],
+        "snapshots": found["snapshot_count"],
         "current snapshot": current.get("snapshot_id") or "none: the table is empty",
         "data files": current.get("total-data-files"),
         "rows": current.get("total-records"),
@@ -172,6 +172,7 @@ def described(table: Table) -> dict[str, Any]:
         "order_by": [*table.sort_order],
         "properties": dict(table.properties),
         "refs": {name: ref.snapshot_id for name, ref in table.refs.items()},
-        "snapshots": len(metadata.snapshots) + sum(page.count for page in metadata.snapshot_pages),
+        "snapshot_count": len(metadata.snapshots)
+        + sum(page.count for page in metadata.snapshot_pages),
         "current_snapshot": current,
     }

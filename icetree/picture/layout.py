@@ -55,7 +55,7 @@ class Columns:
     position: float
     mark: float
     name: float
-    where: float
+    partition: float
     note: float
     width: float
 
@@ -152,7 +152,7 @@ def columns_of(box: Box, *, least: float = 0.0) -> Columns:
     at = [name]
     for texts, font, is_mono in (
         ([row.name for row in box.rows], 12.0, True),
-        ([row.where for row in box.rows], 11.0, False),
+        ([row.partition for row in box.rows], 11.0, False),
         ([row.note for row in box.rows], 11.0, False),
     ):
         widest = max((text_width(text, font, is_mono=is_mono) for text in texts), default=0.0)
@@ -161,7 +161,9 @@ def columns_of(box: Box, *, least: float = 0.0) -> Columns:
     heading = max(text_width(box.title, 13.5), text_width(box.facts, 11.0)) + 2 * PAD + 6
     more = max((text_width(line, 11.0) for line in box.more), default=0.0) + name + PAD
     width = max(at[3] + status + PAD, heading, more, least)
-    return Columns(position=mark - 8, mark=mark, name=name, where=at[1], note=at[2], width=width)
+    return Columns(
+        position=mark - 8, mark=mark, name=name, partition=at[1], note=at[2], width=width
+    )
 
 
 def _height(box: Box) -> float:

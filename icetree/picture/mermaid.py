@@ -64,7 +64,7 @@ def _row(row: Row) -> str:
     name = f"<s>{_text(row.name)}</s>" if row.is_gone else _text(row.name)
     if row.position is not None:
         name = f"{row.position}&nbsp;&nbsp;{name}"
-    about = " ".join(part for part in (row.where, row.note) if part)
+    about = " ".join(part for part in (row.partition, row.note) if part)
     word = "REMOVED" if row.is_removed else row.status.name
     colour = _STATUS_COLOURS[Status.DELETED if row.is_removed else row.status]
     cells = (name, _text(about), f"<span style='color:{colour}'>{word}</span>")

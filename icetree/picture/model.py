@@ -44,7 +44,7 @@ class Row:
     status: Status
     content: Content | None = None
     #: The partition it is in, or the partitions it spans.
-    where: str = ""
+    partition: str = ""
     #: What it holds, in a few words.
     note: str = ""
     #: The whole location.

@@ -59,7 +59,7 @@ def row_of(entry: dict[str, Any], shape: Shape, names: Names) -> Row:
         name=_name(entry, content, names),
         status=Status(entry["status"]),
         content=content,
-        where=_where(entry, content, shape),
+        partition=_partition(entry, content, shape),
         note=_note(entry, content, shape, names),
         title=entry["location"] or "",
     )
@@ -89,7 +89,7 @@ def _note(entry: dict[str, Any], content: Content, shape: Shape, names: Names) -
             return f"{counted(count, 'entry', 'entries')} of {names.of(refers)}"
 
 
-def _where(entry: dict[str, Any], content: Content, shape: Shape) -> str:
+def _partition(entry: dict[str, Any], content: Content, shape: Shape) -> str:
     """Return the entry's partition, or the span of a manifest's; empty where it is not known."""
     if content == Content.MANIFEST_DV or entry["partition_spec_id"] not in shape.specs:
         return ""

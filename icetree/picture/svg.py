@@ -232,8 +232,8 @@ def _row(one: Placed, number: int, row: Row) -> Iterator[str]:
             f'width="{MARK}" height="{MARK}" rx="2"/>'
         )
     yield _text(row.name, x + at.name, base, "mono name gone" if row.is_gone else "mono name")
-    if row.where:
-        yield _text(row.where, x + at.where, base, "muted")
+    if row.partition:
+        yield _text(row.partition, x + at.partition, base, "muted")
     if row.note:
         yield _text(row.note, x + at.note, base, "muted")
     yield _text(status_text(row), one.right - PAD, base, f"status end {status_text(row)}")

@@ -66,7 +66,7 @@ def _in_ascii(picture: Picture) -> Picture:
 
 def _box_in_ascii(box: Box) -> Box:
     rows = tuple(
-        replace(row, name=plain(row.name), where=plain(row.where), note=plain(row.note))
+        replace(row, name=plain(row.name), partition=plain(row.partition), note=plain(row.note))
         for row in box.rows
     )
     return replace(
@@ -146,7 +146,9 @@ def _heading(box: Box, label: str) -> Text:
 
 
 def _columns(box: Box) -> list[str]:
-    optional = [name for name in ("where", "note") if any(getattr(row, name) for row in box.rows)]
+    optional = [
+        name for name in ("partition", "note") if any(getattr(row, name) for row in box.rows)
+    ]
     has_position = any(row.position is not None for row in box.rows)
     return [*(["position"] if has_position else []), "name", "status", *optional]
 

@@ -111,10 +111,10 @@ def test_snapshots_come_newest_first_with_their_refs(run: Run) -> None:
 def test_a_filter_leaves_files_out(run: Run) -> None:
     every = parsed(run("files", "db.t", "--json"))
     some = parsed(run("files", "db.t", "--where", "id >= 900", "--json"))
-    data = [each for each in some if each["content_type"] == 0]
+    data = [each for each in some if each["content"] == 0]
     assert 0 < len(data) < len(every)
     planned = parsed(run("plan", "db.t", "--where", "id >= 900", "--json"))
-    assert {each["location"] for each in planned["tasks"]} == {each["location"] for each in data}
+    assert {each["file_path"] for each in planned["tasks"]} == {each["file_path"] for each in data}
 
 
 def test_an_older_snapshot_is_named_by_id_or_tag(run: Run) -> None:

@@ -98,10 +98,10 @@ def test_inspection_tells_the_same(listed: str) -> None:
         mine, theirs = getattr(table.inspect, name)(), getattr(same.inspect, name)()
         assert mine.select(known) == theirs.select(known)
     nodes = table.inspect.tree().to_pylist()
-    assert [node["rows"] for node in nodes[1:]] == [
-        node["rows"] for node in same.inspect.tree().to_pylist()[1:]
+    assert [node["record_count"] for node in nodes[1:]] == [
+        node["record_count"] for node in same.inspect.tree().to_pylist()[1:]
     ]
-    assert nodes[0]["size_bytes"] == 0
+    assert nodes[0]["length"] == 0
 
 
 def test_what_a_filter_skips_is_explained(listed: str) -> None:

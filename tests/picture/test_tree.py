@@ -192,8 +192,8 @@ def test_three_million_entries_are_all_accounted_for() -> None:
 def test_a_file_shows_its_partition_and_a_manifest_the_span_of_its_own() -> None:
     root, reader, shape = millions_in_leaves()
     found = picture(root, reader, shape)
-    assert found.root.rows[0].where == "2020-01-01 … 2020-01-08"
-    assert found.leaves[0].rows[0].where == "2020-01-01"
+    assert found.root.rows[0].partition == "2020-01-01 … 2020-01-08"
+    assert found.leaves[0].rows[0].partition == "2020-01-01"
 
 
 def test_a_file_name_is_cut_but_can_be_told_from_others() -> None:

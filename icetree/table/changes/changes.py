@@ -20,6 +20,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import shortened
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
+from icetree.table.told import told
 from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
 from icetree.tree.diff import Diff
@@ -37,35 +38,27 @@ _COMMIT: Final = pa.schema(
         pa.field("change_ordinal", pa.int32()),
         pa.field("snapshot_id", pa.int64()),
         pa.field("sequence_number", pa.int64()),
-        pa.field("timestamp_ms", pa.int64()),
+        pa.field("committed_at", pa.timestamp("ms")),
         pa.field("operation", pa.string()),
     ]
 )
-#: An entry's column -> its name among file changes.
-_FILE: Final = {
-    "content_type": "content",
-    "location": "location",
-    "file_format": "file_format",
-    "referenced_file": "referenced_file",
-    "dv_offset": "dv_offset",
-    "dv_size_in_bytes": "dv_size_in_bytes",
-    "record_count": "record_count",
-    "file_size_in_bytes": "file_size_in_bytes",
-    "partition_spec_id": "partition_spec_id",
-    "sort_order_id": "sort_order_id",
-    "equality_ids": "equality_ids",
-    "sequence_number": "data_sequence_number",
-    "first_row_id": "first_row_id",
-    "leaf": "leaf",
-    "position": "position",
-}
+#: What is told of a file that came or went.
+_FILE: Final = (
+    *("content_type", "location", "file_format", "referenced_file", "dv_offset"),
+    *("dv_size_in_bytes", "record_count", "file_size_in_bytes", "partition_spec_id"),
+    *("sort_order_id", "equality_ids", "sequence_number", "first_row_id", "leaf", "position"),
+)
 _NOTHING: Final = Diff()
 
 #: Columns of `ChangeRange.net`.
 NET_CHANGE: Final = pa.schema(
     [
         pa.field("change", pa.string()),
-        *(pa.field(name, _NOTHING.added.schema.field(own).type) for own, name in _FILE.items()),
+        *(
+            # A commit has a sequence number of its own.
+            field.with_name("data_sequence_number") if field.name == "sequence_number" else field
+            for field in told(_NOTHING.added, _FILE, "").schema
+        ),
     ]
 )
 #: Columns of `ChangeRange.files`: which commit did what with which file.
@@ -124,7 +117,7 @@ class ChangeRange(Frames):
         """Return every file that came or went, as `FILE_CHANGE`; those of a `replace` too."""
         parts = []
         for ordinal, (snapshot, changed) in enumerate(self.diffs()):
-            rows = _file_rows(changed)
+            rows = _file_rows(changed, self._table.location)
             facts = (
                 ordinal,
                 snapshot.snapshot_id,
@@ -141,7 +134,8 @@ class ChangeRange(Frames):
 
     def net(self) -> pa.Table:
         """Return the files that came or went from the range's start to its end (`NET_CHANGE`)."""
-        return _file_rows(differ.net([changed for _, changed in self.diffs()]))
+        changed = differ.net([changed for _, changed in self.diffs()])
+        return _file_rows(changed, self._table.location)
 
     def appended(self) -> Entries:
         """Return the data files that append snapshots added, whatever became of them since."""
@@ -286,12 +280,12 @@ def _gap(table: Table, child: Snapshot, *, what: str) -> NotFound:
     )
 
 
-def _file_rows(changed: Diff) -> pa.Table:
+def _file_rows(changed: Diff, location: str) -> pa.Table:
     parts = [NET_CHANGE.empty_table()]
     for change, entries in (("removed", changed.removed), ("added", changed.added)):
-        rows = entries.select(list(_FILE)).rename_columns(list(_FILE.values()))
+        rows = told(entries, _FILE, location)
         rows = rows.add_column(0, "change", pa.repeat(change, rows.num_rows))
-        parts.append(rows.cast(NET_CHANGE))
+        parts.append(rows.rename_columns(NET_CHANGE.names).cast(NET_CHANGE))
     return pa.concat_tables(parts)
 
 

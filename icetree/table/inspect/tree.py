@@ -41,8 +41,8 @@ TREE: Final = pa.schema(
         pa.field("status", pa.string()),
         pa.field("entries", pa.int64()),
         pa.field("live_entries", pa.int64()),
-        pa.field("rows", pa.int64()),
-        pa.field("size_bytes", pa.int64()),
+        pa.field("record_count", pa.int64()),
+        pa.field("length", pa.int64()),
         pa.field("manifest_dv_cardinality", pa.int64()),
         pa.field("affiliated_with", pa.string()),
     ]
@@ -103,8 +103,8 @@ def tree_table(
         "status": None,
         "entries": root.num_rows,
         "live_entries": here.num_rows,
-        "rows": pc.sum(own["record_count"]).as_py() or 0,
-        "size_bytes": size_bytes,
+        "record_count": pc.sum(own["record_count"]).as_py() or 0,
+        "length": size_bytes,
         "manifest_dv_cardinality": None,
         "affiliated_with": None,
     }

@@ -90,7 +90,7 @@ class DataCheck:
         rows = pc.sum(files["record_count"]).as_py() or 0
         for kind, file, rule in self._data_dvs(data_dvs):
             found.add(kind, file, rule, snapshot_id=snapshot_id)
-        return {"rows": rows, "deletion vectors": data_dvs.num_rows}
+        return {"rows": rows, "data_dvs": data_dvs.num_rows}
 
     # --- files of rows ---------------------------------------------------------------------
 

@@ -84,17 +84,20 @@ class Report:
         return 0 if self.is_clean else 1
 
     def __repr__(self) -> str:
-        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
-        return f"Report({'clean' if self.is_clean else f'{len(self.findings)} findings'}: {counts})"
+        found = "clean" if self.is_clean else f"{len(self.findings)} findings"
+        return f"Report({found}: {self._counted()})"
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self) -> str:
         """Return a line for each finding, and a last one with the counts."""
-        counts = ", ".join(f"{count:,} {what}" for what, count in self.counts.items())
         verdict = "clean" if self.is_clean else f"{len(self.findings)} findings"
-        return "\n".join([*map(str, self.findings), f"{verdict}: {counts}"])
+        return "\n".join([*map(str, self.findings), f"{verdict}: {self._counted()}"])
+
+    def _counted(self) -> str:
+        words = {what: what.replace("_", " ").replace("dvs", "DVs") for what in self.counts}
+        return ", ".join(f"{count:,} {words[what]}" for what, count in self.counts.items())
 
 
 class Gathering:

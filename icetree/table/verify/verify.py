@@ -111,9 +111,9 @@ def _check_trees(
     check_files(named, files.store, metadata.location, found, progress=tell)
     kinds = named["content_type"]
     counts = {"leaves": len(reader.read), "files": pc.count_distinct(named["location"]).as_py()}
-    counts["data files"] = pc.sum(pc.equal(kinds, int(Content.DATA))).as_py() or 0
+    counts["data_files"] = pc.sum(pc.equal(kinds, int(Content.DATA))).as_py() or 0
     if deep:
-        counts |= {"rows": 0, "deletion vectors": 0}
+        counts |= {"rows": 0, "data_dvs": 0}
         gone = pa.array(sorted(found.files(Kind.MISSING_FILE)), pa.string())
         check = DataCheck.of(files.store, metadata, shape)
         for live, id in whole:

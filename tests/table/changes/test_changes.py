@@ -249,7 +249,7 @@ def test_file_changes_tell_which_dv_went_and_which_came(table: Table) -> None:
         ("removed", 1, 1),
         ("added", 1, 2),
     ]
-    assert {row["referenced_file"] for row in found} == {file}
+    assert {row["referenced_data_file"] for row in found} == {f"{table.location}/{file}"}
     assert {row["operation"] for row in found} == {"delete"}
 
 
@@ -260,9 +260,9 @@ def test_net_file_changes_leave_out_files_that_came_and_went() -> None:
     table.append_files([data_file("b"), data_file("c")])
     table.delete_files(["data/b.parquet", "data/a.parquet"])
     found = table.changes(since).net()
-    assert list(zip(*found.select(["change", "location"]).to_pydict().values(), strict=True)) == [
-        ("removed", "data/a.parquet"),
-        ("added", "data/c.parquet"),
+    assert list(zip(*found.select(["change", "file_path"]).to_pydict().values(), strict=True)) == [
+        ("removed", f"{table.location}/data/a.parquet"),
+        ("added", f"{table.location}/data/c.parquet"),
     ]
 
 

@@ -102,27 +102,20 @@ def _replay_files(table: Table, since: int | None, upto: int) -> None:
     assert state == whole == _files(table, upto)
 
 
-_Key = tuple[int, str, str | None, int | None]
+#: What names a file, in inspection as among changes.
+_KEY = ("content", "file_path", "referenced_data_file", "content_offset")
+_Key = tuple[object, ...]
 
 
 def _carry_out(state: set[_Key], row: dict[str, object]) -> None:
-    key = (row["content"], row["location"], row["referenced_file"], row["dv_offset"])
+    key = tuple(row[name] for name in _KEY)
     if row["change"] == "added":
         assert key not in state
-        state.add(key)  # type: ignore[arg-type]
+        state.add(key)
     else:
-        state.remove(key)  # type: ignore[arg-type]
+        state.remove(key)
 
 
 def _files(table: Table, snapshot_id: int) -> set[_Key]:
     found = table.inspect.files(at=snapshot_id)
-    prefix = table.location + "/"
-    return {
-        (
-            row["content"],
-            row["file_path"].removeprefix(prefix),
-            row["referenced_data_file"] and row["referenced_data_file"].removeprefix(prefix),
-            row["content_offset"],
-        )
-        for row in found.to_pylist()
-    }
+    return {tuple(row[name] for name in _KEY) for row in found.to_pylist()}

@@ -99,9 +99,11 @@ def test_manifests_tell_of_their_dvs_affiliation_and_partitions(leafy: Table) ->
 def test_the_tree_has_a_row_a_node(leafy: Table) -> None:
     root, *leaves = leafy.inspect.tree().to_pylist()
     assert (root["level"], root["content"], root["status"]) == (0, "root", None)
-    assert root["rows"] == 10, "the rows of the one data file that is in the root itself"
+    assert root["record_count"] == 10, "the rows of the one data file that is in the root itself"
     assert root["entries"] == 5
-    told = {row["content"]: (row["entries"], row["live_entries"], row["rows"]) for row in leaves}
+    told = {
+        row["content"]: (row["entries"], row["live_entries"], row["record_count"]) for row in leaves
+    }
     assert told == {"data": (5, 4, 50), "delete": (1, 1, 3)}
     assert {row["status"] for row in leaves} == {"EXISTING"}
 

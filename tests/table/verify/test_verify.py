@@ -31,7 +31,7 @@ def test_a_sound_table_has_no_findings(site: Site) -> None:
     assert rules(report) == ""
     assert (report.is_clean, report.exit_status) == (True, 0)
     assert report.counts["snapshots"] == 7
-    assert report.counts["deletion vectors"] == 2
+    assert report.counts["data_dvs"] == 2
     assert report.counts["leaves"] >= 2
     assert report.counts["rows"] == 72
 
