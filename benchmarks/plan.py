@@ -11,7 +11,7 @@ import gc
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -154,7 +154,7 @@ def _warm(folder: Path, size: int, where: str, *, rounds: int) -> tuple[Timing, 
 
 
 def _in_turn(
-    runs: dict[str, Callable[[], object]],
+    runs: Mapping[str, Callable[[], object]],
     *,
     rounds: int,
     turn_s: float = 0.0,

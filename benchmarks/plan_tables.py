@@ -164,7 +164,7 @@ def deltalake_table(folder: Path, count: int) -> Callable[[str], int]:
         for number, low in enumerate(lows.tolist())
     ]
     table = DeltaTable(place)
-    table.create_write_transaction(actions, "append", _longs())
+    table.create_write_transaction([*actions], "append", _longs())
     DeltaTable(place).create_checkpoint()
 
     def plan(where: str) -> int:

@@ -113,7 +113,9 @@ class Icetree(Tables):
         return self.lake.read(f"db.{name}")
 
     def create(self, name: str, *, by_day: bool = False) -> None:
-        schema = table_schema(StructType.fromDDL(COLUMNS))
+        columns = StructType.fromDDL(COLUMNS)
+        assert isinstance(columns, StructType)
+        schema = table_schema(columns)
         self.lake.create_table(f"db.{name}", schema, partition_by=["day"] if by_day else [])
 
     def append(self, name: str, source: str) -> None:
@@ -213,7 +215,7 @@ class IcebergJava(_Statements):
 
     def keep(self, name: str) -> None:
         history = f"SELECT snapshot_id FROM {self.named(name)}.refs WHERE name = 'main'"
-        self._kept[name] = self.spark.sql(history).first()[0]
+        self._kept[name] = self.spark.sql(history).collect()[0][0]
 
     def reset(self, name: str) -> None:
         self.spark.sql(f"CALL lake.system.set_current_snapshot('db.{name}', {self._kept[name]})")
@@ -250,7 +252,7 @@ class Delta(_Statements):
 
     def keep(self, name: str) -> None:
         history = self.spark.sql(f"DESCRIBE HISTORY {self.named(name)} LIMIT 1")
-        self._kept[name] = history.first()["version"]
+        self._kept[name] = history.collect()[0]["version"]
 
     def reset(self, name: str) -> None:
         self.spark.sql(f"RESTORE TABLE {self.named(name)} TO VERSION AS OF {self._kept[name]}")

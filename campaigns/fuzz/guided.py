@@ -66,7 +66,7 @@ def _reason(said: str) -> str:
 
 def main() -> None:
     """Run in a process of its own: the fuzzer never returns."""
-    import atheris  # type: ignore[import-not-found,unused-ignore]
+    import atheris
 
     name = sys.argv.pop(1)
     with atheris.instrument_imports(include=_PACKAGES):

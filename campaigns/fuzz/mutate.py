@@ -29,7 +29,7 @@ def _footer_start(data: bytearray) -> int:
     """Return where the footer of a Parquet file begins, since most of what can break is there."""
     if len(data) < 12 or data[-4:] != _PARQUET:
         return 0
-    (length,) = struct.unpack_from("<I", data, len(data) - 8)
+    length: int = struct.unpack_from("<I", data, len(data) - 8)[0]
     return max(0, len(data) - 8 - length)
 
 

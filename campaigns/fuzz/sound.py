@@ -220,7 +220,7 @@ _CODECS = ("null", "deflate", "bzip2", "xz")
 
 def avro_manifests() -> list[bytes]:
     """Manifests of v1 to v3, packed and plain."""
-    stats = {
+    stats: dict[str, Any] = {
         "column_sizes": avro.pairs({1: 20}),
         "value_counts": avro.pairs({1: 10}),
         "null_value_counts": avro.pairs({1: 0}),

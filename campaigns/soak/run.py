@@ -33,8 +33,8 @@ def soak(ground: Ground, commits: int, every_s: float) -> list[str]:
         kills, grown = _watch(company, commits)
     wrong = company.failed() + grown
     met = settle(ground.calm)
-    for what, found in (("struck", ground.struck()), ("met by writers", met)):
-        print(f"{what}: {', '.join(f'{n} {kind}' for kind, n in found.items()) or 'nothing'}")
+    for what, trouble in (("struck", ground.struck()), ("met by writers", met)):
+        print(f"{what}: {', '.join(f'{n} {kind}' for kind, n in trouble.items()) or 'nothing'}")
     print(f"{kills} writers were killed; verifying", flush=True)
     count, found = verdict(ground.calm)
     if count < commits:
