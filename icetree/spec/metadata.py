@@ -25,9 +25,10 @@ from icetree.spec.layout import (
 )
 from icetree.spec.noun import Int, Long, Noun
 from icetree.spec.properties import whole_number
+from icetree.spec.recent import Recent
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.snapshot import MAIN, LogEntry, MetadataLogEntry, Ref, Snapshot, SnapshotPage
-from icetree.spec.texts import did_you_mean, storable
+from icetree.spec.texts import did_you_mean, json_bytes, storable
 
 #: How many snapshots stay in metadata.json when older ones move to pages.
 INLINE_SNAPSHOTS: Final = "write.metadata.inline-snapshots"
@@ -35,6 +36,10 @@ DEFAULT_INLINE_SNAPSHOTS: Final = 100
 #: How many former metadata files the log remembers.
 PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
 DEFAULT_PREVIOUS_VERSIONS: Final = 100
+
+#: Shapes by all that they follow from. Few commits change that, and what is worked out of a shape
+#: takes longer than what they do.
+_SHAPES: Final[Recent[bytes, Shape]] = Recent(most=32)
 
 
 class StatisticsFile(Noun, frozen=True, kw_only=True):
@@ -180,6 +185,40 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
 
     def shape(self, schema_id: int | None = None) -> Shape:
         """Return what one must know to make sense of the table's entries."""
+        wanted = self.current_schema_id if schema_id is None else schema_id
+        known = self._shapes.get(wanted)
+        if known is None:
+            key = b"%d %b" % (wanted, self._layout)
+            known = _SHAPES.get(key)
+            if known is None:
+                known = self._new_shape(wanted)
+                _SHAPES.put(key, known)
+            self._shapes[wanted] = known
+        return known
+
+    @cached_property
+    def _shapes(self) -> dict[int, Shape]:
+        """The shapes that were asked for, by schema id."""
+        return {}
+
+    @cached_property
+    def _layout(self) -> bytes:
+        """All that shapes follow from, but for the schema's id."""
+        return json_bytes(
+            (
+                self.format_version,
+                self.last_column_id,
+                self.schemas,
+                self.expressions,
+                self.partition_specs,
+                self.default_spec_id,
+                self.sort_orders,
+                self.default_sort_order_id,
+                self.properties,
+            )
+        )
+
+    def _new_shape(self, schema_id: int) -> Shape:
         schema = self.schema(schema_id)
         expressions, specs = self.partitioning
         used = {id for ids in specs.values() for id in ids}

@@ -288,3 +288,43 @@ def test_the_metadata_log_is_bounded() -> None:
     bad = table(properties={"write.metadata.previous-versions-max": "0"})
     with pytest.raises(InvalidInput, match=r"previous-versions-max='0'.* 1 or more"):
         with_previous(bad, "v", bad)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format_version": 3},
+        {"schemas": (schema("a", "b", "d"),)},
+        {"schemas": (schema("a", "b", "c"), schema("a", "x", id=1))},
+        {"partition_specs": (spec(0), spec(1)), "default_spec_id": 1},
+        {
+            "sort_orders": (
+                SortOrder(order_id=0, fields=()),
+                SortOrder(
+                    order_id=1,
+                    fields=(
+                        SortField(
+                            source_id=1,
+                            transform="identity",
+                            direction="asc",
+                            null_order="nulls-first",
+                        ),
+                    ),
+                ),
+            ),
+            "default_sort_order_id": 1,
+        },
+        {"properties": {"write.metadata.metrics.column.b": "none"}},
+    ],
+)
+def test_a_shape_follows_whatever_it_depends_on(change: dict[str, Any]) -> None:
+    before, after = table(), table(**change)
+    assert before.shape() == before._new_shape(0)
+    assert after.shape() == after._new_shape(0)
+
+
+def test_a_commit_that_changes_no_layout_keeps_the_shape() -> None:
+    before = table()
+    after = with_snapshot(before, snapshot(1, first_row_id=0, added_rows=1), at_ms=2)
+    assert after.shape() is before.shape()
+    assert replace(before, properties={"p": "1"}).shape() is not before.shape()

@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from icetree.codec.parquet.footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
 from icetree.codec.parquet.parquet import require_chunks, without_arrow_schema
-from icetree.codec.recent import Recent
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -28,6 +27,7 @@ from icetree.spec.fields import (
     MANIFEST_STATS,
     TRACKING_INFO,
 )
+from icetree.spec.recent import Recent
 from icetree.spec.shape import Shape
 
 _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}

@@ -28,9 +28,9 @@ from icetree.codec.parquet.thrift import (
     read_list_head,
     read_struct,
 )
-from icetree.codec.recent import Recent
 from icetree.errors import CorruptTable
 from icetree.spec.columns import DEEPEST
+from icetree.spec.recent import Recent
 
 #: The key under which Arrow looks for the schema that a writer embedded.
 ARROW_SCHEMA: Final = b"ARROW:schema"

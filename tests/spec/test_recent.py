@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from icetree.codec.recent import Recent
+from icetree.spec.recent import Recent
 
 
 def test_what_was_used_last_is_kept() -> None:
