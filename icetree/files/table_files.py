@@ -168,7 +168,7 @@ class TableFiles:
         stats_columns: frozenset[str] | None = None,
     ) -> Entries:
         """Decode a root; of stats only those that are wanted, None for all."""
-        found = manifest.decode(
+        found = manifest.decode_again(
             self.fetch(file),
             ROOT,
             shape,

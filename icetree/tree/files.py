@@ -53,7 +53,7 @@ class FileReader:
                 return self._avro(leaf, tracking, columns)
             whole = self.keep(leaf, lambda: self._avro(leaf, tracking, None))
             return whole if columns is None else legacy.narrow(whole, columns, self.shape)
-        return manifest.decode(
+        return manifest.decode_again(
             self.open(leaf) if self.open else self.fetch(leaf.location),
             kind_of(leaf.content_type),
             self.shape,

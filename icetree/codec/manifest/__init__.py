@@ -5,6 +5,7 @@ that is not there reads as null. What is nested on disk is flat in memory (`spec
 """
 
 from icetree.codec.manifest.read import decode
+from icetree.codec.manifest.remembered import decode_again
 from icetree.codec.manifest.write import encode
 
-__all__ = ["decode", "encode"]
+__all__ = ["decode", "decode_again", "encode"]
