@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
 from icetree.spec import stats
+from icetree.spec.arrays import one_chunk
 from icetree.spec.fields import ENTRY
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
@@ -225,12 +226,26 @@ def concat(tables: Iterable[Entries]) -> Entries:
 
 def is_content(entries: Entries, *contents: Content) -> pa.ChunkedArray:
     """Tell which entries have one of the contents."""
-    return pc.is_in(entries["content_type"], value_set=_set_of(contents))
+    if len(contents) == 1:
+        return pc.equal(entries["content_type"], _CONTENTS[contents[0]])
+    return pc.is_in(entries["content_type"], value_set=set_of(contents))
+
+
+#: Typed, so that no kernel widens the column to compare it, and none is made for each comparison.
+_CONTENTS: Final = {content: pa.scalar(content, pa.int32()) for content in Content}
+_STATUSES: Final = {status: pa.scalar(status, pa.int32()) for status in Status}
+_FORMATS: Final = {name: pa.scalar(name) for name in ("parquet", "avro", "puffin")}
 
 
 @cache
-def _set_of(contents: tuple[Content, ...]) -> pa.Array:
+def set_of(contents: tuple[Content, ...]) -> pa.Array:
+    """Return contents as an array, to look others up in."""
     return pa.array(contents, pa.int32())
+
+
+def has_format(entries: Entries, name: str) -> pa.ChunkedArray:
+    """Tell which entries' files are parquet, avro or puffin."""
+    return pc.equal(entries["file_format"], _FORMATS[name])
 
 
 def is_data_file(entries: Entries) -> pa.ChunkedArray:
@@ -240,18 +255,17 @@ def is_data_file(entries: Entries) -> pa.ChunkedArray:
 
 def is_data_dv(entries: Entries) -> pa.ChunkedArray:
     """Tell which entries are data DVs; position delete files of v2 are content 1 too."""
-    return pc.and_(
-        is_content(entries, Content.POSITION_DELETES), pc.equal(entries["file_format"], "puffin")
-    )
-
-
-#: Typed, so that no kernel widens the column to compare it.
-_STATUSES: Final = {status: pa.scalar(status, pa.int32()) for status in Status}
+    return pc.and_(is_content(entries, Content.POSITION_DELETES), has_format(entries, "puffin"))
 
 
 def has_status(entries: Entries, status: Status) -> pa.ChunkedArray:
     """Tell which entries have the status."""
     return pc.equal(entries["status"], _STATUSES[status])
+
+
+def is_of_spec(entries: Entries, spec_id: int) -> pa.ChunkedArray:
+    """Tell which entries have the partition spec."""
+    return pc.equal(entries["partition_spec_id"], pa.scalar(spec_id, pa.int32()))
 
 
 def is_live(entries: Entries) -> pa.ChunkedArray:
@@ -266,11 +280,20 @@ def keys_of(entries: Entries) -> pa.ChunkedArray:
 
 def only(entries: Entries, mask: pa.Array | pa.ChunkedArray) -> Entries:
     """Return the entries where the mask holds; all of them, untouched, costs nothing."""
-    # Filtering copies every column, and entries have many: the usual answers are all and none.
-    chosen = pc.sum(mask).as_py() or 0
+    # Filtering copies every column, and entries have many: the usual answers are all, none, and
+    # some that stand side by side.
+    mask = one_chunk(mask)
+    chosen = mask.true_count
     if chosen == entries.num_rows:
         return entries
-    return entries.filter(mask) if chosen else entries.slice(0, 0)
+    if chosen == 0:
+        return entries.slice(0, 0)
+    if mask.null_count == 0:
+        flags = mask.to_numpy(zero_copy_only=False)
+        first = int(flags.argmax())
+        if flags[first : first + chosen].all():
+            return entries.slice(first, chosen)
+    return entries.filter(mask)
 
 
 def with_columns(entries: Entries, **columns: object) -> Entries:

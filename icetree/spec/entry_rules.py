@@ -18,13 +18,25 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.arrays import first_repeated, one_chunk
-from icetree.spec.entry import ALLOWED, FILES, ROOT, Content, Entries, Status, is_live, only
+from icetree.spec.entry import (
+    ALLOWED,
+    FILES,
+    ROOT,
+    Content,
+    Entries,
+    Status,
+    is_live,
+    only,
+    set_of,
+)
 from icetree.spec.fields import GEO_AXES
 
 FORMATS: Final = ("parquet", "avro", "orc", "puffin")
 
 _INT = pa.int32()
 _ZERO = pa.scalar(0, pa.int64())
+_ADDED = pa.scalar(Status.ADDED, _INT)
+_PUFFIN = pa.scalar("puffin")
 _STATUSES = pa.array(list(Status), _INT)
 _DATA, _DATA_DV, _EQUALITY = Content.DATA, Content.POSITION_DELETES, Content.EQUALITY_DELETES
 _DATA_LEAF, _DELETE_LEAF = Content.DATA_MANIFEST, Content.DELETE_MANIFEST
@@ -49,7 +61,7 @@ class _View:
 
     def content_in(self, contents: tuple[Content, ...]) -> pa.BooleanArray:
         if contents not in self._masks:
-            mask = pc.is_in(self["content_type"], pa.array(contents, _INT))
+            mask = pc.is_in(self["content_type"], set_of(contents))
             self._masks[contents] = mask
         return self._masks[contents]
 
@@ -158,14 +170,14 @@ def _dv_not_puffin(view: _View) -> _Broken:
     if not view.has_content((_DATA_DV, _MANIFEST_DV)):
         return None
     dvs = view.content_in((_DATA_DV, _MANIFEST_DV))
-    return pc.and_(dvs, pc.not_equal(view["file_format"], "puffin"))
+    return pc.and_(dvs, pc.not_equal(view["file_format"], _PUFFIN))
 
 
 def _stale_added_positions(view: _View) -> _Broken:
     added = view["dv_added_positions"]
     if added.null_count == len(added):
         return None
-    return pc.and_(pc.is_valid(added), pc.not_equal(view["status"], int(Status.ADDED)))
+    return pc.and_(pc.is_valid(added), pc.not_equal(view["status"], _ADDED))
 
 
 def _two_ages(view: _View) -> _Broken:
@@ -196,7 +208,7 @@ def _nothing_compared(view: _View) -> _Broken:
     ids = view["equality_ids"]
     if ids.null_count == len(ids):
         return None
-    return pc.equal(pc.list_value_length(ids), 0)
+    return pc.equal(pc.list_value_length(ids), pa.scalar(0, _INT))
 
 
 def _untracked(column: str) -> Rule:
@@ -204,7 +216,7 @@ def _untracked(column: str) -> Rule:
         values = view[column]
         if values.null_count == 0:
             return None
-        return pc.and_(pc.is_null(values), pc.not_equal(view["status"], int(Status.ADDED)))
+        return pc.and_(pc.is_null(values), pc.not_equal(view["status"], _ADDED))
 
     says = f"{column} may be null only for an ADDED entry, which inherits it"
     return Rule(says=says, about=("status", column), broken=broken)

@@ -25,7 +25,7 @@ from pyiceberg.types import (
 
 from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry import Content, Entries, is_content, only
 from icetree.spec.shape import Shape
 
 Flags = npt.NDArray[np.bool_]
@@ -33,7 +33,7 @@ Flags = npt.NDArray[np.bool_]
 
 def broken_equality(entries: Entries, shape: Shape) -> Iterator[str]:
     """Yield a sentence for each rule of equality deletes that some entry breaks, naming the first."""
-    deletes = entries.filter(is_content(entries, Content.EQUALITY_DELETES))
+    deletes = only(entries, is_content(entries, Content.EQUALITY_DELETES))
     if deletes.num_rows == 0:
         return
     for file, rule in unmatchable(deletes, shape):

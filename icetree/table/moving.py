@@ -15,7 +15,7 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import FILES, MANIFESTS, Entries, is_content, is_live
+from icetree.spec.entry import FILES, MANIFESTS, Entries, has_format, is_content, is_live
 from icetree.spec.location import (
     absolute,
     canonical,
@@ -102,7 +102,7 @@ def _require_relative(
         # A manifest that is DELETED nothing reads any more, and it may be gone for good. Of files
         # that are, the snapshot's changes tell.
         needed = root.filter(pc.or_(is_live(root), is_content(root, *FILES)))
-        old = pc.and_(is_content(needed, *MANIFESTS), pc.equal(needed["file_format"], "avro"))
+        old = pc.and_(is_content(needed, *MANIFESTS), has_format(needed, "avro"))
         for name in needed["location"].filter(old)[:1].to_pylist():
             raise InvalidInput(
                 f"{name} is a manifest from before the upgrade, which names its files in full: "

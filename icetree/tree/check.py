@@ -27,7 +27,9 @@ from icetree.spec.entry import (
     is_data_dv,
     is_data_file,
     is_live,
+    is_of_spec,
     kind_of,
+    only,
 )
 from icetree.spec.equality import broken_equality
 from icetree.spec.shape import Shape
@@ -84,7 +86,7 @@ def check(
     if findings:
         return findings
     try:
-        for leaf in leaves_in(root.filter(is_live(root))):
+        for leaf in leaves_in(only(root, is_live(root))):
             findings += [
                 Finding(file=leaf.location, rule=rule)
                 for rule in _broken_in_leaf(leaf, root, reader, shape, snapshot_id)
@@ -134,9 +136,9 @@ def _broken_in_leaf(
     if leaf.file_format == "parquet":
         yield from entry_rules.broken_rules(entries, kind)
         yield from entry_rules.broken_uniqueness(entries)
-    row = root.filter(pc.and_(is_live(root), pc.equal(root["location"], leaf.location)))
+    row = only(root, pc.and_(is_live(root), pc.equal(root["location"], leaf.location)))
     yield from _wrong_counts(entries, row)
-    yield from _wrong_aggregate(entries.filter(is_live(entries)), row, shape)
+    yield from _wrong_aggregate(only(entries, is_live(entries)), row, shape)
     if leaf.snapshot_id == snapshot_id and row["status"][0].as_py() == Status.EXISTING:
         moved = has_status(entries, Status.EXISTING)
         if not pc.all(moved).as_py():
@@ -198,8 +200,8 @@ def _dangling(files: Entries) -> Iterator[str]:
 
 
 def _bad_data_dvs(files: Entries) -> Iterator[str]:
-    data = files.filter(is_data_file(files))
-    data_dvs = files.filter(is_data_dv(files))
+    data = only(files, is_data_file(files))
+    data_dvs = only(files, is_data_dv(files))
     at = pc.index_in(data_dvs["referenced_file"], data["location"].combine_chunks())
     for says, bad in (
         (
@@ -219,10 +221,10 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
     """Yield delete manifests that are affiliated with what does not track their data files."""
     owners = {
         leaf.location: leaf.referenced_file
-        for leaf in leaves_in(root.filter(is_live(root)))
+        for leaf in leaves_in(only(root, is_live(root)))
         if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is not None
     }
-    data = files.filter(is_data_file(files))
+    data = only(files, is_data_file(files))
     live = pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST))
     leaves = set(root["location"].filter(live).to_pylist())
     for leaf, owner in owners.items():
@@ -237,7 +239,7 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
 
 
 def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
-    data = files.filter(is_data_file(files))
+    data = only(files, is_data_file(files))
     data = data.filter(
         pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0))
     )
@@ -253,14 +255,14 @@ def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
 
 
 def _partitions(files: Entries, shape: Shape) -> Iterator[str]:
-    placed = files.filter(is_content(files, Content.DATA, Content.EQUALITY_DELETES))
+    placed = only(files, is_content(files, Content.DATA, Content.EQUALITY_DELETES))
     for spec_id in pc.unique(placed["partition_spec_id"]).to_pylist():
         try:
             fields = shape.partition_fields(spec_id)
         except NotFound as missing:
             yield str(missing)
             continue
-        here = placed.filter(pc.equal(placed["partition_spec_id"], spec_id))
+        here = only(placed, is_of_spec(placed, spec_id))
         for field_id in fields:
             for name in here["location"].filter(spans(here, field_id))[:1]:
                 yield (

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, Status, has_status, is_live
+from icetree.spec.entry import Content, Entries, Status, has_status, is_live, only
 from icetree.tree.diff import Diff, identity
 from icetree.tree.live import live_in_leaf
 from icetree.tree.manifest_dvs import removed_before
@@ -58,10 +58,10 @@ def left_behind(
     files: Entries, root: Entries, reader: Reader, *, root_file: str = "root"
 ) -> Iterator[str]:
     """Yield a sentence for each leaf that is DELETED while what it held is not in `files`."""
-    deleted = leaves_in(root.filter(has_status(root, Status.DELETED)))
+    deleted = leaves_in(only(root, has_status(root, Status.DELETED)))
     if not deleted:
         return
-    live = {leaf.location for leaf in leaves_in(root.filter(is_live(root)))}
+    live = {leaf.location for leaf in leaves_in(only(root, is_live(root)))}
     kept = one_chunk(identity(files))
     for leaf in deleted:
         if leaf.location in live:

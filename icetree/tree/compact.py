@@ -21,6 +21,7 @@ from icetree.spec.entry import (
     Entries,
     Status,
     concat,
+    has_format,
     is_content,
     is_live,
     only,
@@ -86,7 +87,7 @@ def _candidates(
     root = tree.root
     fresh = {leaf.file.location for leaf in tree.leaves}
     # Avro leaves wait for maintenance: they may hold what a columnar leaf may not.
-    columnar = pc.equal(root["file_format"], "parquet")
+    columnar = has_format(root, "parquet")
     mask = pc.and_(is_content(root, content), columnar)
     # Most commits have nothing to rewrite, and should not pay for putting leaves in order.
     names = root["location"].filter(mask).to_pylist()
@@ -165,7 +166,7 @@ def _live_entries(candidate: _Candidate, reader: Reader) -> Entries:
     keep = is_live(entries)
     if candidate.removed:
         keep = pc.and_not(keep, pc.is_in(entries[POSITION], bitmap.to_array(candidate.removed)))
-    return with_columns(entries.filter(keep), status=int(Status.EXISTING))
+    return with_columns(only(entries, keep), status=int(Status.EXISTING))
 
 
 def _replace(root: Entries, group: list[_Candidate], made: NewLeaf, stamp: Stamp) -> Entries:

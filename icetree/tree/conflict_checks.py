@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file
+from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file, only
 from icetree.spec.shape import Shape
 from icetree.tree import prune
 from icetree.tree.changes import Changes, Intent, Operation
@@ -63,7 +63,7 @@ class Case:
     def data_dv_targets(self) -> pa.Array:
         """Data files this change adds a DV to, its own new files left out."""
         added = self.changes.added
-        targets = added.filter(is_data_dv(added))["referenced_file"]
+        targets = added["referenced_file"].filter(is_data_dv(added))
         return without(targets, self.added_data["location"]).combine_chunks()
 
     @cached_property
@@ -74,7 +74,7 @@ class Case:
     def removed(self, content: Content) -> pa.Array:
         """Return the keys of removed files of one content."""
         removed = self.changes.removed
-        return removed.filter(is_content(removed, content))["key"].combine_chunks()
+        return removed["key"].filter(is_content(removed, content)).combine_chunks()
 
     @cached_property
     def touched(self) -> Entries | None:
@@ -165,7 +165,7 @@ def missing_files(case: Case, other: OtherCommit) -> pa.Array:
             ),
         ),
     )
-    return _labels(removed.filter(gone))
+    return _labels(only(removed, gone))
 
 
 def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
@@ -183,7 +183,7 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     data_dvs = added.filter(
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     )
-    deletes = added.filter(is_content(added, Content.EQUALITY_DELETES))
+    deletes = only(added, is_content(added, Content.EQUALITY_DELETES))
     escaped = _reaching(case, deletes.filter(pc.invert(case.reach_heirs(deletes))))
     found = (data_dvs, escaped, _catching(case, deletes))
     return pa.concat_arrays([_labels(each) for each in found])
@@ -220,7 +220,7 @@ def second_data_dvs(case: Case, other: OtherCommit) -> pa.Array:
     """
     added = other.diff.added
     both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.data_dv_targets))
-    return _labels(added.filter(both))
+    return _labels(only(added, both))
 
 
 def data_in_filter(case: Case, other: OtherCommit) -> pa.Array:
@@ -269,7 +269,7 @@ def deletes_in_partitions(case: Case, other: OtherCommit) -> pa.Array:
     data_dvs = added.filter(
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
     )
-    equality = added.filter(is_content(added, Content.EQUALITY_DELETES))
+    equality = only(added, is_content(added, Content.EQUALITY_DELETES))
     deletes = [_labels(data_dvs), _labels(case.in_partitions(equality))]
     removed = case.in_partitions(_data(other.diff.removed))
     return pa.concat_arrays([*deletes, _labels(removed)])
@@ -287,15 +287,15 @@ def data_dvs_on_removed(case: Case) -> pa.Array:
     """A data file that goes gets no DV in the same change."""
     added = case.changes.added
     both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
-    return _labels(added.filter(both))
+    return _labels(only(added, both))
 
 
 def _data(entries: Entries) -> Entries:
-    return entries.filter(is_data_file(entries))
+    return only(entries, is_data_file(entries))
 
 
 def _deletes(entries: Entries) -> Entries:
-    return entries.filter(pc.invert(is_data_file(entries)))
+    return only(entries, pc.invert(is_data_file(entries)))
 
 
 def _none() -> pa.Array:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry import Content, Entries, has_format, is_content
 from icetree.spec.equality import Flags, loose_stats, without_stats
 from icetree.spec.shape import Shape
 
@@ -39,9 +39,7 @@ def judged_groups(groups: pa.Table, shape: Shape) -> pa.Table:
 def _unsound(entries: Entries, shape: Shape) -> Iterator[tuple[int, Flags]]:
     mixed = pc.and_(
         is_content(entries, Content.DELETE_MANIFEST),
-        pc.and_(
-            pc.is_null(entries["referenced_file"]), pc.equal(entries["file_format"], "parquet")
-        ),
+        pc.and_(pc.is_null(entries["referenced_file"]), has_format(entries, "parquet")),
     ).to_numpy()
     hidden = dict(loose_stats(entries, shape))
     if mixed.any():

@@ -23,6 +23,7 @@ from icetree.spec.entry import (
     is_data_dv,
     is_live,
     keys_of,
+    only,
 )
 from icetree.tree.live import placed
 from icetree.tree.manifest_dvs import added_positions
@@ -50,11 +51,11 @@ def diff(root: Entries, reader: Reader, *, root_file: str = "root") -> Diff:
     Reads the ADDED leaves and those that ADDED manifest DVs name, nothing else.
     """
     gone = added_positions(root, reader, root_file=root_file)
-    own = placed(root.filter(is_content(root, *FILES)), leaf=None)
-    added = [own.filter(has_status(own, Status.ADDED))]
-    removed = [own.filter(has_status(own, Status.DELETED))]
-    fresh = {leaf.location for leaf in leaves_in(root.filter(has_status(root, Status.ADDED)))}
-    for leaf in leaves_in(root.filter(is_live(root))):
+    own = placed(only(root, is_content(root, *FILES)), leaf=None)
+    added = [only(own, has_status(own, Status.ADDED))]
+    removed = [only(own, has_status(own, Status.DELETED))]
+    fresh = {leaf.location for leaf in leaves_in(only(root, has_status(root, Status.ADDED)))}
+    for leaf in leaves_in(only(root, is_live(root))):
         if leaf.location in fresh or leaf.location in gone:
             came, went = _leaf_diff(
                 leaf, reader, gone.get(leaf.location, BitMap()), is_new=leaf.location in fresh
@@ -76,13 +77,13 @@ def _leaf_diff(
     if not is_new:
         # A tombstone in a leaf of an earlier snapshot is that snapshot's change.
         went = pc.and_(is_gone, is_live(entries))
-        return entries.slice(0, 0), entries.filter(went)
+        return entries.slice(0, 0), only(entries, went)
     # An entry that came and went in one snapshot never was.
     came = pc.and_(has_status(entries, Status.ADDED), pc.invert(is_gone))
     went = pc.or_(
         has_status(entries, Status.DELETED), pc.and_(has_status(entries, Status.EXISTING), is_gone)
     )
-    return entries.filter(came), entries.filter(went)
+    return only(entries, came), only(entries, went)
 
 
 def _stack(tables: Sequence[Entries]) -> Entries:

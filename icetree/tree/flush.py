@@ -21,6 +21,7 @@ from icetree.spec.entry import (
     is_content,
     is_data_file,
     is_live,
+    only,
     with_columns,
 )
 from icetree.spec.shape import Shape
@@ -78,13 +79,13 @@ def flush(
                 )
             )
 
-    make(root.filter(data), Content.DATA_MANIFEST)
-    remaining = root.filter(deletes)
+    make(only(root, data), Content.DATA_MANIFEST)
+    remaining = only(root, deletes)
     known = {leaf.file.location: leaf.entries for leaf in (*tree.leaves, *made)}
     for owner, owned in _by_owner(remaining, root, known, removed, policy, reader):
         make(owned, Content.DELETE_MANIFEST, owner)
     entries = [existing_entry(leaf, stamp) for leaf in made]
-    return tree.then(concat([root.filter(pc.invert(moving)), *entries]), *made)
+    return tree.then(concat([only(root, pc.invert(moving)), *entries]), *made)
 
 
 def existing_entry(leaf: NewLeaf, stamp: Stamp) -> Entries:
@@ -126,8 +127,8 @@ def _by_owner(
             pc.is_in(rest["referenced_file"], locations),
         )
         if (pc.sum(owned).as_py() or 0) >= max(1, policy.affinity_min_entries):
-            groups.append((owner, rest.filter(owned)))
-            rest = rest.filter(pc.invert(owned))
+            groups.append((owner, only(rest, owned)))
+            rest = only(rest, pc.invert(owned))
     if rest.num_rows:
         groups.append((None, rest))
     return groups
@@ -150,7 +151,7 @@ def _data_leaves(
             yield location, entries["location"].combine_chunks()
     stored = [
         leaf
-        for leaf in leaves_in(root.filter(has_status(root, Status.EXISTING)))
+        for leaf in leaves_in(only(root, has_status(root, Status.EXISTING)))
         if leaf.content_type == Content.DATA_MANIFEST and leaf.location not in unstored
     ]
     if len(stored) <= policy.affinity_max_leaves:

@@ -25,6 +25,7 @@ from icetree.spec.entry import (
     complete,
     concat,
     empty,
+    has_format,
     is_content,
     is_data_file,
     is_live,
@@ -48,6 +49,7 @@ from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
 
 _INT, _LONG = pa.int32(), pa.int64()
+_MINUS_ONE = pa.scalar(-1, _LONG)
 
 #: Entries, the kind of manifest and the table's shape -> the manifest's bytes.
 Encode: TypeAlias = Callable[[Entries, str, Shape], bytes]
@@ -143,7 +145,7 @@ def _carry_over(
                 is_content(live, Content.MANIFEST_DV), pc.is_in(live["referenced_file"], names)
             ),
         )
-        live = live.filter(pc.invert(is_dead))
+        live = only(live, pc.invert(is_dead))
         manifest_dvs = {leaf: gone for leaf, gone in manifest_dvs.items() if leaf not in dead}
     return live, manifest_dvs
 
@@ -180,7 +182,7 @@ def _number_legacy_rows(live: Entries, next_row_id: int) -> tuple[Entries, int]:
     A columnar leaf without a first row id needs none: its entries have theirs.
     """
     lacks = pc.and_(
-        pc.and_(is_content(live, Content.DATA_MANIFEST), pc.equal(live["file_format"], "avro")),
+        pc.and_(is_content(live, Content.DATA_MANIFEST), has_format(live, "avro")),
         pc.is_null(live["first_row_id"]),
     )
     if not pc.any(lacks).as_py():
@@ -228,7 +230,7 @@ def _remove(
         rows.append(row)
         files += file
     table = pa.Table.from_pylist(rows, schema=BASE_SCHEMA)
-    return live.filter(pc.invert(replaced)), table, files
+    return only(live, pc.invert(replaced)), table, files
 
 
 def _manifest_dv(
@@ -274,7 +276,7 @@ def _stamp_added(prepared: Prepared, stamp: Stamp, next_row_id: int) -> tuple[En
     starts = pc.add(pc.subtract(pc.cumulative_sum(rows), rows), next_row_id)
     takes = pc.and_(
         is_content(new, Content.DATA, Content.DATA_MANIFEST),
-        pc.and_(pc.is_null(new["first_row_id"]), pc.greater(rows, -1)),
+        pc.and_(pc.is_null(new["first_row_id"]), pc.greater(rows, _MINUS_ONE)),
     )
     seq = pa.scalar(stamp.sequence_number, _LONG)
     oldest = pc.min_element_wise(new["min_sequence_number"], seq)

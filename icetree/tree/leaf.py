@@ -20,6 +20,7 @@ from icetree.spec.entry import (
     is_data_file,
     is_live,
     kind_of,
+    only,
 )
 from icetree.spec.equality import without_loose_stats
 from icetree.spec.shape import Shape
@@ -74,7 +75,7 @@ def make_leaf(
     file = NewFile(
         location=location, content=manifest.encode(rows, kind_of(content), shape, file=location)
     )
-    live = rows.filter(is_live(rows))
+    live = only(rows, is_live(rows))
     facts = {
         "content_type": int(content),
         "location": location,

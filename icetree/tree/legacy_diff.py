@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries, Status, concat, has_status
+from icetree.spec.entry import Entries, Status, concat, has_status, only
 from icetree.tree.diff import Diff
 from icetree.tree.live import placed
 from icetree.tree.reading import Reader, leaves_in
@@ -26,7 +26,7 @@ def legacy_diff(root: Entries, reader: Reader, *, snapshot_id: int) -> Diff:
         # A manifest may carry over what others did before it.
         own = pc.equal(entries["snapshot_id"], pa.scalar(snapshot_id, pa.int64()))
         for status, found in ((Status.ADDED, added), (Status.DELETED, removed)):
-            found.append(entries.filter(pc.and_(own, has_status(entries, status))))
+            found.append(only(entries, pc.and_(own, has_status(entries, status))))
     return Diff(
         added=concat([added[0], *(each for each in added[1:] if each.num_rows)]),
         removed=concat([removed[0], *(each for each in removed[1:] if each.num_rows)]),

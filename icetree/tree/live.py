@@ -10,7 +10,16 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
-from icetree.spec.entry import MANIFESTS, POSITION, Content, Entries, concat, is_content, is_live
+from icetree.spec.entry import (
+    MANIFESTS,
+    POSITION,
+    Content,
+    Entries,
+    concat,
+    is_content,
+    is_live,
+    only,
+)
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
@@ -38,8 +47,8 @@ def live_parts(
 ) -> Iterator[Entries]:
     """Yield the live files of the root, then of each live leaf."""
     manifest_dvs = read_manifest_dvs(root, reader, root_file=root_file)
-    here = root.filter(is_live(root))
-    files = here.filter(pc.invert(is_content(here, *MANIFESTS, Content.MANIFEST_DV)))
+    here = only(root, is_live(root))
+    files = only(here, pc.invert(is_content(here, *MANIFESTS, Content.MANIFEST_DV)))
     if columns is not None:
         files = files.select([name for name in files.schema.names if name in {*columns, "status"}])
     yield placed(files, leaf=None)
@@ -54,7 +63,7 @@ def live_in_leaf(
     """Return the entries of a leaf that are neither DELETED nor removed by a manifest DV."""
     wanted = None if columns is None else {*columns, "status", POSITION}
     entries = reader.leaf(leaf, columns=wanted)
-    return entries.filter(is_live_in(leaf, entries, removed))
+    return only(entries, is_live_in(leaf, entries, removed))
 
 
 def is_live_in(

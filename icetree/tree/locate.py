@@ -12,7 +12,16 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.arrays import one_chunk, without
-from icetree.spec.entry import DELETE_FILES, FILES, POSITION, Content, Entries, is_content, keys_of
+from icetree.spec.entry import (
+    DELETE_FILES,
+    FILES,
+    POSITION,
+    Content,
+    Entries,
+    is_content,
+    keys_of,
+    only,
+)
 from icetree.tree.changes import Changes
 from icetree.tree.live import is_live_in
 from icetree.tree.reading import Leaf, Reader
@@ -26,6 +35,8 @@ FACTS = (
     "dv_size_in_bytes",
 )
 _NAMES = ("content_type", "status", "location", "referenced_file", "file_format")
+_TYPED = {content: pa.scalar(content, pa.int32()) for content in FILES}
+_FALSE = pa.scalar(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +71,7 @@ def locate(
     in_root = wanted.mask(root["content_type"], keys)
     wanted.found(root["content_type"].filter(in_root), keys.filter(in_root))
     in_leaves: dict[str, BitMap] = {}
-    facts = [root.select(FACTS).filter(in_root)]
+    facts = [only(root.select(FACTS), in_root)]
     facts += _from_hints(wanted, leaves, manifest_dvs, in_leaves)
     for leaf in _to_search(leaves, wanted):
         facts.append(_search(leaf, wanted, manifest_dvs, in_leaves, reader))
@@ -100,14 +111,16 @@ class _Wanted:
         mask = pa.repeat(pa.scalar(False), len(keys))
         for content in FILES:
             if len(names := self.keys(content)):
-                hit = pc.and_(pc.equal(content_type, int(content)), pc.is_in(keys, names))
-                mask = pc.or_(mask, pc.fill_null(hit, False))
+                hit = pc.and_(pc.equal(content_type, _TYPED[content]), pc.is_in(keys, names))
+                mask = pc.or_(mask, pc.fill_null(hit, _FALSE))
         return one_chunk(mask)
 
     def found(self, content_type: pa.ChunkedArray, keys: pa.ChunkedArray) -> None:
         """Cross off what was found."""
         for content in FILES:
-            hit = keys.filter(pc.equal(content_type, int(content)))
+            if not len(self.keys(content)):
+                continue
+            hit = keys.filter(pc.equal(content_type, _TYPED[content]))
             self._must[content] = without(self._must[content], hit)
             if content is _DATA_DVS:
                 self._may = without(self._may, hit)
@@ -187,7 +200,7 @@ def _search(
     keys = keys_of(entries)
     removed = manifest_dvs.get(leaf.location)
     hit = pc.and_(wanted.mask(entries["content_type"], keys), is_live_in(leaf, entries, removed))
-    rows = entries.filter(hit)
+    rows = only(entries, hit)
     if rows.num_rows:
         wanted.found(rows["content_type"], keys.filter(hit))
         in_leaves[leaf.location] = in_leaves.get(leaf.location, BitMap()) | bitmap.of(

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live
+from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live, only
 from icetree.tree.reading import Reader
 
 #: The statuses of an entry that counts.
@@ -115,7 +115,7 @@ def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[
         pc.is_in(root["status"], pa.array(sorted(status), pa.int32())),
     )
     found: dict[str, _ManifestDV] = {}
-    for row in root.select(list(_COLUMNS)).filter(wanted).to_pylist():
+    for row in only(root.select(list(_COLUMNS)), wanted).to_pylist():
         leaf = row["referenced_file"]
         if leaf is None:
             raise CorruptTable(
@@ -130,7 +130,7 @@ def _by_leaf(root: Entries, status: Collection[Status], root_file: str) -> dict[
 
 def _leaf_sizes(root: Entries) -> dict[str, int]:
     live = pc.and_(is_content(root, *MANIFESTS), is_live(root))
-    rows = root.select(["location", "record_count"]).filter(live)
+    rows = only(root.select(["location", "record_count"]), live)
     return dict(zip(rows["location"].to_pylist(), rows["record_count"].to_pylist(), strict=True))
 
 

@@ -347,7 +347,7 @@ def _removed(
         return {}
     named = pa.array([leaf.location for leaf in leaves], pa.string())
     wanted = pc.or_(pc.invert(manifest_dvs), pc.is_in(root["referenced_file"], value_set=named))
-    plain = root.select(list(BASE_COLUMNS)).filter(wanted)
+    plain = only(root.select(list(BASE_COLUMNS)), wanted)
     return read_manifest_dvs(plain, reader, root_file=root_file)
 
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from icetree.spec.entry import MANIFESTS, Entries, is_content
+from icetree.spec.entry import MANIFESTS, Entries, is_content, only
 
 #: Told stats, one row a row group or an entry of a leaf, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
@@ -74,9 +74,7 @@ def leaves_in(root: Entries) -> list[Leaf]:
     """Return the leaves among a root's entries, whatever their status, in order."""
     if root.num_rows == 0:
         return []
-    rows = (
-        root.select(LEAF_COLUMNS)
-        .filter(is_content(root, *MANIFESTS))
-        .rename_columns(list(_LEAF.values()))
-    )
-    return [Leaf(**row) for row in rows.to_pylist()]
+    rows = only(root.select(LEAF_COLUMNS), is_content(root, *MANIFESTS))
+    columns = [rows[name].to_pylist() for name in _LEAF]
+    names = _LEAF.values()
+    return [Leaf(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]

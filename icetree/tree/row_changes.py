@@ -27,6 +27,7 @@ from icetree.spec.entry import (
     is_data_dv,
     is_data_file,
     is_live,
+    only,
 )
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
@@ -197,7 +198,7 @@ class _Context:
             # A DV that takes the place of another has its rows, so it is never smaller.
             pc.less(pc.fill_null(has["dv_cardinality"], 0), had["dv_cardinality"]),
         )
-        back = files.filter(lost)
+        back = only(files, lost)
         if back.num_rows:
             now = _deletes_of(after()).with_data_dvs(new.data_dvs)
             found.append(self.tasks(INSERT, back, now, within=old))
@@ -223,7 +224,7 @@ class _Context:
                 flags[equality_pairs(data, new.equality, self.shape).files] = True
                 flags[self._reached_by_position(data, new.positions)] = True
                 hit = pc.and_not(pa.array(flags), pc.is_in(data["location"], value_set=moving))
-            parts.append(data.filter(hit))
+            parts.append(only(data, hit))
             if only_data_dvs and not left:
                 break
         return entry.concat(parts)
@@ -279,11 +280,11 @@ def _identities(shape: Shape) -> set[str]:
 
 
 def _data(entries: Entries) -> Entries:
-    return entries.filter(is_data_file(entries))
+    return only(entries, is_data_file(entries))
 
 
 def _data_dvs(entries: Entries) -> Entries:
-    return entries.filter(is_data_dv(entries))
+    return only(entries, is_data_dv(entries))
 
 
 def _names(*tables: Entries, column: str = "location") -> pa.Array:
@@ -297,8 +298,8 @@ def _oldest(files: Entries) -> int:
 
 def _deletes_of(tree: Tree, *, oldest: int = 0) -> Deletes:
     """Return live deletes that may apply to files as old as that, DVs of flushed files aside."""
-    live = tree.root.filter(is_live(tree.root))
-    own = live.filter(is_content(live, *DELETE_FILES))
+    live = only(tree.root, is_live(tree.root))
+    own = only(live, is_content(live, *DELETE_FILES))
     # What a manifest holds is never younger than itself, and deletes never reach ahead.
     leaves = [
         leaf
@@ -315,7 +316,7 @@ def _affiliated(tree: Tree, files: Entries) -> Deletes:
     owners = set(files[LEAF].unique().to_pylist()) - {None}
     leaves = [
         leaf
-        for leaf in leaves_in(tree.root.filter(is_live(tree.root)))
+        for leaf in leaves_in(only(tree.root, is_live(tree.root)))
         if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file in owners
     ]
     return by_kind(entry.concat([tree.root.slice(0, 0), *_live_in(tree, leaves)]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, empty, is_content, only
+from icetree.spec.entry import Content, Entries, empty, has_format, is_content, is_of_spec, only
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Operation
 
@@ -86,7 +86,7 @@ def _counts(files: pa.Table, words: tuple[str, str]) -> dict[str, int]:
     data = _only(files, Content.DATA)
     equality = _only(files, Content.EQUALITY_DELETES)
     position = _only(files, Content.POSITION_DELETES)
-    data_dvs = pc.sum(pc.equal(position["file_format"], "puffin")).as_py() or 0
+    data_dvs = pc.sum(has_format(position, "puffin")).as_py() or 0
     return {
         f"{for_data}-data-files": data.num_rows,
         f"{for_data}-records": _sum(data, "record_count"),
@@ -132,7 +132,7 @@ def changed_partitions(files: Entries, shape: Shape) -> int:
     files = only(files, is_content(files, Content.DATA, Content.EQUALITY_DELETES))
     count = 0
     for spec_id in pc.unique(files["partition_spec_id"]).to_pylist():
-        here = only(files, pc.equal(files["partition_spec_id"], spec_id))
+        here = only(files, is_of_spec(files, spec_id))
         names = [stats.column(id, "lower") for id in shape.partition_fields(spec_id)]
         keys = here.select([name for name in names if name in here.schema.names])
         count += keys.group_by(keys.schema.names).aggregate([]).num_rows if keys.num_columns else 1

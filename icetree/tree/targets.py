@@ -100,7 +100,7 @@ def require_targets(
     The root is looked at first, then where the writer saw the file, and leaves only for the rest.
     """
     added = changes.added
-    names = added.filter(is_data_dv(added))["referenced_file"].combine_chunks()
+    names = added["referenced_file"].filter(is_data_dv(added)).combine_chunks()
     if len(names) == 0:
         return
     names = without(names, added["location"].filter(is_data_file(added)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pyarrow as pa
 import pytest
 from pyiceberg.schema import Schema
@@ -73,3 +75,17 @@ def test_a_snapshot_is_named_by_what_is_at_the_top_of_its_tree(
     tops: dict[str, object], file: str
 ) -> None:
     assert Snapshot(snapshot_id=7, timestamp_ms=1, **tops).root_file == file
+
+
+@pytest.mark.parametrize("chunks", [(4,), (1, 3), (2, 0, 2)])
+def test_the_entries_where_a_mask_holds_are_those_that_a_filter_gives(
+    chunks: tuple[int, ...],
+) -> None:
+    files = entry.concat([file(name, 1) for name in "abcd"]).combine_chunks()
+    for flags in product((True, False, None), repeat=4):
+        mask = pa.array(flags, pa.bool_())
+        starts = [sum(chunks[:at]) for at in range(len(chunks))]
+        parts = [mask.slice(at, size) for at, size in zip(starts, chunks, strict=True)]
+        for each in (mask, pa.chunked_array(parts)):
+            assert entry.only(files, each).equals(files.filter(mask))
+    assert entry.only(files, pa.array([True] * 4)) is files

@@ -22,6 +22,8 @@ from icetree.spec.entry import (
     complete,
     is_content,
     is_data_file,
+    is_of_spec,
+    only,
     to_table,
     with_columns,
 )
@@ -53,7 +55,7 @@ def stored_entries(
     entries = with_columns(
         # Whatever it says, it is added: one that is to go does not belong here.
         entries,
-        status=pc.fill_null(entries["status"], int(Status.ADDED)),
+        status=pc.fill_null(entries["status"], pa.scalar(Status.ADDED, pa.int32())),
     )
     entries = with_columns(
         entries,
@@ -166,9 +168,9 @@ def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None
             continue
         files = pc.and_(
             is_content(entries, Content.DATA, Content.EQUALITY_DELETES),
-            pc.equal(entries["partition_spec_id"], spec_id),
+            is_of_spec(entries, spec_id),
         )
-        here = entries.filter(files)
+        here = only(entries, files)
         for field_id in fields:
             for location in here["location"].filter(spans(here, field_id))[:1].to_pylist():
                 raise InvalidInput(

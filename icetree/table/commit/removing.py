@@ -23,6 +23,7 @@ from icetree.spec.entry import (
     is_data_dv,
     is_data_file,
     keys_of,
+    only,
 )
 from icetree.spec.location import given_form
 from icetree.spec.locations import given_form_array
@@ -120,7 +121,7 @@ def files_matching(
     tasks = found.tasks.filter(stays)
     in_part = tasks.filter(pc.invert(found.match_whole()).filter(stays))
     bound = bind(predicate, shape)
-    fresh = before.added.filter(is_data_file(before.added))
+    fresh = only(before.added, is_data_file(before.added))
     sure = prune.must_match(fresh, bound)
     unsure = pc.and_not(prune.may_match(fresh, bound), sure)
     partial = [*in_part["location"].to_pylist(), *fresh["location"].filter(unsure).to_pylist()]
@@ -150,8 +151,8 @@ def in_same_partitions(
     fields = {id for spec_id in shape.specs for id in shape.partition_fields(spec_id)}
     needed = {stats.column(id, stat) for id in fields for stat in STATS}
     everything = _there(root, reader, {"partition_spec_id", *needed}, before)
-    live = everything.filter(is_data_file(everything))
-    new = added.filter(is_data_file(added))
+    live = only(everything, is_data_file(everything))
+    new = only(added, is_data_file(added))
     if unpartitioned(new, shape).any():
         return Going(files=removal_of(live), rows=_rows(live, everything, before))
     # Two specs never share a partition, so only files of the same spec can be replaced.
@@ -166,8 +167,8 @@ def in_same_partitions(
 def whole_table(root: Entries, reader: Reader, *, before: Changes) -> Going:
     """Return every file, live or added before; DVs go with their data files."""
     live = _there(root, reader, set(), before)
-    data = live.filter(is_data_file(live))
-    files = removal_of(live.filter(pc.invert(is_data_dv(live))))
+    data = only(live, is_data_file(live))
+    files = removal_of(only(live, pc.invert(is_data_dv(live))))
     return Going(files=files, rows=_rows(data, live, before))
 
 

@@ -14,7 +14,7 @@ from icetree.files.table_files import TableFiles
 from icetree.spec import stats
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import require_plain
-from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file
+from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
@@ -124,7 +124,7 @@ def _require_no_new_nulls(work: Work, head: State) -> None:
 
 def _may_hold_null(added: Entries, field_id: int) -> pa.ChunkedArray:
     """Return the data files that are not known to have a value of the field in every row."""
-    data, nulls = added.filter(is_data_file(added)), stats.column(field_id, "nulls")
+    data, nulls = only(added, is_data_file(added)), stats.column(field_id, "nulls")
     if nulls not in data.column_names:
         return data["location"]
     return data["location"].filter(pc.fill_null(pc.not_equal(data[nulls], 0), True))
