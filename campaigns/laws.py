@@ -10,16 +10,8 @@ import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-#: Where the tests are whose examples follow from a seed.
-LAWS = (
-    "tests/laws",
-    "tests/foreign/test_trees.py",
-    "tests/foreign/test_illegal.py",
-    "tests/table/rows/test_row_laws.py",
-    "tests/spark/test_row_laws.py",
-    "tests/peers/test_java_plans.py",
-    "tests/peers/test_pyiceberg_plans.py",
-)
+#: Tests whose examples follow from a seed, and those that the usual run has a short form of.
+LAWS, LONG = "law or hypothesis", "long"
 _SEED, _EFFORT = "ICETREE_LAWS_SEED", "ICETREE_LAWS_EFFORT"
 
 
@@ -32,11 +24,13 @@ def main() -> int:
         "--effort", type=int, default=5, help="how many times the examples of the usual tests"
     )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("laws", nargs="*", default=LAWS, help="tests, if not all laws are meant")
+    parser.add_argument("laws", nargs="*", default=["tests"], help="where, if not all are meant")
     options = parser.parse_args()
     until = time.monotonic() + 60 * options.minutes
     for seed in range(options.seed, options.seed + options.rounds):
-        if not _holds(seed, options):
+        # What no seed decides is tried once.
+        which = f"{LAWS} or {LONG}" if seed == options.seed else f"({LAWS}) and not {LONG}"
+        if not _holds(seed, which, options):
             again = f'make laws ARGS="--seed {seed} --effort {options.effort} --rounds 1"'
             print(f"seed {seed} broke a law\n  again: {again}")
             return 1
@@ -46,12 +40,13 @@ def main() -> int:
     return 0
 
 
-def _holds(seed: int, options: argparse.Namespace) -> bool:
-    """Try the laws on the examples of one seed."""
+def _holds(seed: int, which: str, options: argparse.Namespace) -> bool:
+    """Try the laws that have such marks on the examples of one seed."""
     started = time.monotonic()
     given = {**os.environ, _SEED: str(seed), _EFFORT: str(options.effort)}
-    command = (sys.executable, "-m", "pytest", "--quiet", f"--numprocesses={options.workers}")
-    done = subprocess.run([*command, *options.laws], cwd=REPOSITORY, env=given, check=False)
+    command = [sys.executable, "-m", "pytest", "--quiet", "-m", which]
+    command += [f"--numprocesses={options.workers}", f"--hypothesis-seed={seed}", *options.laws]
+    done = subprocess.run(command, cwd=REPOSITORY, env=given, check=False)
     print(f"seed {seed}: {time.monotonic() - started:.0f} s", flush=True)
     return done.returncode == 0
 

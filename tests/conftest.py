@@ -6,15 +6,27 @@ all tests of a process.
 
 from __future__ import annotations
 
+import os
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.effort import EFFORT
+
 # A busy machine fails no test, and what fails once fails again.
-settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+settings.register_profile(
+    "tests", deadline=None, derandomize=EFFORT == 1, database=None, max_examples=100 * EFFORT
+)
 settings.load_profile("tests")
+
+#: Files in memory are safe at once: a commit waits for a disk more than for anything else.
+_MEMORY, _ENOUGH_BYTES = Path("/dev/shm"), 2 << 30
+if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ENOUGH_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 #: What takes longest starts first: nothing is left to run alone at the end.
 _FIRST = (

@@ -7,12 +7,13 @@ import struct
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyroaring import BitMap, BitMap64
 
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable, InvalidInput
+from tests.effort import law
 
 FILE = "metadata/root.parquet"
 
@@ -75,13 +76,13 @@ def test_each_kind_of_container_has_the_bytes_of_the_format(
 
 
 @given(position_sets())
-@settings(max_examples=40, deadline=None)
+@law(40)
 def test_positions_survive_their_bytes(positions: set[int]) -> None:
     assert bitmap.decode(bitmap.encode(BitMap(positions)), file=FILE) == BitMap(positions)
 
 
 @given(position_sets(), st.sampled_from([1 << 32, 5 << 32, (1 << 63) - (1 << 32)]))
-@settings(max_examples=25, deadline=None)
+@law(25)
 def test_64_bit_positions_survive_their_bytes(positions: set[int], above: int) -> None:
     both = BitMap64(positions) | BitMap64(position + above for position in positions)
     assert bitmap.decode64(bitmap.encode64(both), file=FILE) == both
@@ -113,7 +114,7 @@ def test_positions_beyond_signed_64_bits_are_refused() -> None:
 
 
 @given(position_sets())
-@settings(max_examples=20, deadline=None)
+@law(20)
 def test_narrow_undoes_widen(positions: set[int]) -> None:
     narrow = BitMap(positions)
     wide = bitmap.widen(narrow)
@@ -174,7 +175,7 @@ def test_positions_outside_32_bits_are_refused(positions: object) -> None:
 
 
 @given(position_sets())
-@settings(max_examples=20, deadline=None)
+@law(20)
 def test_positions_come_out_ascending_as_64_bit_integers(positions: set[int]) -> None:
     expected = pa.array(sorted(positions), pa.int64())
     assert bitmap.to_array(BitMap(positions)).equals(expected)
@@ -184,7 +185,7 @@ def test_positions_come_out_ascending_as_64_bit_integers(positions: set[int]) ->
 
 @given(st.sets(st.integers(0, 199)), st.integers(0, 30))
 @example(set(), 0)
-@settings(max_examples=50, deadline=None)
+@law(50)
 def test_a_mask_is_true_at_each_position_and_nowhere_else(positions: set[int], more: int) -> None:
     size = max(positions, default=-1) + 1 + more
     found = bitmap.mask(BitMap(positions), size, file=FILE)
@@ -297,7 +298,7 @@ def assert_sound(data: bytes) -> None:
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", EMPTY[:4], EMPTY[:4] + b"\1\0\0\0", RUN[:5]]))
-@settings(max_examples=200, deadline=None)
+@law(60)
 def test_random_bytes_are_refused_or_are_a_set(data: bytes, start: bytes) -> None:
     assert_sound(start + data)
 
@@ -307,7 +308,7 @@ def test_random_bytes_are_refused_or_are_a_set(data: bytes, start: bytes) -> Non
     st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), min_size=1, max_size=3),
     st.integers(0, 4),
 )
-@settings(max_examples=300, deadline=None)
+@law(100)
 def test_mutated_bytes_are_refused_or_are_a_set(
     data: bytes, changes: list[tuple[int, int]], cut: int
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
@@ -32,6 +32,7 @@ from tests.codec.avro_manifests import (
     pairs,
     write,
 )
+from tests.effort import law
 
 TABLE = "s3://bucket/table"
 BUCKET = Expression(
@@ -108,7 +109,7 @@ def test_a_file_cut_anywhere_is_refused_or_has_its_header_alone() -> None:
                     decoder(data[:size])
 
 
-@settings(max_examples=200)
+@law(70)
 @given(st.data())
 def test_broken_bytes_are_read_or_refused_but_never_anything_else(data: st.DataObject) -> None:
     broken = bytearray(manifest(2, entry(A, lower_bounds=pairs({1: b"12345678"})), codec="null"))

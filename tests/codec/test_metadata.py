@@ -6,7 +6,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.partitioning import PartitionField as PyField
 from pyiceberg.partitioning import PartitionSpec as PySpec
@@ -21,6 +21,7 @@ from icetree.errors import CorruptTable
 from icetree.spec.layout import ExprField, PartitionField
 from icetree.spec.snapshot import LogEntry, Page, Snapshot
 from tests.codec.metadata_documents import ALL, FILE, JSON_VALUES, V1, V2, Json, read, v3, v4
+from tests.effort import law
 
 
 def written(document: object) -> Json:
@@ -143,7 +144,7 @@ def objects(document: Json) -> list[Json]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(st.data())
 def test_unknown_fields_survive_at_every_level(data: st.DataObject) -> None:
     document = copy.deepcopy(ALL[data.draw(st.sampled_from([2, 3, 4]))])

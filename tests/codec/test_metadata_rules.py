@@ -8,12 +8,13 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.codec import metadata as codec
 from icetree.errors import CorruptTable, Unsupported
 from tests.codec.metadata_documents import ALL, FILE, JSON_VALUES, V2, Json, read, v3, v4
+from tests.effort import law
 
 
 def broken(document: object) -> str:
@@ -178,7 +179,7 @@ def test_bad_bytes_are_refused_with_the_file_and_the_rule(
         assert caught.value.file == file
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(st.data())
 def test_any_damage_is_either_harmless_or_a_corrupt_table(data: st.DataObject) -> None:
     document = copy.deepcopy(ALL[data.draw(st.sampled_from([1, 2, 3, 4]))])

@@ -8,7 +8,7 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile as PyIcebergPuffin
@@ -16,6 +16,7 @@ from pyroaring import BitMap, BitMap64
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
+from tests.effort import law
 
 FILE = "metadata/dv.puffin"
 
@@ -76,7 +77,7 @@ def test_a_deletion_vector_has_the_bytes_of_the_format() -> None:
 
 
 @given(st.sets(st.integers(0, (1 << 63) - 1), max_size=20), st.integers(0, 5000))
-@settings(max_examples=40, deadline=None)
+@law(40)
 def test_positions_survive_a_deletion_vector(positions: set[int], run: int) -> None:
     removed = BitMap64(positions) | BitMap64(range(run))
     assert puffin.decode_dv(puffin.encode_dv(removed), file=FILE) == removed
@@ -154,7 +155,7 @@ new_blobs = st.builds(
 
 
 @given(st.lists(new_blobs, max_size=4))
-@settings(max_examples=60, deadline=None)
+@law(30)
 def test_blobs_survive_their_file(blobs: list[puffin.NewBlob]) -> None:
     written = puffin.write(blobs, properties={"k": "v"})
     footer = footer_of(written.data)

@@ -8,11 +8,11 @@ import pytest
 
 from icetree.errors import CorruptTable
 from icetree.table.verify.findings import Severity
+from tests.effort import EFFORT, SEED
 from tests.foreign import forged_entries, forged_leaves, forged_trees
 from tests.foreign.forgery import Forge, Forgery, begin
 from tests.foreign.judge import open_table, require_sound
 from tests.foreign.world import World, draw_world
-from tests.laws.strategies import EFFORT, SEED
 
 #: Trees are looked through until so many had what is to be broken.
 _EACH = EFFORT
@@ -27,6 +27,7 @@ FORGERIES: tuple[Forge, ...] = tuple(
 _world = cache(partial(draw_world, most=4))
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
 def test_what_breaks_a_rule_is_refused_or_named(forge: Forge) -> None:
     broken = 0
@@ -52,6 +53,7 @@ def leaf_anew(f: Forgery) -> bool:
     return found is not None
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("rewrite", [nothing, leaf_anew])
 def test_what_is_written_anew_without_a_lie_stays_legal(rewrite: Forge) -> None:
     for seed in _SEEDS[:6]:

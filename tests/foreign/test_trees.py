@@ -9,21 +9,23 @@ from random import Random
 
 import pytest
 
+from tests.effort import EFFORT, SEED
 from tests.foreign.judge import open_table, require_read_right
 from tests.foreign.ours import Ours
 from tests.foreign.world import draw_world
-from tests.laws.strategies import EFFORT, SEED
 
 _MANY = 6 * EFFORT
 _SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_any_tree_of_another_writer_reads_as_its_model_does(seed: int) -> None:
     world = draw_world(seed)
     require_read_right(world, open_table(world))
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_any_tree_of_another_writer_can_be_committed_to(seed: int) -> None:
     world = draw_world(seed)

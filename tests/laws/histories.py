@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from icetree.spec.shape import Shape
 from icetree.tree.policy import Policy
-from tests.laws.strategies import EFFORT, SEED, SHAPES, Op, histories, policies, tried
+from tests.effort import EFFORT, SEED, tried
+from tests.laws.strategies import SHAPES, Op, histories, policies
 from tests.laws.table import Table
 from tests.laws.world import World
 

@@ -7,12 +7,9 @@ meets, and a history stays valid while Hypothesis shrinks it.
 from __future__ import annotations
 
 import datetime as dt
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TypeVar
 
-from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
@@ -23,29 +20,6 @@ from icetree.spec.shape import Shape, SortKey
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Intent
 from icetree.tree.policy import Policy
-
-#: What decides the examples, and how many times as many as usual there are: `make laws` sets both.
-SEED = int(os.environ.get("ICETREE_LAWS_SEED", "0"))
-EFFORT = int(os.environ.get("ICETREE_LAWS_EFFORT", "1"))
-
-Law = TypeVar("Law", bound=Callable[..., None])
-
-
-def law(examples: int) -> Callable[[Law], Law]:
-    """Have a law tried on so many examples, or on as many times as many as effort is made."""
-    return tried(examples * EFFORT, SEED)
-
-
-def tried(examples: int, start: int) -> Callable[[Law], Law]:
-    """Have a law tried on so many examples, which the number it starts with decides."""
-    often = settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    return lambda test: seed(start)(often(test))
-
 
 ID, CATEGORY, AT = 1, 2, 3
 BY_CATEGORY, BY_BUCKET, BY_DAY = 101, 102, 103

@@ -37,9 +37,11 @@ from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.spec.types import is_variable_length
+from tests.effort import law
 from tests.laws.kinds import GEO_KINDS, KINDS, Kind
 from tests.laws.same import require_same
-from tests.laws.strategies import law
+
+pytestmark = pytest.mark.law
 
 ALL = KINDS | GEO_KINDS
 FIELD_OF = {name: id for id, name in enumerate(ALL, start=1)}

@@ -30,6 +30,8 @@ SHORT = {
     "s3.request-timeout": "5",
     "s3.retry.total-timeout": "1",
 }
+#: For whoever does not answer at all: no real server is held to it.
+SHORTEST = {**SHORT, "catalog.request-timeout": "1", "s3.request-timeout": "1"}
 KEYS = {
     "s3.access-key-id": ACCESS_KEY,
     "s3.secret-access-key": SECRET_KEY,
@@ -131,14 +133,14 @@ def test_python_shows_no_secret_where_nobody_answers_as_they_should(
     kind: str, place: Place, told: Told
 ) -> None:
     with naughty(kind) as port:
-        told.fails(lambda: icetree.connect(address("keeper", port), properties=SHORT))
+        told.fails(lambda: icetree.connect(address("keeper", port), properties=SHORTEST))
         told.fails(
             lambda: icetree.connect(
                 f"postgresql://keeper@127.0.0.1:{port}/db?password={quote(PASSWORD, safe='')}",
-                properties=SHORT,
+                properties=SHORTEST,
             )
         )
-        properties = {**SHORT, **KEYS, "s3.endpoint": f"http://127.0.0.1:{port}"}
+        properties = {**SHORTEST, **KEYS, "s3.endpoint": f"http://127.0.0.1:{port}"}
         store = store_for("s3://", properties)
         told.show(store, vars(store))
         told.fails(lambda: store.read("s3://bucket/file"))

@@ -18,9 +18,11 @@ from icetree.errors import CorruptTable
 from icetree.spec.entry import DATA, Entries, Entry, to_table
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
+from tests.effort import law
 from tests.laws.kinds import GEO_KINDS, KINDS, Kind
 from tests.laws.same import require_same
-from tests.laws.strategies import law
+
+pytestmark = pytest.mark.law
 
 ALL = KINDS | GEO_KINDS
 

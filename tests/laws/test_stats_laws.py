@@ -17,8 +17,10 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats, column
 from icetree.tree.aggregate import aggregate
 from icetree.tree.leaf import make_leaf
+from tests.effort import law
 from tests.laws.kinds import GEO_KINDS, KINDS, Kind, plain
-from tests.laws.strategies import law
+
+pytestmark = pytest.mark.law
 
 FIELD = 1
 

@@ -17,11 +17,11 @@ from icetree.tree.diff import diff
 from icetree.tree.draft import Draft, Stamp
 from icetree.tree.grow import grow, prepare
 from icetree.tree.policy import Policy
+from tests.effort import EFFORT, law
 from tests.laws.histories import replay
 from tests.laws.model import DATA, NotLive
 from tests.laws.strategies import (
     EAGER,
-    EFFORT,
     LAZY,
     OPS,
     PLAIN,
@@ -30,31 +30,31 @@ from tests.laws.strategies import (
     Op,
     data_file,
     histories,
-    law,
     vector,
 )
 from tests.laws.table import Table
 from tests.laws.world import COMPARED_REMOVED, World, rows
 
 #: Shared out over tests, so that tests which run side by side share them.
-PARTS, OPERATIONS = 2, 1_600
+PARTS, OPERATIONS = 2, 800
 #: What must have happened how often, or the law was tested on too little.
 SEEN = {
-    "commits": 600,
-    "conflicts": 60,
-    "leaves of new files": 120,
-    "flushed leaves": 40,
-    "compacted leaves": 40,
-    "leaves dropped or rewritten": 40,
+    "commits": 300,
+    "conflicts": 30,
+    "leaves of new files": 60,
+    "flushed leaves": 20,
+    "compacted leaves": 20,
+    "leaves dropped or rewritten": 20,
     "affiliated delete manifests": 1,
-    "inline manifest DVs": 100,
-    "manifest DVs in Puffin": 100,
-    "entries removed from leaves": 200,
-    "data DVs replaced in leaves": 8,
-    "stale hints": 8,
+    "inline manifest DVs": 50,
+    "manifest DVs in Puffin": 50,
+    "entries removed from leaves": 100,
+    "data DVs replaced in leaves": 4,
+    "stale hints": 4,
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_history_reads_like_a_dict_of_files(part: int) -> None:
     tally = replay(part, OPERATIONS // PARTS)

@@ -162,6 +162,7 @@ class World:
         self._count(before, came, went)
         self.compare(came, went)
         require_legal(before.root, self.table.head.root)
+        require_told_as_it_is(before.root, self.table.head.root)
 
     def refuse(self, op: Op) -> None:
         """Try to remove something that went before: a conflict, and nothing is changed."""
@@ -321,6 +322,21 @@ def require_legal(before: Entries, after: Entries) -> None:
         assert now in TRANSITIONS[was], f"{name} went from {was} to {now}"
         if was is None and now is Status.EXISTING:
             assert name[0] in MANIFESTS, f"{name} came as EXISTING"
+
+
+def require_told_as_it_is(before: Entries, after: Entries) -> None:
+    """Require that a new leaf is ADDED if it tells of a change, and EXISTING if it only rearranges.
+
+    Whoever looks for changes reads the ADDED ones.
+    """
+    old = set(before["location"].to_pylist())
+    columns = ("content_type", "location", "status", "added_files_count", "deleted_files_count")
+    for content, location, status, came, went in zip(
+        *(after[name].to_pylist() for name in columns), strict=True
+    ):
+        if content in MANIFESTS and location not in old:
+            told = Status.ADDED if came or went else Status.EXISTING
+            assert status == told, f"{location} came as {Status(status)}, with {came} new files"
 
 
 def _statuses(root: Entries) -> dict[tuple[Any, ...], Status]:

@@ -15,8 +15,8 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.effort import EFFORT, SEED
 from tests.jars import fetched
-from tests.laws.strategies import EFFORT, SEED
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
 from tests.peers.values import JAVA_TABLES, pools

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
+from tests.spark.settings import INTERPRETED
 
 COLUMNS = (
     "id bigint, n int, country string, price double, amount decimal(9,2), d date, "
@@ -50,9 +51,7 @@ def _session(jar: str, warehouse: str) -> SparkSession:
         "spark.sql.catalog.lake.warehouse": warehouse,
         "spark.sql.catalog.lake.cache-enabled": "false",
         "spark.sql.adaptive.enabled": "false",
-        # A program this short is over before the code that better compilers make pays off.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        "spark.sql.codegen.wholeStage": "false",
+        **INTERPRETED,
     }
     return local_session("iceberg java", shuffle_partitions=1, extra_conf=settings)
 

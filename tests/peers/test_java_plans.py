@@ -13,6 +13,7 @@ from tests.peers.rows import RowsOf
 from tests.peers.values import JAVA_TABLES
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_a_plan_has_the_files_and_deletes_that_java_plans(
     java_tables: Mapping[str, JavaTable], name: str
@@ -32,6 +33,7 @@ def test_a_plan_has_the_files_and_deletes_that_java_plans(
         require_all_matches(filter, planned(table, filter), theirs.everything, rows)
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_a_whole_scan_has_the_deletes_and_row_ids_that_java_has(
     java_tables: Mapping[str, JavaTable], name: str

@@ -15,7 +15,7 @@ from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzTyp
 
 import icetree
 from icetree.table.lake import Lake
-from tests.laws.strategies import EFFORT, SEED
+from tests.effort import EFFORT, SEED
 from tests.peers.filters import Filter, random_filters, to_pyiceberg
 from tests.peers.plans import Planned, planned, require_all_matches, require_same
 from tests.peers.pyiceberg_tables import PYICEBERG_TABLES
@@ -65,6 +65,7 @@ def ours(theirs: SqlCatalog) -> Iterator[Lake]:
         yield lake
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", PYICEBERG_TABLES)
 def test_a_plan_has_the_files_and_deletes_that_pyiceberg_plans(
     name: str, ours: Lake, theirs: SqlCatalog

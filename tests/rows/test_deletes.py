@@ -7,7 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.codec import puffin
@@ -19,6 +19,7 @@ from icetree.spec.stats import column
 from icetree.table.table import Table
 from icetree.tree.check import check
 from icetree.tree.plan import plan
+from tests.effort import law
 from tests.rows.lake import foreign_delete, new_table
 
 NUMBERS = pa.schema([("n", pa.int64()), ("p", pa.string())])
@@ -205,7 +206,7 @@ KEYS = st.tuples(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@law(10)
 @given(
     st.lists(KEYS, min_size=1, max_size=12),
     st.lists(KEYS, max_size=4),

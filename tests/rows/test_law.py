@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.table.table import Table
+from tests.effort import law
 from tests.table.changing import (
     LEAFY,
     bag,
@@ -64,7 +65,7 @@ def _step(table: Table, model: list[Row], verb: str, ids: list[int], at: int) ->
     return model
 
 
-@settings(max_examples=40, deadline=None)
+@law(12)
 @given(_STEPS, st.booleans())
 def test_every_snapshot_gives_the_rows_of_the_model_filtered_or_not(
     steps: list[tuple[str, list[int]]], leafy: bool

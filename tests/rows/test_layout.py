@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.transforms import parse_transform
 from pyiceberg.types import (
@@ -33,6 +33,7 @@ from icetree.rows.transform import transformed
 from icetree.rows.write import write_files
 from icetree.spec.stats import column
 from icetree.spec.types import bounds_type
+from tests.effort import law
 from tests.rows.lake import files, new_table, rows
 
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -77,7 +78,7 @@ def as_arrow(values: list[Any], type: IcebergType) -> pa.Array:
     [(name, type) for name, types in TRANSFORMS.items() for type in types],
     ids=str,
 )
-@settings(max_examples=12, deadline=None)
+@law(12)
 @given(st.data())
 def test_a_transform_of_a_column_is_that_of_each_value(
     transform: str, type: IcebergType, data: st.DataObject
@@ -149,7 +150,7 @@ SCHEMA = pa.schema(
 TABLE = new_table(SCHEMA, properties={"write.metadata.metrics.column.s": "truncate(4)"})
 
 
-@settings(max_examples=40, deadline=None)
+@law(15)
 @given(ROWS)
 def test_stats_are_those_of_the_rows(data: list[dict[str, Any]]) -> None:
     entries = write_files(

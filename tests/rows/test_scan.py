@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
 from icetree.table.table import Table
 from icetree.tree.predicates import Transformed
+from tests.effort import law
 from tests.rows.lake import new_table
 
 SCHEMA = pa.schema(
@@ -126,7 +127,7 @@ def filled(appends: list[list[dict[str, Any]]], layout: dict[str, list[str]]) ->
     return table, model
 
 
-@settings(max_examples=25, deadline=None)
+@law(10)
 @given(
     st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=3),
     st.sampled_from(LAYOUTS),

@@ -8,15 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
-from tests.jars import REPOSITORY, place_of
-
-#: Rows are few: compiling code for each plan would take longer than running it.
-QUICK = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.python.daemon.module": "tests.spark.workers",
-    "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
-}
+from tests.jars import place_of
+from tests.spark.settings import COMPILED, QUICK
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +20,14 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("icetree tests", shuffle_partitions=2, extra_conf=conf)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def compiled(spark: SparkSession) -> Iterator[SparkSession]:
+    """The same session, which now compiles what it runs: for many rows."""
+    before = {name: spark.conf.get(name) for name in COMPILED}
+    for name, value in COMPILED.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value or "")

@@ -12,11 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from icetree.catalog.base import Catalog
 from icetree.spark.lake import SparkLake
 from icetree.spark.session import local_session
 from icetree.spark.stream.write import write_stream
 from icetree.table.lake import Lake, open_lake
+from tests.spark.settings import QUICK
 
 #: Before a batch is written, once its files are and its commit is not, once that is as well.
 STEPS = ("load", "before swap", "after swap")
@@ -48,8 +51,8 @@ class DyingCatalog:
                 os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
-def main(folder: Path, step: str, number: int) -> None:
-    spark = local_session("icetree dying", shuffle_partitions=1)
+def stream(spark: SparkSession, folder: Path, step: str = "never", number: int = 0) -> None:
+    """Stream all files that wait in a folder into its table, or die trying."""
     at = open_lake(f"sqlite:///{folder}/lake/catalog.db", {"warehouse": f"{folder}/lake/warehouse"})
     catalog: Any = DyingCatalog(at.catalog, step, number)
     lake = SparkLake(spark, Lake(catalog=catalog, store=at.store, warehouse=at.warehouse))
@@ -62,8 +65,8 @@ def main(folder: Path, step: str, number: int) -> None:
         trigger="available-now",
     )
     query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    session = local_session("icetree dying", shuffle_partitions=1, extra_conf=QUICK)
+    stream(session, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -18,7 +18,7 @@ from icetree.cli.demo.screen import show_pipeline
 from icetree.cli.demo.truth import truths
 from icetree.spark import local
 
-_COMMITS = 12
+_COMMITS = 6
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def shown(compiled: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("demo")
     console = Console(file=StringIO(), width=100, color_system=None, highlight=False)
-    holds = show_pipeline(console, spark, folder, commits=_COMMITS, kept=True)
+    holds = show_pipeline(console, compiled, folder, commits=_COMMITS, kept=True)
     assert isinstance(console.file, StringIO)
     return Shown(holds=holds, text=console.file.getvalue(), folder=folder)
 

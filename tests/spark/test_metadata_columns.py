@@ -73,7 +73,15 @@ def test_a_new_table_cannot_take_their_names(sql: SqlLake) -> None:
     sql("CREATE TABLE copy AS SELECT id, _file AS origin FROM t")
 
 
-@pytest.mark.parametrize("name", ["_row_id", "_ROW_ID", "_last_updated_sequence_number", "_pos"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ROW_ID",
+        pytest.param("_row_id", marks=pytest.mark.long),
+        pytest.param("_last_updated_sequence_number", marks=pytest.mark.long),
+        pytest.param("_pos", marks=pytest.mark.long),
+    ],
+)
 def test_rows_stay_right_where_another_writer_took_a_name(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:

@@ -16,11 +16,11 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 from icetree.filters.filter import parse_filter
 from icetree.spark import SparkLake, local
 from icetree.table.commit.commit import Committed
-from tests.laws.strategies import EFFORT, SEED
+from tests.effort import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
 
-SEQUENCES, OPERATIONS = 4 * EFFORT, 16
+SEQUENCES, OPERATIONS = 2 * EFFORT, 14
 
 _GOING = ("DELETE", "UPDATE_BEFORE")
 
@@ -148,6 +148,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.close()
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: SparkLake, seed: int) -> None:
     player = SparkPlayer(lake, f"db.t{seed}", random.Random(seed))

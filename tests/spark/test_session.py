@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZTyp
 
 from icetree.errors import NotFound
 from icetree.spark import java
+from tests.spark.settings import INTERPRETED
 
 AT = datetime(2024, 2, 29, 12, 30, 0, 123456)  # noqa: DTZ001 - the column has no zone either
 
@@ -70,10 +72,10 @@ def test_a_machine_without_java_writes_and_reads_parquet_with_the_packaged_one(
 ) -> None:
     program = dedent(
         """
-        import sys
+        import json, sys
         from icetree.spark.session import local_session
 
-        spark = local_session()
+        spark = local_session(extra_conf=json.loads(sys.argv[2]))
         spark.range(1000).write.parquet(sys.argv[1])
         print(spark.read.parquet(sys.argv[1]).selectExpr("sum(id)").first()[0])
         print(spark._jvm.System.getProperty("java.home"))
@@ -81,7 +83,7 @@ def test_a_machine_without_java_writes_and_reads_parquet_with_the_packaged_one(
     )
     folder = tmp_path / "rows"
     ran = subprocess.run(
-        [sys.executable, "-c", program, str(folder)],
+        [sys.executable, "-c", program, str(folder), json.dumps(INTERPRETED)],
         env=environment_without_java(tmp_path / "bin"),
         capture_output=True,
         text=True,

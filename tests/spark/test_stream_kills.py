@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
+from pyspark.sql import SparkSession
 
 import icetree
-from tests.spark.stream_dying import STEPS
+from tests.spark.stream_dying import STEPS, stream
 
 _SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -21,8 +23,8 @@ _SCHEMA = Schema(
 _REPOSITORY = Path(__file__).parents[2]
 
 
-def _stream(folder: Path, step: str = "never", number: int = 0) -> int:
-    """Run the stream in a process of its own; return how that ended."""
+def _killed(folder: Path, step: str, number: int) -> bool:
+    """Run the stream in a process of its own; return whether that was killed."""
     command = [sys.executable, "-m", "tests.spark.stream_dying", str(folder), step, str(number)]
     with (folder / "errors.txt").open("a") as errors:
         ended = subprocess.run(
@@ -34,10 +36,21 @@ def _stream(folder: Path, step: str = "never", number: int = 0) -> int:
             timeout=300,
             check=False,
         )
-    return ended.returncode
+    return ended.returncode == -signal.SIGKILL
 
 
-def test_a_stream_killed_at_any_moment_ends_with_every_row_once(tmp_path: Path) -> None:
+#: The table is looked up once before the first batch, and once in each.
+_WHOLE = dict(zip(STEPS, (3, 1, 1), strict=True))
+
+
+@pytest.mark.parametrize(
+    "kills",
+    [{"before swap": 2}, pytest.param(_WHOLE, marks=pytest.mark.long)],
+    ids=["once", "often"],
+)
+def test_a_stream_killed_at_any_moment_ends_with_every_row_once(
+    spark: SparkSession, tmp_path: Path, kills: dict[str, int]
+) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "lake").mkdir()
     for number in range(6):
@@ -50,12 +63,11 @@ def test_a_stream_killed_at_any_moment_ends_with_every_row_once(tmp_path: Path) 
     lake.create_namespace("db")
     table = lake.create_table("db.t", _SCHEMA)
     errors = tmp_path / "errors.txt"
-    # The table is looked up once before the first batch, and once in each.
-    for step, number in zip(STEPS, (3, 1, 1), strict=True):
-        assert _stream(tmp_path, step, number) == -signal.SIGKILL, errors.read_text()[-2000:]
+    for step, number in kills.items():
+        assert _killed(tmp_path, step, number), errors.read_text()[-2000:]
     killed = len(list(table.refresh().history()))
     assert 0 < killed < 6
-    assert _stream(tmp_path) == 0, errors.read_text()[-2000:]
+    stream(spark, tmp_path)
     ids = sorted(table.refresh().scan(columns=["id"]).to_arrow()["id"].to_pylist())
     assert ids == [number * 10 + id for number in range(6) for id in range(3)]
     assert len(list(table.history())) == 6

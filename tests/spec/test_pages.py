@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -18,6 +18,7 @@ from icetree.spec.metadata import TableMetadata, new_table, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import PagedOut
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
+from tests.effort import law
 
 
 class Table:
@@ -263,7 +264,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(STEPS, st.integers(1, 4), st.integers(1, 3))
 def test_paged_history_is_the_history(steps: list[tuple[str, int]], keep: int, size: int) -> None:
     table = Table(keep=keep, page_size=size)

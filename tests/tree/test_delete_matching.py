@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.stats import FieldStats, column
 from icetree.tree.deletes import equality_pairs, position_pairs
+from tests.effort import law
 from tests.tree.delete_tables import SHAPE, File, V, _named, made
 
 
@@ -78,7 +79,7 @@ def _equality_applies(file: File, delete: File) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@law(50)
 @given(worlds())
 def test_equality_deletes_apply_just_where_the_rules_say(world: Any) -> None:
     files, deletes = world
@@ -93,7 +94,7 @@ def test_equality_deletes_apply_just_where_the_rules_say(world: Any) -> None:
     }
 
 
-@settings(max_examples=100, deadline=None)
+@law(40)
 @given(worlds())
 def test_no_equality_delete_is_lost_that_deletes_a_row(world: Any) -> None:
     files, deletes = world
@@ -133,7 +134,7 @@ def position_worlds(draw: st.DrawFn) -> tuple[list[File], list[File], list[bool]
     return files, deletes, [draw(st.booleans()) for _ in files]
 
 
-@settings(max_examples=150, deadline=None)
+@law(50)
 @given(position_worlds(), st.sampled_from([None, "s3://t", "s3://t/"]))
 def test_position_deletes_apply_just_where_the_rules_say(world: Any, where: str | None) -> None:
     files, deletes, has_data_dv = world

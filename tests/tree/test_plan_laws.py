@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import visitors
 
@@ -15,6 +15,7 @@ from icetree.spec import entry
 from icetree.spec.entry import Status
 from icetree.tree.bind import bind
 from icetree.tree.prune import may_match
+from tests.effort import law
 from tests.tree import rows as r
 from tests.tree.planning import SHAPE, Tree, data_dv, deletes_of, equality, gone, locations, one
 
@@ -51,7 +52,7 @@ def forests(draw: st.DrawFn) -> tuple[Tree, dict[str, list[r.Row]], Any]:
     return tree, live, draw(r.predicates(NAMES))
 
 
-@settings(max_examples=120, deadline=None)
+@law(40)
 @given(forests())
 def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: Any) -> None:
     tree, live, predicate = forest
@@ -68,7 +69,7 @@ def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: 
         assert name in found or not any(hits)
 
 
-@settings(max_examples=80, deadline=None)
+@law(30)
 @given(forests())
 def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
     tree, live, predicate = forest
@@ -78,7 +79,7 @@ def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
     assert set(locations(tree.plan(predicate))) == set(files["location"].to_pylist())
 
 
-@settings(max_examples=40, deadline=None)
+@law(20)
 @given(forests())
 def test_without_a_predicate_a_plan_holds_the_live_files(forest: Any) -> None:
     tree, live, _ = forest

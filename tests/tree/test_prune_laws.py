@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
 from pyiceberg.conversions import to_bytes
@@ -15,6 +15,7 @@ from pyiceberg.typedef import Record
 from icetree.spec.stats import FieldStats
 from icetree.tree.bind import bind
 from icetree.tree.prune import columns_needed, conjunct_masks, may_match, must_match, residuals
+from tests.effort import law
 from tests.tree import rows as r
 
 NAMES = st.lists(st.sampled_from(r.NAMES), min_size=1, max_size=2, unique=True)
@@ -39,7 +40,7 @@ def _judged(predicate: ice.BooleanExpression, rows: list[r.Row]) -> list[list[bo
     ]
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(cases())
 def test_pruning_never_loses_a_matching_file(case: Any) -> None:
     many, stats, predicate = case
@@ -48,7 +49,7 @@ def test_pruning_never_loses_a_matching_file(case: Any) -> None:
         assert kept or not any(any(found) for found in _judged(predicate, rows))
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(cases())
 def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
     many, stats, predicate = case
@@ -57,7 +58,7 @@ def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
         assert not claimed or all(all(found) for found in _judged(predicate, rows))
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(cases())
 def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) -> None:
     many, stats, predicate = case
@@ -68,7 +69,7 @@ def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) 
         assert _judged(left[code], rows) == _judged(predicate, rows)
 
 
-@settings(max_examples=100, deadline=None)
+@law(40)
 @given(cases())
 def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> None:
     many, stats, predicate = case
@@ -82,7 +83,7 @@ def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> No
     assert not must_match(table, bound)[0].as_py() or all(map(all, found))
 
 
-@settings(max_examples=100, deadline=None)
+@law(40)
 @given(cases())
 def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     many, stats, predicate = case
@@ -94,7 +95,7 @@ def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     assert may_match(table, bound).to_pylist() == together
 
 
-@settings(max_examples=100, deadline=None)
+@law(40)
 @given(cases())
 def test_only_the_columns_needed_are_looked_at(case: Any) -> None:
     many, stats, predicate = case
@@ -149,7 +150,7 @@ def _peer_file(rows: list[r.Row], name: str) -> DataFile:
 _NEGATIVE = (ice.NotEqualTo, ice.NotIn, ice.NotStartsWith)
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(peer_cases())
 def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case
@@ -165,7 +166,7 @@ def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
         assert ours == theirs
 
 
-@settings(max_examples=150, deadline=None)
+@law(60)
 @given(peer_cases())
 def test_full_stats_prove_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case

@@ -7,7 +7,6 @@ hold what should be left.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.spark import SparkLake, local
+from tests.spark.settings import COMPILED
 from tests.spark.tpch.data import tables
 
 SCALE = 0.02
@@ -33,6 +33,8 @@ LAYOUT: dict[str, dict[str, Any]] = {
     "part": {"partition_by": ["bucket(3, p_partkey)"]},
 }
 APPENDS = {"lineitem": 3, "orders": 2, "partsupp": 2}
+#: Of each kind of question one: groups, joins, subqueries that exist, are in or are one value.
+USUAL = {"q01", "q03", "q04", "q13", "q16", "q17", "q21"}
 #: Lines of these orders are deleted, in two steps.
 GONE = {"l_orderkey % 100 = 5": (100, 5), "l_orderkey % 50 = 33": (50, 33)}
 
@@ -46,19 +48,14 @@ class Both:
 
 
 @pytest.fixture(scope="module")
-def both(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    # Here rows are many enough for compiled code.
-    spark.conf.set("spark.sql.codegen.wholeStage", "true")
-    yield _both(spark, tmp_path_factory.mktemp("tpch"))
-    spark.conf.unset("spark.sql.codegen.wholeStage")
-
-
-def _both(spark: SparkSession, place: Path) -> Both:
+def both(compiled: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    spark, place = compiled, tmp_path_factory.mktemp("tpch")
     lake = local(place / "lake", spark=spark)
     lake.create_namespace("tpch")
     lake.namespace = "tpch"
     plain = spark.newSession()
-    plain.conf.set("spark.sql.codegen.wholeStage", "true")
+    for name, value in COMPILED.items():
+        plain.conf.set(name, value)
     for name, rows in tables(SCALE).items():
         _load(lake, place / "in", name, rows)
         left = rows.filter(_staying(rows)) if name == "lineitem" else rows
@@ -101,7 +98,13 @@ def test_lines_that_were_deleted_are_marked_in_their_files(both: Both) -> None:
     assert stored - marked == both.plain.table("lineitem").count()
 
 
-@pytest.mark.parametrize("query", QUERIES, ids=[query.stem for query in QUERIES])
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param(query, id=query.stem, marks=() if query.stem in USUAL else pytest.mark.long)
+        for query in QUERIES
+    ],
+)
 def test_a_lake_answers_as_plain_files_do(both: Both, query: Path) -> None:
     text = query.read_text()
     expected, found = both.plain.sql(text), both.lake.sql(text)

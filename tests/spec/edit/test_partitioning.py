@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from icetree.spec.layout import SortField
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.update import AddExpression, RenameExpressions
+from tests.effort import law
 
 COLUMNS = (
     "id long, name string, ts timestamp, day date, flag boolean, x_year int, x date, "
@@ -182,7 +183,7 @@ def test_expressions_cannot_be_renamed_into_each_other_or_nothing() -> None:
 TERMS = ["id", "bucket(4, id)", "bucket(8, id)", "days(ts)", "months(ts)", "truncate(2, name)"]
 
 
-@settings(max_examples=50, deadline=None)
+@law(50)
 @given(
     st.lists(
         st.tuples(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -21,6 +21,7 @@ from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import page_out, snapshot_as_of
 from icetree.spec.snapshot import Page, Ref, Snapshot, SnapshotPage
 from icetree.spec.update import RecallSnapshot, SetSnapshotRef, Update
+from tests.effort import law
 
 
 class History:
@@ -185,7 +186,7 @@ def test_ancestry_ends_where_history_was_expired() -> None:
     assert len(list(refs.ancestors(broken, 5, has.page))) == 5
 
 
-@settings(max_examples=40, deadline=None)
+@law(40)
 @given(st.data())
 def test_ancestry_is_the_same_however_history_is_paged(data: st.DataObject) -> None:
     length = data.draw(st.integers(1, 30))

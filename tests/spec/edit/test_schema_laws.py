@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
@@ -34,6 +34,7 @@ from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.schema_tree import walk
 from icetree.spec.types import parse_schema
+from tests.effort import law
 from tests.spec.edit.editing import column, edited, ids, table
 
 
@@ -207,7 +208,7 @@ def steps(draw: st.DrawFn) -> Callable[[SchemaEdit, str], Any]:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@law(30)
 @given(st.lists(st.lists(st.tuples(steps(), st.integers(0, 30)), max_size=4), max_size=6))
 def test_whatever_the_edits_a_column_keeps_its_id_and_no_id_is_given_twice(
     rounds: list[list[tuple[Callable[[SchemaEdit, str], Any], int]]],

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.table.table import Table
+from tests.effort import law
 from tests.table.changing import (
     LEAFY,
     bag,
@@ -58,7 +59,7 @@ def _step(table: Table, verb: str, ids: list[int], at: int) -> None:
             table.truncate()
 
 
-@settings(max_examples=20, deadline=None)
+@law(8)
 @given(_STEPS, st.booleans(), st.data())
 def test_changes_replayed_on_the_old_state_give_the_new_state(
     steps: list[tuple[str, list[int]]], leafy: bool, data: st.DataObject

@@ -19,7 +19,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.metrics import COLUMN_PREFIX
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.laws.strategies import law
+from tests.effort import law
 
 NOON = datetime(2024, 1, 1, 12)  # noqa: DTZ001  # a time without a zone is what is stored
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "c"], "x": [0.5, float("nan"), -0.0]})

@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.table.table import Table
+from tests.effort import law
 from tests.rows import lake as arrow_lake
 from tests.table.lake import data_file, live, vector
 from tests.table.lake import new_table as new_file_table
@@ -110,7 +111,7 @@ _VERBS = st.sampled_from(["append", "append", "delete", "overwrite", "replace", 
 _STEPS = st.lists(st.tuples(_VERBS, st.integers(1, 3), st.integers(10, 99)), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@law(15)
 @given(_STEPS, st.booleans())
 def test_a_transaction_leaves_the_rows_that_its_operations_leave_one_by_one(
     steps: list[Step], leafy: bool

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.table.commit.commit import Committed
-from tests.laws.strategies import EFFORT, SEED
+from tests.effort import EFFORT, SEED
 from tests.plain_table import Row, comparable, within
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
@@ -99,6 +99,7 @@ class ArrowPlayer(Player):
                     assert now[id][1] == snapshot.sequence_number
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None:
     player = ArrowPlayer(random.Random(seed))

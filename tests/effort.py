@@ -1,0 +1,31 @@
+"""How hard a run of the tests tries: each law on few examples, or on many that a seed decides."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from hypothesis import HealthCheck, seed, settings
+
+#: What decides the examples, and how many times as many as usual there are: `make laws` sets both.
+SEED = int(os.environ.get("ICETREE_LAWS_SEED", "0"))
+EFFORT = int(os.environ.get("ICETREE_LAWS_EFFORT", "1"))
+
+Law = TypeVar("Law", bound=Callable[..., None])
+
+
+def law(examples: int) -> Callable[[Law], Law]:
+    """Have a law tried on so many examples, or on as many times as many as effort is made."""
+    return tried(examples * EFFORT, SEED)
+
+
+def tried(examples: int, start: int) -> Callable[[Law], Law]:
+    """Have a law tried on so many examples, which the number it starts with decides."""
+    often = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    return lambda test: seed(start)(often(test))

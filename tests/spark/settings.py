@@ -1,0 +1,23 @@
+"""Settings of Spark for tests, whose rows are few."""
+
+from __future__ import annotations
+
+from tests.jars import REPOSITORY
+
+#: Compiling code for each plan takes longer than to run it on a few rows, and what better compilers
+#: make of Spark itself pays off only later than a test run ends.
+INTERPRETED = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+#: Where rows are many it is the other way round.
+COMPILED = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+}
+QUICK = {
+    **INTERPRETED,
+    "spark.python.daemon.module": "tests.spark.workers",
+    "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
+}
