@@ -31,9 +31,9 @@ def main(jar: str, warehouse: str, filters: str, answers: str) -> None:
     plan = _compiled(spark)
     _make_rows(spark)
     found = {}
-    for name, make in _TABLES.items():
-        make(spark, name)
-        found[name] = _answers(spark, name, plan, asked[name])
+    for name, filters_of in asked.items():
+        _TABLES[name](spark, name)
+        found[name] = _answers(spark, name, plan, filters_of)
     Path(answers).write_text(json.dumps(found))
     spark.stop()
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,25 @@ from tests.spark.settings import QUICK
 STEPS = ("load", "before swap", "after swap")
 
 
-class DyingCatalog:
-    """A catalog under which the process ends at the nth time of a step."""
+def die() -> None:
+    """Kill all of this process group."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
-    def __init__(self, catalog: Catalog, step: str, number: int) -> None:
-        self._catalog, self._step, self._left = catalog, step, number
+
+@dataclass(frozen=True, kw_only=True)
+class End:
+    """What ends a stream: the nth time that a commit comes to a step."""
+
+    step: str
+    number: int
+    by: Callable[[], object] = die
+
+
+class DyingCatalog:
+    """A catalog under which a stream comes to its end."""
+
+    def __init__(self, catalog: Catalog, end: End) -> None:
+        self._catalog, self._end, self._left = catalog, end, end.number
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._catalog, name)
@@ -45,16 +61,16 @@ class DyingCatalog:
         return outcome
 
     def _reach(self, step: str) -> None:
-        if step == self._step:
+        if step == self._end.step:
             self._left -= 1
             if self._left == 0:
-                os.killpg(os.getpgrp(), signal.SIGKILL)
+                self._end.by()
 
 
-def stream(spark: SparkSession, folder: Path, step: str = "never", number: int = 0) -> None:
-    """Stream all files that wait in a folder into its table, or die trying."""
+def stream(spark: SparkSession, folder: Path, end: End | None = None) -> None:
+    """Stream all files that wait in a folder into its table, or come to an end before."""
     at = open_lake(f"sqlite:///{folder}/lake/catalog.db", {"warehouse": f"{folder}/lake/warehouse"})
-    catalog: Any = DyingCatalog(at.catalog, step, number)
+    catalog: Any = at.catalog if end is None else DyingCatalog(at.catalog, end)
     lake = SparkLake(spark, Lake(catalog=catalog, store=at.store, warehouse=at.warehouse))
     reader = spark.readStream.schema("id long, v string").option("maxFilesPerTrigger", 1)
     query = write_stream(
@@ -69,4 +85,4 @@ def stream(spark: SparkSession, folder: Path, step: str = "never", number: int =
 
 if __name__ == "__main__":
     session = local_session("icetree dying", shuffle_partitions=1, extra_conf=QUICK)
-    stream(session, Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    stream(session, Path(sys.argv[1]), End(step=sys.argv[2], number=int(sys.argv[3])))

@@ -12,7 +12,7 @@ from icetree.errors import InvalidInput
 from tests.spark.sql_lake import SqlLake
 
 
-@pytest.fixture(params=["merge-on-read", "copy-on-write"])
+@pytest.fixture(params=["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.long)])
 def sql(request: Any, spark: SparkSession, tmp_path: Path) -> SqlLake:
     """Make a table with a whole struct (1), one without an inner struct (2) and none at all (3)."""
     made = SqlLake(spark, tmp_path)

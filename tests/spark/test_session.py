@@ -67,6 +67,7 @@ def test_python_on_arrow_batches_runs_in_this_very_interpreter(spark: SparkSessi
     assert {row.python for row in rows} == {sys.executable}
 
 
+@pytest.mark.long
 def test_a_machine_without_java_writes_and_reads_parquet_with_the_packaged_one(
     tmp_path: Path,
 ) -> None:

@@ -15,7 +15,13 @@ from tests.spark.sql_lake import SqlLake
 COPYING = ", ".join(
     f"'write.{verb}.mode'='copy-on-write'" for verb in ("delete", "update", "merge")
 )
-MODES = pytest.mark.parametrize("how", ["", f"TBLPROPERTIES ({COPYING})"], ids=["marked", "copied"])
+MODES = pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("", id="marked", marks=pytest.mark.long),
+        pytest.param(f"TBLPROPERTIES ({COPYING})", id="copied"),
+    ],
+)
 
 MERGE = "MERGE INTO o USING (SELECT 1 AS v) s ON o.v = s.v WHEN MATCHED THEN UPDATE SET"
 
