@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -11,7 +12,7 @@ from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
-from icetree.files.cache import Cache
+from icetree.files.cache import Cache, TableCache
 from icetree.files.parallel import in_order
 from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
@@ -44,7 +45,7 @@ class TableFiles:
 
     store: Store
     location: str
-    cache: Cache = field(default_factory=Cache)
+    cache: Cache | TableCache = field(default_factory=Cache)
 
     def fetch(self, stored: str) -> bytes:
         """Return the bytes of an immutable file."""
@@ -116,12 +117,11 @@ class TableFiles:
             return empty()
         if not keep:
             return self._decode_root(snapshot, shape)
-        file = snapshot.root_file
-        key = self._root_key(file, shape)
+        key = self._root_key(snapshot, shape)
         known: Entries | None = self.cache.recall(key)
         if known is not None:
             return known
-        if stats_columns is not None and snapshot.root_manifest:
+        if stats_columns is not None and (file := snapshot.root_manifest):
             return self.cache.derive(
                 ("narrow root", *key[1:], stats_columns),
                 lambda: self._decode_columnar(file, snapshot, shape, stats_columns),
@@ -142,12 +142,20 @@ class TableFiles:
             return len(self.fetch(snapshot.root_manifest))
         return len(self.fetch(snapshot.manifest_list)) if snapshot.manifest_list else 0
 
-    def remember_root(self, file: str, shape: Shape, root: Entries) -> None:
+    def remember_root(self, snapshot: Snapshot, shape: Shape, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
-        self.cache.derive(self._root_key(file, shape), lambda: root, most=_ROOTS)
+        self.cache.derive(self._root_key(snapshot, shape), lambda: root, most=_ROOTS)
 
-    def _root_key(self, file: str, shape: Shape) -> tuple[str, ...]:
-        return ("root", self.location, file, shape.meaning)
+    def _root_key(self, snapshot: Snapshot, shape: Shape) -> tuple[Any, ...]:
+        # Not the file alone: entries inherit from the snapshot, and two may name the same root.
+        return (
+            "root",
+            self.location,
+            snapshot.root_file,
+            snapshot.manifests,
+            _tracking(snapshot),
+            shape.meaning,
+        )
 
     def _decode_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
         if snapshot.root_manifest is not None:
@@ -174,11 +182,7 @@ class TableFiles:
             shape,
             file=file,
             table_location=self.location,
-            tracking=Inherited(
-                snapshot_id=snapshot.snapshot_id,
-                sequence_number=snapshot.sequence_number,
-                first_row_id=snapshot.first_row_id,
-            ),
+            tracking=_tracking(snapshot),
             columns=None if stats_columns is None else {*BASE_COLUMNS, *stats_columns},
         )
         if stats_columns is not None:
@@ -212,6 +216,15 @@ class TableFiles:
             shape=shape,
             table_location=self.location,
         )
+
+
+def _tracking(snapshot: Snapshot) -> Inherited:
+    """Return what the ADDED entries of a root inherit."""
+    return Inherited(
+        snapshot_id=snapshot.snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=snapshot.first_row_id,
+    )
 
 
 def read_metadata(store: Store, location: str) -> TableMetadata:

@@ -62,7 +62,7 @@ class Lake(LakeRows):
         self.warehouse = warehouse.rstrip("/") if warehouse else None
         #: Kinds of store that any table may name files in.
         self.stores = frozenset(stores)
-        #: Locations are unique, so tables can share a cache of manifests and its limit.
+        #: Tables share the limit of what is kept of manifests.
         self.manifests = Cache() if cache is None else cache
 
     def __repr__(self) -> str:
@@ -226,7 +226,9 @@ class Lake(LakeRows):
     def _table(self, state: State) -> Table:
         # Where the catalog says that the table is, whatever its metadata says of other places.
         store = self._beside(state.metadata_location)
-        files = TableFiles(store=store, location=state.metadata.location, cache=self.manifests)
+        metadata = state.metadata
+        cache = self.manifests.of(metadata.table_uuid)
+        files = TableFiles(store=store, location=metadata.location, cache=cache)
         return Table(catalog=self.catalog, files=files, state=state)
 
     def _beside(self, location: str) -> Store:

@@ -121,7 +121,6 @@ def _snapshot(
             encode=report.timed("encode", manifest.encode),
         )
     root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
-    files.remember_root(root.location, shape, draft.root)
     snapshot = Snapshot(
         snapshot_id=work.snapshot_id,
         parent_snapshot_id=None if parent is None else parent.snapshot_id,
@@ -133,6 +132,7 @@ def _snapshot(
         first_row_id=draft.first_row_id,
         added_rows=draft.added_rows,
     )
+    files.remember_root(snapshot, shape, draft.root)
     return snapshot, [root, *draft.files]
 
 
