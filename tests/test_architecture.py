@@ -51,8 +51,9 @@ FLOORS = {
     "spark": [
         ["functions"],
         ["names"],
+        ["pushdown"],
         ["read"],
-        ["changes", "pushdown", "write"],
+        ["changes", "write"],
         ["rows", "source"],
         ["sql", "stream", "writer"],
         ["lake"],
@@ -95,6 +96,7 @@ TAKES_ITS_OWN = {
     "spark/pushdown/expression.py": "draws a mark for one question to Spark, kept nowhere",
     "spark/changes/marks.py": "fetches for Spark, which has threads of its own",
     "spark/read/deleted.py": "fetches for Spark, which has threads of its own",
+    "spark/read/facts.py": "fetches for Spark, which has threads of its own",
 }
 
 

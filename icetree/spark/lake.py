@@ -16,9 +16,9 @@ from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
-from icetree.spark.pushdown.read import rows_where
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
+from icetree.spark.read.where import rows_where
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS
@@ -84,7 +84,7 @@ class SparkLake(Lake):
         self.kept.namespace = name
 
     @property
-    def views(self) -> dict[str, View]:
+    def saved_views(self) -> dict[str, View]:
         """Temporary views over the lake's tables, by their marks in Spark's catalog."""
         return self.kept.views
 
@@ -103,9 +103,10 @@ class SparkLake(Lake):
         columns: Iterable[str] | None = None,
         at: Point | None = None,
     ) -> DataFrame:
-        """Return a table's rows; `where` prunes files, as no later `.where` can.
+        """Return a table's rows as they are now; files are planned when Spark asks for them.
 
-        It means to Spark what it says, as text or as a column; a PyIceberg expression means what it
+        Conditions that Spark pushes down prune files, whether `where` has them or a later `.where`,
+        a join or a query on a view. `where` means to Spark what it says, as text or as a column; a PyIceberg expression means what it
         means to a scan. `at` is a snapshot id, a branch or tag, or a time. `db.t.snapshots`,
         `db.t.files` and their like are the table's metadata, as `inspect` has it.
 
@@ -123,6 +124,19 @@ class SparkLake(Lake):
         if isinstance(where, str | Column):
             return rows_where(self.spark, table, where, columns=columns, at=at)
         return dataframe(self.spark, table.scan(where, columns=columns, at=at))
+
+    def view(self, name: str, *, alias: str | None = None) -> None:
+        """Make a table a temporary view of Spark's, called by the last part of its name or `alias`.
+
+        It is pruned by whatever Spark pushes down. It stays at the snapshot of its making, so that a
+        query that names it twice reads one version: ask again to have it follow.
+        """
+        self.read(name).createOrReplaceTempView(alias or self.table(name).name.name)
+
+    def views(self, namespace: str) -> None:
+        """Make every table of a namespace a temporary view, as `view` does."""
+        for name in self.tables(namespace):
+            self.view(str(name))
 
     def sql(self, text: str) -> DataFrame:
         """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.

@@ -142,8 +142,8 @@ def reader_schema(fields: Iterable[NestedField], names: Mapping[int, str]) -> sq
     return sql.StructType(made)
 
 
-#: What Spark calls the facts of a file that every row has.
-_HIDDEN: Final = "_metadata"
+#: What Spark, and scans of ours, call what every row has beside the columns of its file.
+_HIDDEN: Final = ("_metadata", "_tmp_metadata", "__icetree_")
 
 
 def safe_names(fields: Iterable[NestedField], metadata: TableMetadata) -> dict[int, str]:
@@ -161,7 +161,8 @@ def safe_names(fields: Iterable[NestedField], metadata: TableMetadata) -> dict[i
         # A reserved column, or one that no other ever shared its name with.
         ids = owners.get(field.name.lower(), set())
         alone = complete and ids <= {field.field_id} and field.field_id not in nested
-        own = alone and not _has_floats(field.field_type) and field.name.lower() != _HIDDEN
+        own = alone and not _has_floats(field.field_type)
+        own = own and not field.name.lower().startswith(_HIDDEN)
         found[field.field_id] = field.name if own else f"{field.name} #{field.field_id}"
     return found
 

@@ -30,6 +30,9 @@ TOLD_OF_LEAVES: Final = (
     "entries-processed",
 )
 _CHANGED_PARTITIONS: Final = "changed-partition-count"
+#: The formats that data files may have, with commas between: readers that know one format only need
+#: not look into leaves. Not there where some commit of another writer did not tell.
+FILE_FORMATS: Final = "data-file-formats"
 
 _COUNTED = [
     "content_type",
@@ -63,7 +66,19 @@ def summarise(
         base = 0 if previous is None else _number(previous.get(total))
         if base is not None:
             summary[total] = str(base + counts[plus] - counts[minus])
+    formats = _formats(added, previous)
+    if formats:
+        summary[FILE_FORMATS] = ",".join(sorted(formats))
     return summary | {key: str(count) for key, count in manifests.items()}
+
+
+def _formats(added: Entries, previous: Mapping[str, str] | None) -> set[str]:
+    """Return the formats that data files may have; none where there are no files, or nobody knows."""
+    new = set(pc.unique(_only(added.select(_COUNTED), Content.DATA)["file_format"]).to_pylist())
+    if previous is None or _number(previous.get("total-data-files")) == 0:
+        return new
+    told = previous.get(FILE_FORMATS)
+    return new | set(told.split(",")) if told else set()
 
 
 def _number(told: str | None) -> int | None:
@@ -119,6 +134,7 @@ OWN_NAMES: Final = frozenset(
     {
         "operation",
         _CHANGED_PARTITIONS,
+        FILE_FORMATS,
         *TOLD_OF_LEAVES,
         *_TOTALS,
         *_counts(empty(), ("added", "added")),

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from icetree.spark import local
 from icetree.spark.sql.statement import run_sql
+from tests.spark.files_read import files_read
 
 
 class SqlLake:
@@ -26,4 +27,4 @@ class SqlLake:
 
     def files(self, text: str) -> int:
         """Return how many files a query reads."""
-        return len(run_sql(self.lake, text).inputFiles())
+        return files_read(run_sql(self.lake, text))

@@ -19,7 +19,7 @@ from icetree.errors import InvalidInput
 from icetree.rows.read import read_tasks
 from icetree.rows.transform import transformed
 from icetree.spark.functions.calls import with_functions
-from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.condition import condition_filter
 from icetree.table.table import Table
 from tests.spark.sql_lake import SqlLake
 

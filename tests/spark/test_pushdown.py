@@ -28,7 +28,7 @@ from pyspark.sql import functions as f
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
-from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.condition import condition_filter
 from icetree.spark.types import spark_schema
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake

@@ -15,6 +15,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from icetree.filters.filter import parse_filter
 from icetree.spark import SparkLake, local
+from icetree.spark.read.internals import SETTING
 from icetree.table.commit.commit import Committed
 from tests.effort import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
@@ -148,6 +149,15 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     made.close()
 
 
+@pytest.fixture
+def way(lake: SparkLake, seed: int) -> Iterator[None]:
+    """Have one sequence in four read without a relation that asks."""
+    lake.spark.conf.set(SETTING, str(seed % 4 != 3).lower())
+    yield
+    lake.spark.conf.unset(SETTING)
+
+
+@pytest.mark.usefixtures("way")
 @pytest.mark.law
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: SparkLake, seed: int) -> None:

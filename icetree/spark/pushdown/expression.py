@@ -34,16 +34,19 @@ _HOLDS_PLANS: Final = ("Subquery", "Exists", "ListQuery", "DynamicPruning")
 _Said: TypeAlias = Truth | Field | Constant | Step | None
 
 
-def filter_of(expression: Any, schema: Schema) -> BooleanExpression:
+def filter_of(
+    expression: Any, schema: Schema, names: Mapping[str, str] | None = None
+) -> BooleanExpression:
     """Return a filter that keeps at least the rows for which the expression is true.
 
-    The expression is Catalyst's, resolved, on columns named as in the schema.
+    The expression is Catalyst's, resolved, on columns named as in the schema; or else `names` says
+    what the schema calls each, and others are none of the table's.
     """
     try:
         nodes = json.loads(expression.toJSON())
     except Py4JError:
         return AlwaysTrue()  # some functions of users' have no JSON
-    reading = _Reading(expression, nodes, schema)
+    reading = _Reading(expression, nodes, schema, names)
     # Nodes are in preorder: read backwards, a node comes right after what it is made of.
     waiting: list[_Said] = []
     for index in range(len(nodes) - 1, -1, -1):
@@ -59,8 +62,15 @@ def filter_of(expression: Any, schema: Schema) -> BooleanExpression:
 class _Reading:
     """The nodes of one expression, and what each says."""
 
-    def __init__(self, expression: Any, nodes: Sequence[Mapping[str, Any]], schema: Schema) -> None:
+    def __init__(
+        self,
+        expression: Any,
+        nodes: Sequence[Mapping[str, Any]],
+        schema: Schema,
+        names: Mapping[str, str] | None,
+    ) -> None:
         self._expression = expression
+        self._names = names
         self._nodes = nodes
         self._schema = schema
         self._countable = not any(word in node["class"] for node in nodes for word in _HOLDS_PLANS)
@@ -71,7 +81,7 @@ class _Reading:
         kind = node["class"].rpartition(".")[2]
         match kind, children:
             case "AttributeReference", []:
-                return Field(path=(node["name"],), type=node["dataType"])
+                return Field(path=(self._name(node["name"]),), type=node["dataType"])
             case "GetStructField", [Field(transform=None) as parent]:
                 member = parent.type["fields"][node["ordinal"]]
                 return Field(path=(*parent.path, member["name"]), type=member["type"])
@@ -86,6 +96,13 @@ class _Reading:
                 return self.truth(child).negated()
         said = self._predicate(kind, index, children)
         return transform_in(kind, node, children) if said is None else said
+
+    def _name(self, name: str) -> str:
+        if self._names is None:
+            return name
+        if name not in self._names:
+            raise Unsaid
+        return self._names[name]
 
     def _predicate(self, kind: str, index: int, children: list[_Said]) -> Truth | None:
         schema = self._schema

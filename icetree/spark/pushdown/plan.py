@@ -9,11 +9,9 @@ from typing import Any, Final
 
 from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Or
 from pyiceberg.schema import Schema
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
 from icetree.spark.pushdown.expression import filter_of
-from icetree.spark.read.listing import NO_FILES, read_listed
 from icetree.spark.trees import kind, seq
 
 _RELATION: Final = re.compile(r"\bRelation ")
@@ -72,17 +70,6 @@ def _place(leaf: Any) -> str | None:
         return None
     place: str = leaf.relation().location().rootPaths().mkString(",")
     return place
-
-
-def nothing(spark: SparkSession, schema: StructType) -> DataFrame:
-    """Return no rows at all, of a relation that Spark does not know to be empty.
-
-    Nothing is taken as never null: readers may find nulls where there should be none.
-    """
-    nullable = StructType.fromJson(schema.jsonValue())
-    for field in nullable:
-        field.nullable = True
-    return read_listed(spark, NO_FILES, nullable)
 
 
 def optimized(frame: DataFrame) -> Any:

@@ -15,7 +15,14 @@ from pyspark.sql import functions as f
 
 from icetree.rows.deletes import Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
-from icetree.spark.read.listing import ORDINAL, ORDINAL_SQL, POSITION, listed, read_listed
+from icetree.spark.read.listing import (
+    GONE,
+    ORDINAL,
+    ORDINAL_SQL,
+    POSITION,
+    listed,
+    read_listed,
+)
 from icetree.spark.types import reader_schema, safe_names
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
@@ -23,8 +30,6 @@ from icetree.table.scan.scan import Scan
 
 #: What a column that deletes compare is called among the rows, followed by its field id.
 KEY_PREFIX: Final = "__icetree_key_"
-#: Whether a row is deleted, among rows that are there although they are.
-GONE: Final = "__icetree_gone"
 
 _PIECE: Final = "__icetree_piece"
 _WORDS: Final = "__icetree_words"
@@ -39,13 +44,11 @@ _ORDINAL_BITS: Final = 40
 _AT_ONCE: Final = 8
 
 
-def without_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
-    """Return the rows that no data DV of their file marks; rows have `ORDINAL`, `POSITION`."""
-    return marked_by_data_dvs(rows, tasks, scan).where(f"NOT {GONE}").drop(GONE)
-
-
 def marked_by_data_dvs(rows: DataFrame, tasks: pa.Table, scan: Scan) -> DataFrame:
-    """Return the rows with `GONE`: whether a data DV of their file marks them."""
+    """Return the rows with `GONE`: whether a data DV of their file marks them.
+
+    Rows have `ORDINAL` and `POSITION`.
+    """
     marked = tasks.filter(pc.is_valid(tasks["dv_location"]))
     pieces = rows.sparkSession.createDataFrame(_pieces(marked, scan))
     high = f"shiftleft(CAST({ORDINAL} AS BIGINT), {_ORDINAL_BITS})"

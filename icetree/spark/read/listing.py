@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from icetree.spec.location import AZURE, GCS, LOCAL, S3, scheme_of
-from icetree.store.places import local_path
+from icetree.spark.read.addresses import addresses
 
 #: The columns of a scan that tell of each row where it stands.
 ORDINAL: Final = "__icetree_file"
 POSITION: Final = "__icetree_pos"
+#: Whether a row is deleted, among rows that are there although they are.
+GONE: Final = "__icetree_gone"
 #: What they are in the rows of `read_listed`.
 ORDINAL_SQL: Final = "CAST(unix_millis(_metadata.file_modification_time) AS INT)"
 POSITION_SQL: Final = "_metadata.row_index"
@@ -52,32 +52,6 @@ def read_listed(spark: SparkSession, files: pa.Table, schema: StructType) -> Dat
         return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
 
 
-def address(location: str) -> str:
-    """Return a location as Spark wants it: a URI that Hadoop has a file system for."""
-    scheme = scheme_of(location)
-    if scheme in LOCAL:
-        return "file://" + quote(local_path(location))
-    rest = location.partition("://")[2]
-    if scheme in S3:
-        return "s3a://" + quote(rest)
-    if scheme in GCS:
-        return "gs://" + quote(rest)
-    if scheme in AZURE:
-        return f"{scheme}://" + quote(rest, safe="/@")
-    return quote(location, safe="/:")
-
-
-def _addresses(locations: pa.Array) -> pa.Array:
-    """Do `address` for many, most of which have names without anything odd."""
-    plain = pc.match_substring_regex(locations, r"^(file://)?/[A-Za-z0-9_.=/-]*$")
-    paths = pc.replace_substring_regex(locations, r"^file://", "", max_replacements=1)
-    found = pc.binary_join_element_wise("file://", paths, "")
-    if pc.all(plain).as_py():
-        return found
-    odd = pa.array([address(each) for each in locations.filter(pc.invert(plain)).to_pylist()])
-    return pc.replace_with_mask(found, pc.invert(plain), odd.cast(found.type))
-
-
 @contextmanager
 def _log(files: pa.Table) -> Iterator[str]:
     """Make a folder with a sink's log; Spark reads all of it at once, then it can go."""
@@ -96,7 +70,7 @@ def _lines(files: pa.Table) -> pa.Array:
     location, size, ordinal = (column.combine_chunks() for column in files.columns)
     return pc.binary_join_element_wise(
         '{"path":"',
-        _addresses(location),
+        addresses(location),
         '","size":',
         pc.cast(size, pa.string()),
         ',"isDir":false,"modificationTime":',

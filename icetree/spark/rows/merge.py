@@ -21,7 +21,8 @@ from icetree.errors import InvalidInput
 from icetree.spark.complaints import one_line
 from icetree.spark.names import as_column, as_value, column, quoted
 from icetree.spark.progress import telling
-from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
+from icetree.spark.pushdown.plan import Pruned, marker, optimized, pruned_by
+from icetree.spark.read.nothing import nothing
 from icetree.spark.rows.change import NEW, PLACE, mark, rewrite, sunk, touched_by
 from icetree.spark.rows.sides import Side, speaking_of
 from icetree.spark.rows.target import Target, target

@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 from icetree.filters.filter import Filter
 from icetree.spark.complaints import one_line
 from icetree.spark.names import as_column
-from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.condition import condition_filter
 from icetree.spark.read.filters import row_condition
 from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks

@@ -14,7 +14,7 @@ from pyspark.sql.types import DataType
 
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
-from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.condition import condition_filter
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import spark_type

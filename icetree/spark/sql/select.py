@@ -1,7 +1,8 @@
 """Queries: the tables of the lake that a query names become temporary views, for its sake.
 
-First the views are empty, and Spark plans the query: the conditions that it pushes down to each
-tell which files the real views can leave out. Then the query runs on those.
+Most tables are planned when the query runs, by what Spark asks them for. For the sake of others, views
+are empty at first, and Spark plans the query: the conditions that it pushes down to each tell which
+files the real views can leave out. Then the query runs on those.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.complaints import plainly
-from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
+from icetree.spark.pushdown.plan import Pruned, marker, optimized, pruned_by
 from icetree.spark.read.metadata_tables import metadata_table
-from icetree.spark.read.scan import dataframe
+from icetree.spark.read.nothing import nothing
+from icetree.spark.read.scan import dataframe, is_lazy
 from icetree.spark.sql.bind import (
     Bound,
     BoundTable,
@@ -106,6 +108,8 @@ def _filters(
 ) -> dict[str, BooleanExpression]:
     """Return, for each view of a table, a filter that keeps every row the query can use."""
     everything: dict[str, BooleanExpression] = {e.view: AlwaysTrue() for e in tables_of(bound)}
+    if all(_asks_itself(lake, each) for each in tables_of(bound)):
+        return everything
     texts = " ".join(texts_of(text, bound))
     words = {token.text.upper() for token in tokens(texts) if token.kind == "word"}
     if not words & _CONDITIONS:
@@ -116,6 +120,13 @@ def _filters(
         later = _pushed_down(lake, rewritten, bound)
         found = {view: steady(each, later[view]) for view, each in found.items()}
     return everything | found
+
+
+def _asks_itself(lake: SparkLake, bound: BoundTable) -> bool:
+    """Tell whether nothing is planned for a table before the query runs."""
+    if bound.scan is None or bound.kept is not None:
+        return True
+    return is_lazy(lake.spark, bound.scan(AlwaysTrue()))
 
 
 def _pushed_down(
@@ -194,10 +205,8 @@ def _frame(lake: SparkLake, bound: BoundTable, where: BooleanExpression) -> Data
         ref = bound.ref
         assert ref.metadata is not None
         return metadata_table(lake, ref.name, ref.metadata, at=version_of(lake, ref, bound.named))
-    scan = bound.scan(where)
-    found = scan.plan()
     # Spark checks rows itself: files are all that is to be left out here.
-    return dataframe(lake.spark, scan, plan=found.unfiltered())
+    return dataframe(lake.spark, bound.scan(where), files_only=True)
 
 
 def _apart(kept: DataFrame) -> DataFrame:

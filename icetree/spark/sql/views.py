@@ -60,7 +60,7 @@ def view_of(lake: SparkLake, temporary: Any) -> View | None:
     plan = option(temporary.plan())
     if plan is None or kind(plan) != "SubqueryAlias":
         return None
-    return lake.views.get(plan.identifier().name())
+    return lake.saved_views.get(plan.identifier().name())
 
 
 def find_view(lake: SparkLake, parts: Sequence[str]) -> View | None:
@@ -87,7 +87,7 @@ def make_view(
         raise InvalidInput(f"view {name} would read itself: give the new view another name")
     view = View(mark=f"{_MARK}{random_bits(128):032x}", text=text, columns=tuple(columns))
     _register(view, name, rows, replace=replace, is_global=is_global)
-    lake.views[view.mark] = view
+    lake.saved_views[view.mark] = view
     if was is not None:
         forget_view(lake, was)
     return view
@@ -109,7 +109,7 @@ def renew_view(view: View, parts: Sequence[str], rows: DataFrame) -> None:
 
 def forget_view(lake: SparkLake, view: View) -> None:
     """Forget a view that Spark has no longer."""
-    lake.views.pop(view.mark, None)
+    lake.saved_views.pop(view.mark, None)
     lake.cache.release(view.mark)
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.files.parallel import in_order
 from icetree.filters.filter import Filter, parse_filter
 from icetree.filters.text import predicate_text
 from icetree.rows.read import read_tasks
@@ -30,6 +31,7 @@ from icetree.table.arguments import whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
+from icetree.tree.kinds import Kinds, kinds
 from icetree.tree.plan import Planner, Run
 from icetree.tree.splits import sizes_of
 from icetree.tree.tasks import Plan
@@ -92,8 +94,11 @@ class Scan(Frames):
     def _plan(self) -> Plan:
         return self.planner().whole()
 
-    def planner(self, *, run: Run | None = None) -> Planner:
-        """Return what plans the scan; `run` says where leaves are read, here if not given."""
+    def planner(self, *, run: Run | None = None, where: BooleanExpression | None = None) -> Planner:
+        """Return what plans the scan; `run` says where leaves are read, here if not given.
+
+        `where` takes the place of the scan's own filter.
+        """
         # Files from Hive lack their partition columns, which the stats then tell.
         expressions = self.metadata.partitioning[0]
         told_by_stats = any(expression.is_identity for expression in expressions) or any(
@@ -103,12 +108,26 @@ class Scan(Frames):
             self.files,
             self.metadata,
             self.snapshot,
-            self.where,
+            self.where if where is None else where,
             schema_id=self.schema.schema_id,
             case_sensitive=self.case_sensitive,
             stats_columns=told_by_stats,
             run=run,
         )
+
+    def kinds(self) -> Kinds:
+        """Return which kinds of files the snapshot has; its leaves are read only if nothing else tells."""
+        shape = self.metadata.shape(self.schema.schema_id)
+        snapshot, files = self.snapshot, self.files
+        if snapshot is None:
+            return Kinds(formats=frozenset(), data_dvs=False, other_deletes=False)
+
+        def make() -> Kinds:
+            root = files.root(snapshot, shape, keep=True, stats_columns=frozenset())
+            return kinds(root, files.reader(shape), snapshot.summary, run=in_order)
+
+        key = ("kinds", files.location, snapshot.root_file, shape.meaning)
+        return files.cache.derive(key, make, most=64)
 
     def plan(self) -> Plan:
         """Return the files to read, each with its deletes and what is left to check on rows."""

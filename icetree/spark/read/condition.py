@@ -9,7 +9,8 @@ from pyspark.sql import Column, SparkSession
 from icetree.spark.complaints import plainly
 from icetree.spark.names import as_column
 from icetree.spark.pushdown.expression import filter_of
-from icetree.spark.pushdown.plan import Pruned, marker, nothing, optimized, pruned_by
+from icetree.spark.pushdown.plan import Pruned, marker, optimized, pruned_by
+from icetree.spark.read.nothing import nothing
 from icetree.spark.types import spark_schema
 
 __all__ = ["condition_filter", "filter_of"]

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from icetree.spark.complaints import plainly
 from icetree.spark.names import as_column, column
-from icetree.spark.pushdown.condition import condition_filter
+from icetree.spark.read.condition import condition_filter
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import is_known
 from icetree.table.point import Point
@@ -35,6 +35,6 @@ def rows_where(
     known = [field.name for field in whole.schema.fields if is_known(field)]
     asked = [field.name for field in wanted.columns.fields]
     scan = table.scan(filter, columns=dict.fromkeys([*known, *asked]), at=at)
-    rows = dataframe(spark, scan, plan=scan.plan().unfiltered()).alias(alias)
+    rows = dataframe(spark, scan, files_only=True).alias(alias)
     with plainly():
         return rows.where(as_column(where)).select(*map(column, asked))

@@ -1,0 +1,117 @@
+"""The files of a scan, planned when Spark asks for them: by what it pushed down, through the tree."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial, reduce
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyspark.sql import SparkSession
+
+from icetree.errors import Unsupported
+from icetree.filters.text import predicate_text
+from icetree.spark.pushdown.expression import filter_of
+from icetree.spark.read.facts import Facts
+from icetree.spark.read.internals import SETTING, Asked
+from icetree.spark.read.plan import LEAVES, Executors
+from icetree.table.scan.scan import Scan
+from icetree.tree.tasks import Plan
+
+log = logging.getLogger(__name__)
+
+#: Bytes of answers that are kept: the same question on the same snapshot is planned once.
+_KEEP_BYTES: Final = 128 * 1024 * 1024
+#: What Spark takes for the size of what nobody knows the size of.
+_UNKNOWN_BYTES: Final = 2**63 - 1
+
+
+def known_files(tasks: pa.Table, facts: Facts) -> Asked:
+    """Return what tells of files that are planned already."""
+    size = pc.sum(tasks["file_size_in_bytes"]).as_py() or 0
+    answer = cache(partial(facts.answer, tasks))
+    return Asked(files=lambda _: answer(), size=lambda: size)
+
+
+def planned_files(spark: SparkSession, scan: Scan, facts: Facts, names: Mapping[str, str]) -> Asked:
+    """Return what plans a scan when it is asked; `names` are the table's of the columns read."""
+
+    def files(conditions: list[Any]) -> pa.Buffer:
+        told = [filter_of(each, scan.schema, names) for each in conditions]
+        where = _all_of([scan.where, *told])
+        return _once(scan, ("answers", where, facts), lambda: facts.answer(_tasks(plan(where))))
+
+    def plan(where: BooleanExpression) -> Plan:
+        run = Executors(spark=spark, scan=scan, leaves_here=LEAVES)
+        found = scan.planner(run=run, where=where).whole()
+        text = predicate_text(where)
+        files, leaves = found.tasks.num_rows, found.metrics.data_leaves_read
+        log.info("%r: %d files, %d leaves read, where %s", scan, files, leaves, text)
+        return found
+
+    def size() -> int:
+        if isinstance(scan.where, AlwaysTrue):
+            return _told_size(scan)
+
+        def left() -> int:
+            return pc.sum(plan(scan.where).tasks["file_size_in_bytes"]).as_py() or 0
+
+        return int(_once(scan, ("sizes", scan.where), left, weigh=lambda _: 1))
+
+    return Asked(files=files, size=size)
+
+
+def _tasks(plan: Plan) -> pa.Table:
+    """Return the files of a plan, all of which Spark's reader must know how to read."""
+    tasks = plan.tasks
+    others = tasks.filter(pc.not_equal(tasks["file_format"], "parquet"))
+    if others.num_rows:
+        # The summary of the snapshot said otherwise.
+        raise Unsupported(
+            f"{others['location'][0]} is no Parquet, although the table's snapshot says that all its "
+            f"files are: set {SETTING} to false to read it"
+        )
+    return tasks
+
+
+def _told_size(scan: Scan) -> int:
+    if scan.snapshot is None:
+        return 0
+    told = (scan.snapshot.summary or {}).get("total-files-size")
+    return int(told) if told is not None and told.isdecimal() else _UNKNOWN_BYTES
+
+
+def _all_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
+    """Return the conjunction, every part of it once."""
+    parts: dict[str, BooleanExpression] = {}
+    for each in filters:
+        for part in _parts(each):
+            if not isinstance(part, AlwaysTrue):
+                parts.setdefault(repr(part), part)
+    return reduce(And, parts.values()) if parts else AlwaysTrue()
+
+
+def _parts(filter: BooleanExpression) -> list[BooleanExpression]:
+    found, waiting = [], [filter]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, And):
+            waiting += [each.right, each.left]
+        else:
+            found.append(each)
+    return found
+
+
+def _once(scan: Scan, asked: tuple[Any, ...], make: Callable[[], Any], *, weigh: Any = None) -> Any:
+    """Return what was worked out for the same snapshot before, or work it out."""
+    if scan.snapshot is None:
+        return make()
+    kind, *rest = asked
+    shape = scan.metadata.shape(scan.schema.schema_id)
+    told = tuple(repr(each) for each in rest)
+    key = (f"spark {kind}", scan.files.location, scan.snapshot.root_file, shape.meaning, told)
+    most = _KEEP_BYTES if weigh is None else 1_000
+    return scan.files.cache.derive(key, make, most=most, weigh=weigh or (lambda made: made.size))

@@ -1,0 +1,183 @@
+"""All that reading knows of Spark's internals: a relation that asks for its files when it runs.
+
+`TreeIndex.java` is compiled by the compiler that Spark carries for its own generated code, once for
+each Java virtual machine. `tests/spark/test_internals.py` tells when Spark changes something of this.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
+from pyspark.sql.types import LongType, StructField, StructType
+
+log = logging.getLogger(__name__)
+
+#: `false` has tables read without the relation: planned at once, listed through a folder.
+SETTING: Final = "spark.icetree.read.lazy"
+
+#: A column of this name, which no file has, is filled with where each row stands in its file: the
+#: reader's own word for `_metadata.row_index`, which comes as a struct that every row would pay for.
+ROW_INDEX: Final = "_tmp_metadata_row_index"
+
+_SOURCE: Final = "TreeIndex.java"
+_CLASS: Final = "icetree.TreeIndex"
+_EXECUTION: Final = "org.apache.spark.sql.execution.datasources"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What Java asks for: files, as Arrow data, that may hold rows of some conditions; their size.
+
+    What `files` raises reaches the user as one line of a Spark exception.
+    """
+
+    files: Callable[[list[Any]], pa.Buffer]
+    size: Callable[[], int]
+
+    def apply(self, conditions: Any) -> bytearray | str:
+        """Return the files; what is wrong with the table, as text."""
+        try:
+            asked = [conditions.apply(at) for at in range(conditions.size())]
+            return bytearray(memoryview(self.files(asked)))
+        except Exception as error:
+            kind = type(error)
+            return f"{kind.__module__}.{kind.__qualname__}: {error}"
+
+    def getAsLong(self) -> int:  # noqa: N802  # Java's own name
+        """Return how many bytes there are to read."""
+        return self.size()
+
+    class Java:
+        """The interfaces that Java sees."""
+
+        implements: Final = ["java.util.function.Function", "java.util.function.LongSupplier"]
+
+
+class Internals:
+    """Makes relations and expressions in the Java of a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        self._spark = spark
+        java = spark._jvm  # noqa: SLF001  # Spark has no other door
+        assert java is not None
+        self._java = java
+        gateway = spark.sparkContext._gateway  # noqa: SLF001
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        self._index = _compiled(gateway)
+        self._make = java.org.apache.spark.sql.catalyst.expressions
+        self._columns = java.org.apache.spark.sql.classic.ExpressionUtils
+        self._types = java.org.apache.spark.sql.types
+        #: Expressions that were made before; they take many messages to Java.
+        self.made: dict[tuple[str, ...], Column] = {}
+
+    def relation(
+        self, asked: Asked, *, place: str, facts: StructType, schema: StructType
+    ) -> DataFrame:
+        """Return the rows of the Parquet files that `asked` will name, unread.
+
+        `schema` is that of the files, `facts` that of what is known of each as a whole; the answer
+        has a file's address and size, then its facts. `place` is what plans show. Beside both, rows have
+        `ROW_INDEX`.
+        """
+        schema = StructType([*schema, StructField(ROW_INDEX, LongType())])
+        given = self._java.java.util.ArrayList()
+        for each in (asked, asked, self._type(facts), place):
+            given.add(each)  # a proxy of Python's cannot be put into an array directly
+        index = self._index.getConstructors()[0].newInstance(given.toArray())
+        sources, session = self._package(_EXECUTION), self._spark._jsparkSession  # noqa: SLF001
+        relation = sources.HadoopFsRelation(
+            index,
+            self._type(facts),
+            self._type(schema),
+            self._java.scala.Option.empty(),
+            sources.parquet.ParquetFileFormat(),
+            self._java.scala.Predef.Map().empty(),
+            session,
+        )
+        return DataFrame(session.baseRelationToDataFrame(relation), self._spark)
+
+    def number_at(self, bytes: Column, at: Column, *, long: bool = False) -> Column:
+        """Return the `int` or `long` that a BINARY column has at an offset, big end first.
+
+        Nothing is copied, and an offset outside of the bytes raises.
+        """
+        type = self._class("java.nio.ByteBuffer")
+        given, none = self._seq(self._expression(bytes)), self._seq()
+        empty, object = self._java.scala.Option.empty(), self._types.ObjectType(type)
+        make, numbers = self._make.objects, self._types.DataTypes
+        buffer = make.StaticInvoke(type, object, "wrap", given, none, True, False, True, empty)
+        method, returns = ("getLong", numbers.LongType) if long else ("getInt", numbers.IntegerType)
+        offset = self._seq(self._expression(at))
+        called = make.Invoke(buffer, method, returns, offset, none, True, True, True)
+        return ClassicColumn(self._columns.column(called))
+
+    def _expression(self, column: Column) -> Any:
+        return self._columns.expression(column._jc)  # noqa: SLF001  # Spark has no other door
+
+    def _type(self, schema: StructType) -> Any:
+        return self._types.DataType.fromJson(schema.json())
+
+    def _package(self, name: str) -> Any:
+        found = self._java
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found
+
+    def _class(self, name: str) -> Any:
+        return self._java.java.lang.Class.forName(name)
+
+    def _seq(self, *members: Any) -> Any:
+        return self._java.PythonUtils.toSeq(list(members))
+
+
+def internals(spark: SparkSession) -> Internals | None:
+    """Return what makes relations in a session; None where it cannot, or is told not to."""
+    if spark.conf.get(SETTING, "true").lower() == "false":  # type: ignore[union-attr]
+        return None
+    if spark not in _KNOWN:
+        _KNOWN[spark] = _found(spark)
+    return _KNOWN[spark]
+
+
+_KNOWN: Final[WeakKeyDictionary[SparkSession, Internals | None]] = WeakKeyDictionary()
+
+
+def _found(spark: SparkSession) -> Internals | None:
+    # A session of Spark Connect has no Java beside it; another version of Spark may differ.
+    if not hasattr(spark, "_jsparkSession"):
+        why = "Java is elsewhere"
+    else:
+        try:
+            return Internals(spark)
+        except (Py4JError, TypeError, AttributeError, OSError) as error:
+            why = str(error).splitlines()[0]
+    log.warning("tables are planned before Spark runs a query, not when it does: %s", why)
+    return None
+
+
+#: The class `TreeIndex`, by the way to the Java virtual machine that has it.
+_COMPILED: Final[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
+
+
+def _compiled(gateway: Any) -> Any:
+    """Return the class `TreeIndex`, compiled where Java does not have it yet."""
+    found = _COMPILED.get(gateway)
+    if found is None:
+        java = gateway.jvm
+        compiler = java.org.codehaus.janino.SimpleCompiler()
+        loader = java.java.lang.Thread.currentThread().getContextClassLoader()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(files(__package__).joinpath(_SOURCE).read_text())
+        found = _COMPILED[gateway] = compiler.getClassLoader().loadClass(_CLASS)
+    return found

@@ -1,0 +1,172 @@
+"""The stored rows of data files, with what is known of each file: in one of two ways.
+
+Where Spark's internals are at hand, a relation of ours asks for files when a query runs and has facts
+of a file as its partition values. Otherwise files are listed through a folder, and facts are joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import pyarrow as pa
+from pyiceberg.types import NestedField
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from icetree.rows.partition_values import partition_column
+from icetree.spark.frames import arrow_frame
+from icetree.spark.names import quoted
+from icetree.spark.read.addresses import address
+from icetree.spark.read.ask import known_files, planned_files
+from icetree.spark.read.deleted import KEY_PREFIX, marked_by_data_dvs
+from icetree.spark.read.facts import FACT, FACTS, LAST, MARKS, Facts
+from icetree.spark.read.internals import ROW_INDEX, Internals
+from icetree.spark.read.listing import (
+    GONE,
+    ORDINAL,
+    ORDINAL_SQL,
+    POSITION,
+    POSITION_SQL,
+    listed,
+    read_listed,
+)
+from icetree.spark.read.marks import is_marked
+from icetree.spark.read.reading import Reading
+from icetree.spark.types import reader_schema, safe_names
+from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
+from icetree.spec.locations import absolute_array
+from icetree.spec.metadata_columns import FILE_FIELD, PARTITION_FIELD, SPEC_ID_FIELD
+
+STORED_PREFIX: Final = "__icetree_stored_"
+PARTITION: Final = "__icetree_partition"
+#: The fact that each metadata column takes.
+_TOLD_BY: Final = {
+    FILE_FIELD: "location",
+    SPEC_ID_FIELD: "partition_spec_id",
+    ROW_ID_FIELD: "first_row_id",
+    LAST_UPDATED_SEQUENCE_NUMBER_FIELD: "sequence_number",
+}
+
+
+class Stored(Protocol):
+    """Gives the stored rows of files; columns have the table's names, those of `more`, and lineage,
+    have a prefix and their id."""
+
+    def rows(
+        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+    ) -> DataFrame:
+        """Return the rows that pass the filter.
+
+        With `located` they have `ORDINAL` and `POSITION`, with `marked` also `GONE`; where columns are
+        to be made up, they have the facts that it takes.
+        """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Files handed over as a list, with facts and marks joined to their rows."""
+
+    tasks: pa.Table
+
+    def rows(
+        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+    ) -> DataFrame:
+        """See `Stored`."""
+        columns = Columns(reading, more)
+        scan, tasks = reading.scan, self.tasks
+        scan.files.require_open(tasks["location"])
+        full = absolute_array(tasks["location"], scan.metadata.location)
+        files = listed(full, tasks["file_size_in_bytes"], tasks[ORDINAL])
+        stored = read_listed(reading.spark, files, columns.schema)
+        place = [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
+        made_up = bool(reading.made_up)
+        found = stored.selectExpr(*columns.sql, *(place if located or marked or made_up else ()))
+        found = _tested(found, reading)
+        if marked:
+            found = marked_by_data_dvs(found, tasks, scan)
+        return found.join(f.broadcast(self._facts(reading)), on=ORDINAL) if made_up else found
+
+    def _facts(self, reading: Reading) -> DataFrame:
+        tasks, scan = self.tasks, reading.scan
+        facts = tasks.select([ORDINAL, *FACTS])
+        full = absolute_array(facts["location"], scan.metadata.location)
+        facts = facts.set_column(1, "location", full)
+        facts = facts.rename_columns([ORDINAL, *map(FACT.format, FACTS)])
+        if any(field.field_id == PARTITION_FIELD for field in reading.asked):
+            shape = scan.metadata.shape(scan.schema.schema_id)
+            facts = facts.append_column(PARTITION, partition_column(tasks, shape))
+        return arrow_frame(reading.spark, facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """Files that a relation asks for when a query runs, with facts as partition values."""
+
+    java: Internals
+    #: Those that are planned already; None to plan when asked.
+    tasks: pa.Table | None = None
+
+    def rows(
+        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+    ) -> DataFrame:
+        """See `Stored`."""
+        columns, scan = Columns(reading, more), reading.scan
+        asked = {field.field_id for field in reading.made_up}
+        partition = PARTITION_FIELD in asked
+        facts = Facts(
+            scan=scan,
+            ordinals=located,
+            plain=tuple(name for id, name in _TOLD_BY.items() if id in asked),
+            partition=partition,
+            marks=marked,
+        )
+        files = (
+            planned_files(reading.spark, scan, facts, columns.own)
+            if self.tasks is None
+            else known_files(self.tasks, facts)
+        )
+        found = self.java.relation(
+            files,
+            place=address(scan.metadata.location),
+            facts=facts.schema(),
+            schema=columns.schema,
+        )
+        made = [*columns.sql, *map(FACT.format, facts.plain), *([ORDINAL] if located else ())]
+        if partition:
+            made.append(f"{facts.partition_sql()} AS {PARTITION}")
+        if located or asked:
+            made.append(f"{ROW_INDEX} AS {POSITION}")
+        if marked:
+            found = found.withColumn(GONE, is_marked(self.java, MARKS, LAST, ROW_INDEX))
+            made.append(GONE)
+        return _tested(found.selectExpr(*made), reading)
+
+
+class Columns:
+    """The columns that are read from files, and what they are called."""
+
+    def __init__(self, reading: Reading, more: Iterable[NestedField]) -> None:
+        hidden = [
+            *((STORED_PREFIX, each) for each in reading.lineage),
+            *((KEY_PREFIX, each) for each in more),
+        ]
+        fields = {each.field_id: each for each in (*reading.needed, *(x for _, x in hidden))}
+        names = safe_names(fields.values(), reading.scan.metadata)
+        self.schema = reader_schema(fields.values(), names)
+        #: The table's own names, by those that columns are read under.
+        self.own = {names[field.field_id]: field.name for field in reading.needed}
+        # As SQL, since every call of Spark's functions is a message to Java, and a column takes several.
+        self.sql = [
+            f"{quoted(names[field.field_id])} AS {quoted(field.name)}" for field in reading.needed
+        ]
+        self.sql += [
+            f"{quoted(names[field.field_id])} AS {prefix}{field.field_id}"
+            for prefix, field in hidden
+        ]
+
+
+def _tested(rows: DataFrame, reading: Reading) -> DataFrame:
+    condition = reading.condition
+    return rows if condition is None else rows.where(condition)

@@ -1,0 +1,86 @@
+"""Which kinds of files a snapshot has, told without reading what lies in its leaves if possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow.compute as pc
+
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    is_content,
+    is_data_dv,
+    is_live,
+    only,
+)
+from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.tree.summary import FILE_FORMATS
+
+_COLUMNS: Final = frozenset({"content_type", "file_format", "status", POSITION})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kinds:
+    """What there may be in a snapshot; entries that manifest DVs remove may be among it."""
+
+    #: Of data files.
+    formats: frozenset[str]
+    data_dvs: bool
+    #: Equality deletes, and position delete files of v2.
+    other_deletes: bool
+
+
+def kinds(
+    root: Entries,
+    reader: Reader,
+    summary: Mapping[str, str] | None,
+    *,
+    run: Callable[..., Iterable[Any]] = map,
+) -> Kinds:
+    """Return what kinds of files there are.
+
+    Data leaves are read where the snapshot's summary does not tell the formats of their files, delete
+    manifests where they are of no data manifest: the others hold data DVs alone.
+    """
+    live = only(root, is_live(root))
+    leaves = leaves_in(live)
+    free = [leaf for leaf in leaves if _may_hold_any_delete(leaf)]
+    deletes = [live, *(_read(leaf, reader) for leaf in free)]
+    affiliated = any(leaf.referenced_file is not None for leaf in leaves)
+    others = (Content.EQUALITY_DELETES, Content.POSITION_DELETES)
+    told = (summary or {}).get(FILE_FORMATS)
+    formats = _formats([live])
+    if told is not None:
+        formats |= frozenset(filter(None, told.split(",")))
+    else:
+        data = [leaf for leaf in leaves if leaf.content_type == Content.DATA_MANIFEST]
+        formats |= _formats(run(lambda leaf: _read(leaf, reader), data))
+    return Kinds(
+        formats=formats,
+        data_dvs=affiliated or any(pc.any(is_data_dv(each)).as_py() for each in deletes),
+        other_deletes=any(
+            pc.any(pc.and_not(is_content(each, *others), is_data_dv(each))).as_py()
+            for each in deletes
+        ),
+    )
+
+
+def _may_hold_any_delete(leaf: Leaf) -> bool:
+    return leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is None
+
+
+def _read(leaf: Leaf, reader: Reader) -> Entries:
+    found = reader.leaf(leaf, columns=_COLUMNS)
+    return only(found, is_live(found))
+
+
+def _formats(files: Iterable[Entries]) -> frozenset[str]:
+    found: set[str] = set()
+    for each in files:
+        formats = each["file_format"].filter(is_content(each, Content.DATA))
+        found |= set(pc.unique(formats).to_pylist())
+    return frozenset(found)

@@ -1,0 +1,196 @@
+"""What reading knows of Spark's internals: a test fails here when Spark changes one of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, StructField, StructType
+
+from icetree.errors import CorruptTable
+from icetree.spark.read import internals as read
+from icetree.spark.read.internals import ROW_INDEX, SETTING, Asked, Internals, internals
+from icetree.spark.read.marks import is_marked, marks_of
+from tests.spark.files_read import files_read
+
+ROWS = 5_000
+FILES = 3
+FACTS = StructType([StructField("fact", StringType()), StructField("number", IntegerType())])
+SCHEMA = StructType([StructField("n", LongType(), True, {"parquet.field.id": 1})])
+
+
+@pytest.fixture
+def java(spark: SparkSession) -> Internals:
+    found = internals(spark)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold files of several row groups each; `n` counts on from file to file."""
+    made = tmp_path_factory.mktemp("files")
+    schema = pa.schema([pa.field("n", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+    for number in range(FILES):
+        rows = pa.table([range(number * ROWS, number * ROWS + ROWS)], schema=schema)
+        pq.write_table(rows, made / f"{number}.parquet", row_group_size=700)
+    return made
+
+
+def answer(folder: Path, **facts: pa.Array) -> pa.Buffer:
+    paths = sorted(folder.iterdir())
+    sizes = [path.stat().st_size for path in paths]
+    table = pa.table({"path": [path.as_uri() for path in paths], "size": sizes, **facts})
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, table.schema) as stream:
+        stream.write_table(table)
+    return out.getvalue()
+
+
+def relation(
+    java: Internals, files: Callable[[list[Any]], pa.Buffer], facts: StructType = FACTS
+) -> DataFrame:
+    asked = Asked(files=files, size=lambda: 12345)
+    return java.relation(asked, place="file:///place", facts=facts, schema=SCHEMA)
+
+
+def test_files_are_asked_for_with_the_conditions_that_spark_pushed_down(
+    java: Internals, folder: Path
+) -> None:
+    asked: list[list[str]] = []
+
+    def files(conditions: list[Any]) -> pa.Buffer:
+        asked.append([each.sql() for each in conditions])
+        return answer(folder, fact=["a", "b", None], number=pa.array([1, 2, 3], pa.int32()))
+
+    rows = relation(java, files)
+    chosen = rows.where("n >= 4999").where("number < 3").select("fact", "number", "n")
+    assert not asked
+    assert chosen.count() == ROWS + 1
+    assert sorted(asked[0]) == [
+        "(n >= 4999L)",
+        "(n IS NOT NULL)",
+        "(number < 3)",
+        "(number IS NOT NULL)",
+    ]
+    assert {tuple(row) for row in chosen.select("fact", "number").distinct().collect()} == {
+        ("a", 1),
+        ("b", 2),
+    }
+    assert rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() == 12345
+    assert len(rows.inputFiles()) == FILES
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [
+        ("number = 2", 1),
+        ("number <> 2", 2),
+        ("fact IS NULL", 1),
+        ("fact > 'a' OR number = 1", 2),
+        ("concat(fact, number) = 'a1'", 1),
+        ("number IN (1, 3) AND fact IS NOT NULL", 1),
+        ("number = (SELECT 1)", 1),
+        ("number = 2 OR n = 0", 3),
+    ],
+)
+def test_a_condition_on_facts_alone_is_tested_by_the_index(
+    java: Internals, folder: Path, condition: str, files: int
+) -> None:
+    facts = {"fact": ["a", "b", None], "number": pa.array([1, 2, 3], pa.int32())}
+    every = relation(java, lambda _: answer(folder, **facts))
+    rows = every.where(condition)
+    wanted = every.toPandas()
+    kept = every.sparkSession.createDataFrame(wanted, every.schema).where(condition).count()
+    assert rows.count() == kept
+    if "SELECT" not in condition:
+        assert files_read(rows) == files
+
+
+def test_every_row_knows_where_it_stands(
+    java: Internals, folder: Path, spark: SparkSession
+) -> None:
+    facts = {"fact": ["a", "b", "c"], "number": pa.array([0, 1, 2], pa.int32())}
+    most = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "5000")
+    try:
+        rows = relation(java, lambda _: answer(folder, **facts))
+        wrong = rows.where(f"n <> number * {ROWS} + {ROW_INDEX} OR {ROW_INDEX} IS NULL")
+        assert wrong.count() == 0
+        # Row groups that Parquet skips count, too.
+        assert rows.where("n = 4321").select(ROW_INDEX).collect() == [(4321,)]
+        assert rows.select(ROW_INDEX).count() == ROWS * FILES
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", most)
+
+
+def test_rows_are_looked_up_in_marks(java: Internals, folder: Path) -> None:
+    chance = np.random.default_rng(7)
+    gone = [
+        np.zeros(0, np.int64),
+        np.flatnonzero(chance.random(ROWS) < 0.2),
+        # Far apart, and the first and last of a piece.
+        np.array([0, 63, 64, 1023, 1024, 4096, 4999]),
+    ]
+    made = [marks_of(rows) for rows in gone]
+    schema = StructType(
+        [StructField("last", LongType(), False), StructField("marks", BinaryType(), False)]
+    )
+    facts = {"last": [last for last, _ in made], "marks": [bits for _, bits in made]}
+    rows = relation(java, lambda _: answer(folder, **facts), schema)
+    found = rows.where(is_marked(java, "marks", "last", ROW_INDEX)).select("n").collect()
+    wanted = np.concatenate([rows + at * ROWS for at, rows in enumerate(gone)])
+    assert sorted(row.n for row in found) == wanted.tolist()
+    # A row that no file should have has no mark, and harms nothing.
+    beyond = is_marked(java, "marks", "last", f"({ROW_INDEX} + 1000000000000)")
+    assert rows.where(beyond).count() == 0
+
+
+def test_a_number_outside_of_the_bytes_is_an_error(java: Internals, spark: SparkSession) -> None:
+    [row] = spark.range(1).select(java.number_at(f.expr("X'0000000100'"), f.lit(0))).collect()
+    assert row[0] == 1
+    with pytest.raises(Exception, match="IndexOutOfBounds"):
+        spark.range(1).select(java.number_at(f.expr("X'00'"), f.lit(3))).collect()
+
+
+def test_what_is_wrong_with_a_table_is_told_in_one_line(java: Internals) -> None:
+    def files(_: list[Any]) -> pa.Buffer:
+        raise CorruptTable("m/7.parquet", "it is torn")
+
+    with pytest.raises(IllegalArgumentException) as raised:
+        relation(java, files).collect()
+    assert (
+        str(raised.value).splitlines()[0] == "icetree.errors.CorruptTable: m/7.parquet: it is torn"
+    )
+
+
+def test_where_internals_are_not_to_be_had_there_are_none(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark.conf.set(SETTING, "false")
+    try:
+        assert internals(spark) is None
+    finally:
+        spark.conf.unset(SETTING)
+    assert internals(spark) is internals(spark) is not None
+
+    class Remote:
+        conf = spark.conf
+
+    with caplog.at_level(logging.WARNING, logger=read.__name__):
+        assert internals(Remote()) is None  # type: ignore[arg-type]
+    assert "planned before Spark runs a query" in caplog.text
+    monkeypatch.setattr(read, "_KNOWN", {})
+    monkeypatch.setattr(read, "_COMPILED", {})
+    monkeypatch.setattr(read, "_SOURCE", "internals.py")
+    with caplog.at_level(logging.WARNING, logger=read.__name__):
+        assert internals(spark) is None

@@ -1,0 +1,260 @@
+"""A table is planned when Spark asks for its files: by what was pushed down, and not before."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.errors import IllegalArgumentException
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import plan_tables
+from benchmarks.data import shape_of
+from icetree.spark import SparkLake, local
+from icetree.spark.read import ask
+from icetree.spark.read import scan as scans
+from icetree.spark.read.internals import SETTING
+from tests.rows.lake import foreign_delete
+from tests.spark.files_read import files_read
+from tests.spark.sql_lake import SqlLake
+
+COUNT = 20_000
+NAME = "db.many"
+FEW = "id < 10000"
+
+
+class Told:
+    """What was planned for Spark: of each question the files and the leaves that were read."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        self._caplog = caplog
+        caplog.set_level(logging.INFO, logger=ask.__name__)
+
+    def __call__(self) -> list[tuple[int, int]]:
+        records = [each for each in self._caplog.records if each.name == ask.__name__]
+        found = [tuple(each.args)[1:3] for each in records if isinstance(each.args, tuple)]
+        self._caplog.clear()
+        return found  # type: ignore[return-value]
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Told:
+    return Told(caplog)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold a table of many files in twenty leaves; none of the files is there."""
+    place = tmp_path_factory.mktemp("many")
+    with plan_tables.open_lake(place) as lake:
+        lake.create_namespace("db")
+        schema = shape_of(plan_tables.COLUMNS).schema
+        days, leaves = [f"day(column_{plan_tables.TIME})"], {"write.leaf.max-entries": "1000"}
+        by = [*days, f"bucket({plan_tables.BUCKETS}, column_{plan_tables.KEY})"]
+        table = lake.create_table(NAME, schema, partition_by=by, properties=leaves)
+        table.append_files(plan_tables.files(np.arange(COUNT), COUNT, table.metadata.shape()))
+    return place
+
+
+def planned(rows: DataFrame) -> int:
+    """Have Spark ask for the files of a query, as running it would."""
+    return files_read(rows)
+
+
+@pytest.mark.parametrize(
+    "form", ["where=", ".where", "lake.sql", "join", "view", "view of a frame", "subquery"]
+)
+def test_every_form_of_a_condition_opens_as_many_leaves_and_lists_as_many_files(
+    spark: SparkSession, many: Path, told: Told, form: str
+) -> None:
+    lake, name = SparkLake(spark, plan_tables.open_lake(many)), NAME
+    if form == "where=":
+        rows = lake.read(name, FEW)
+    elif form == ".where":
+        rows = lake.read(name).where(FEW)
+    elif form == "lake.sql":
+        rows = lake.sql(f"SELECT id FROM {name} WHERE {FEW}")
+    elif form == "join":
+        # Of equal keys, what is known of one side is known of the other.
+        keys = spark.range(20_000).where(FEW)
+        rows = lake.read(name).join(keys, on="id")
+    elif form == "view":
+        lake.view(name, alias="many")
+        rows = spark.sql(f"SELECT count(*) FROM many WHERE {FEW}")
+    elif form == "view of a frame":
+        lake.read(name).createOrReplaceTempView("many")
+        rows = spark.sql(f"SELECT id FROM (SELECT * FROM many) WHERE {FEW}")
+    else:
+        rows = lake.sql(f"WITH c AS (SELECT id FROM {name}) SELECT max(id) FROM c WHERE {FEW}")
+    assert form == "where=" or told() == []
+    assert planned(rows) == 10
+    leaves = {leaves for _, leaves in told()}
+    assert leaves == {1}
+    assert lake.table(name).scan().plan().metrics.data_leaves_read > 1
+
+
+def test_the_same_question_on_the_same_snapshot_is_planned_once(
+    spark: SparkSession, many: Path, told: Told
+) -> None:
+    lake, name = SparkLake(spark, plan_tables.open_lake(many)), NAME
+    for _ in range(3):
+        assert planned(lake.read(name).where(FEW)) == 10
+    assert len(told()) == 1
+
+
+def test_the_size_told_is_what_where_leaves(spark: SparkSession, many: Path) -> None:
+    lake, name = SparkLake(spark, plan_tables.open_lake(many)), NAME
+
+    def size(rows: DataFrame) -> int:
+        return int(str(rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+    assert size(lake.read(name)) > 1_000 * size(lake.read(name, FEW)) > 0
+
+
+# --- metadata columns ----------------------------------------------------------------------------
+
+COLUMNS = (
+    *("id", "s", "_file", "_pos", "_spec_id", "_partition", "_row_id"),
+    *("_last_updated_sequence_number", "_deleted"),
+)
+
+
+@pytest.fixture(scope="module")
+def mixed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
+    """Hold rows of two specs and three commits, some of them gone."""
+    made = SqlLake(spark, tmp_path_factory.mktemp("mixed"))
+    made("CREATE TABLE t (id BIGINT, s STRING) PARTITIONED BY (truncate(1, s))")
+    made("INSERT INTO t SELECT id, 'a' || id FROM range(0, 6, 1, 1)")
+    made("DELETE FROM t WHERE id IN (1, 4)")
+    made("ALTER TABLE t ADD PARTITION FIELD bucket(4, id) AS shard")
+    made("INSERT INTO t VALUES (6, 'b'), (7, NULL)")
+    return made
+
+
+@pytest.mark.parametrize("lazy", ["true", "false"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "_spec_id = 1",
+        "_spec_id <> 1 AND id > 2",
+        "_spec_id = 0 OR id = 7",
+        "NOT (_spec_id = 0)",
+        "_file LIKE '%s_trunc%' AND _pos = 0",
+        "_file IN (SELECT max(_file) FROM other)",
+        "_partition.shard IS NULL",
+        "_partition.s_trunc_1 = 'a' AND s > 'a2'",
+        "_partition.s_trunc_1 IS NULL",
+        "_row_id >= 3 AND _row_id < 7",
+        "_last_updated_sequence_number > 1",
+        "_deleted",
+        "NOT _deleted AND _spec_id = 0",
+        "_deleted AND _pos > 1 OR _spec_id = 1",
+        "_pos + _spec_id = 1",
+    ],
+)
+def test_conditions_on_metadata_columns_are_right(
+    mixed: SqlLake, condition: str, lazy: str
+) -> None:
+    spark = mixed.lake.spark
+    spark.conf.set(SETTING, lazy)
+    try:
+        every = mixed.lake.read("db.t", columns=COLUMNS)
+        known = spark.createDataFrame([tuple(row) for row in every.collect()], every.schema)
+        assert known.count() == 8
+        known.createOrReplaceTempView("other")
+        wanted = sorted(row.id for row in known.where(condition).collect())
+        assert 0 < len(wanted) < 8
+        assert sorted(row.id for row in every.where(condition).collect()) == wanted
+    finally:
+        spark.conf.unset(SETTING)
+
+
+def test_a_condition_on_facts_of_a_file_leaves_other_files_out(mixed: SqlLake) -> None:
+    rows = mixed.lake.read("db.t", columns=COLUMNS)
+    assert files_read(rows) == 3
+    assert files_read(rows.where("_spec_id = 0")) == 1
+    assert files_read(rows.where("_partition.shard IS NOT NULL AND _spec_id < 9")) == 2
+
+
+# --- what it must not change ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
+    made = local(tmp_path, spark=spark)
+    made.create_namespace("db")
+    yield made
+    made.close()
+
+
+def test_columns_that_changed_names_and_types_are_pruned_by_what_they_are(
+    lake: SparkLake,
+) -> None:
+    table = lake.create_table("db.t", [("a", "int"), ("b", "int"), ("x", "float")])
+    table.append(
+        pa.table(
+            {
+                "a": pa.array([1], pa.int32()),
+                "b": pa.array([2], pa.int32()),
+                "x": pa.array([float("nan")], pa.float32()),
+            }
+        )
+    )
+    lake.sql("ALTER TABLE db.t RENAME COLUMN a TO c")
+    lake.sql("ALTER TABLE db.t RENAME COLUMN b TO a")
+    lake.sql("ALTER TABLE db.t RENAME COLUMN c TO b")
+    lake.sql("ALTER TABLE db.t ALTER COLUMN a TYPE BIGINT")
+    lake.sql("INSERT INTO db.t (a, b, x) VALUES (30, 40, 5)")
+    lake.sql("ALTER TABLE db.t ADD COLUMN d INT DEFAULT 7")
+    rows = lake.read("db.t")
+    for condition, files in {
+        "a = 2": [1],
+        "b = 1": [1],
+        "A > 2": [40],
+        "b = 2": [],
+        "x > 100": [1],
+        "d = 7": [1, 40],
+        "a + 0 = 30": [40],
+        "a = 30 OR b = 1": [1, 40],
+    }.items():
+        assert sorted(row.b for row in rows.where(condition).collect()) == files
+    assert files_read(rows.where("a = 2")) == files_read(rows.where("x > 100")) == 1
+
+
+def test_tables_that_spark_cannot_read_by_itself_are_planned_at_once_and_it_is_logged(
+    lake: SparkLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = lake.create_table("db.t", [("id", "long")])
+    table.append(pa.table({"id": [1, 2, 3]}))
+    with table.transaction() as tx:
+        tx.apply(foreign_delete(table, pa.table({"id": [2]})))
+        tx.commit()
+    with caplog.at_level(logging.INFO, logger=scans.__name__):
+        assert sorted(row.id for row in lake.read("db.t").where("id > 1").collect()) == [3]
+    assert "equality deletes" in caplog.text
+
+
+def test_a_leaf_that_is_torn_is_told_when_it_is_read(lake: SparkLake) -> None:
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
+    columns = [("id", "long"), ("p", "long")]
+    table = lake.create_table("db.t", columns, partition_by=["p"], properties=small)
+    for _ in range(2):
+        table.append(pa.table({"id": [1, 2, 3, 4], "p": [1, 2, 3, 4]}))
+    rows = SparkLake(lake.spark, lake.address, **lake.properties).read("db.t")
+    [leaf, *_] = Path(table.location.removeprefix("file://")).rglob("*-m*.parquet")
+    leaf.write_bytes(b"PAR1" + leaf.read_bytes()[4:-9] + b"nonsense!")
+    with pytest.raises(IllegalArgumentException, match=r"icetree\.errors\.CorruptTable"):
+        rows.collect()
+
+
+def test_reading_on_the_driver_again_after_python_forgot_the_frame(lake: SparkLake) -> None:
+    lake.create_table("db.t", [("id", "long")]).append(pa.table({"id": [1, 2]}))
+    lake.view("db.t")
+    import gc
+
+    gc.collect()
+    assert lake.spark.sql("SELECT sum(id) FROM t").collect() == [(3,)]
