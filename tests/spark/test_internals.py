@@ -133,7 +133,19 @@ def test_every_row_knows_where_it_stands(
         spark.conf.set("spark.sql.files.maxPartitionBytes", most)
 
 
-def test_rows_are_looked_up_in_marks(java: Internals, folder: Path) -> None:
+@pytest.mark.parametrize("generated", ["true", "false"])
+def test_rows_are_looked_up_in_marks(
+    java: Internals, folder: Path, spark: SparkSession, generated: str
+) -> None:
+    was = spark.conf.get("spark.sql.codegen.wholeStage")
+    spark.conf.set("spark.sql.codegen.wholeStage", generated)
+    try:
+        _look_up(java, folder)
+    finally:
+        spark.conf.set("spark.sql.codegen.wholeStage", was)
+
+
+def _look_up(java: Internals, folder: Path) -> None:
     chance = np.random.default_rng(7)
     gone = [
         np.zeros(0, np.int64),
