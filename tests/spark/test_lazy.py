@@ -238,13 +238,13 @@ def test_tables_that_spark_cannot_read_by_itself_are_planned_at_once_and_it_is_l
     assert "equality deletes" in caplog.text
 
 
-def test_a_leaf_that_is_torn_is_told_when_it_is_read(lake: SparkLake) -> None:
+def test_a_leaf_that_is_torn_is_told_when_it_is_read(lake: SparkLake, tmp_path: Path) -> None:
     small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
     columns = [("id", "long"), ("p", "long")]
     table = lake.create_table("db.t", columns, partition_by=["p"], properties=small)
     for _ in range(2):
         table.append(pa.table({"id": [1, 2, 3, 4], "p": [1, 2, 3, 4]}))
-    rows = SparkLake(lake.spark, lake.address, **lake.properties).read("db.t")
+    rows = local(tmp_path, spark=lake.spark).read("db.t")
     [leaf, *_] = Path(table.location.removeprefix("file://")).rglob("*-m*.parquet")
     leaf.write_bytes(b"PAR1" + leaf.read_bytes()[4:-9] + b"nonsense!")
     with pytest.raises(IllegalArgumentException, match=r"icetree\.errors\.CorruptTable"):
