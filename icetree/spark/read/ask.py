@@ -112,6 +112,7 @@ def _once(scan: Scan, asked: tuple[Any, ...], make: Callable[[], Any], *, weigh:
     kind, *rest = asked
     shape = scan.metadata.shape(scan.schema.schema_id)
     told = tuple(repr(each) for each in rest)
-    key = (f"spark {kind}", scan.files.location, scan.snapshot.root_file, shape.meaning, told)
+    of = (scan.files.location, scan.snapshot.root_file, scan.snapshot.snapshot_id, shape.meaning)
     most = _KEEP_BYTES if weigh is None else 1_000
+    key = (f"spark {kind}", *of, told)
     return scan.files.cache.derive(key, make, most=most, weigh=weigh or (lambda made: made.size))

@@ -126,7 +126,7 @@ class Scan(Frames):
             root = files.root(snapshot, shape, keep=True, stats_columns=frozenset())
             return kinds(root, files.reader(shape), snapshot.summary, run=in_order)
 
-        key = ("kinds", files.location, snapshot.root_file, shape.meaning)
+        key = ("kinds", files.location, snapshot.root_file, snapshot.snapshot_id, shape.meaning)
         return files.cache.derive(key, make, most=64)
 
     def plan(self) -> Plan:
