@@ -12,13 +12,13 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from icetree.cli.demo.events import EVENTS, PAST, ROWS
+from icetree.cli.demo.events import EVENTS, ROWS
 from icetree.cli.demo.pipeline import Pipeline
 from icetree.cli.demo.screen import show_pipeline
 from icetree.cli.demo.truth import truths
 from icetree.spark import local
 
-_COMMITS = 6
+_COMMITS, _PAST = 6, 60_000
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def shown(compiled: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def shown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     folder = tmp_path_factory.mktemp("demo")
     console = Console(file=StringIO(), width=100, color_system=None, highlight=False)
-    holds = show_pipeline(console, compiled, folder, commits=_COMMITS, kept=True)
+    holds = show_pipeline(console, spark, folder, commits=_COMMITS, past=_PAST, kept=True)
     assert isinstance(console.file, StringIO)
     return Shown(holds=holds, text=console.file.getvalue(), folder=folder)
 
@@ -54,7 +54,7 @@ def test_rows_that_came_less_those_deleted_are_those_there(
     came, gone, late, newest, rows = shown.number(
         r"([\d,]+) - ([\d,]+) deleted \+ ([\d,]+) late \+ ([\d,]+) appended = ([\d,]+) rows"
     )
-    assert came == PAST + _COMMITS * ROWS
+    assert came == _PAST + _COMMITS * ROWS
     assert gone > 0
     assert came - gone + late + newest == rows
     assert local(shown.folder / "lake", spark=spark).read(EVENTS).count() == rows
@@ -89,9 +89,10 @@ def test_the_kept_folder_has_the_picture(shown: Shown) -> None:
     assert ET.parse(shown.folder / "tree.svg").getroot().tag.endswith("svg")
 
 
+@pytest.mark.long
 def test_a_row_too_many_is_not_passed_over(shown: Shown, spark: SparkSession) -> None:
     lake = local(shown.folder / "lake", spark=spark)
-    done = Pipeline(lake=lake, checkpoint=shown.folder / "checkpoint", commits=_COMMITS)
+    done = Pipeline(lake=lake, checkpoint=shown.folder / "checkpoint", commits=_COMMITS, past=_PAST)
     done.streamed = [each.snapshot_id for each in done.table.history()][-1 - _COMMITS]
     lake.sql(f"INSERT INTO {EVENTS} SELECT * FROM {EVENTS} LIMIT 1")
     wrong = [law.says for law in truths(done) if not law.holds]

@@ -57,6 +57,8 @@ class Pipeline:
     checkpoint: Path
     #: How many commits the stream makes.
     commits: int
+    #: How many events of the past the table starts with: those of two days at least.
+    past: int = PAST
     #: Hears of each step before it is done.
     on_start: Callable[[str], None] = lambda _: None
     #: Hears how many commits the stream has made.
@@ -75,7 +77,7 @@ class Pipeline:
     @property
     def end(self) -> int:
         """The number of the first event after the stream."""
-        return PAST + self.commits * ROWS
+        return self.past + self.commits * ROWS
 
     def run(self) -> Iterator[Step]:
         """Do it all, and yield each step once it is done."""
@@ -120,7 +122,7 @@ class Pipeline:
         self.lake.sql(CREATE)
 
     def _load(self) -> int:
-        done = self.lake.write(EVENTS, events(self.lake, 0, PAST)).append()
+        done = self.lake.write(EVENTS, events(self.lake, 0, self.past)).append()
         return _told(done.snapshot, "added-records")
 
     def _stream(self) -> int:
@@ -134,7 +136,7 @@ class Pipeline:
             if len(made) >= self.commits:
                 ended.set()
 
-        rows = coming(self.lake, PAST, self.commits)
+        rows = coming(self.lake, self.past, self.commits)
         query = self.lake.write_stream(EVENTS, rows, checkpoint=self.checkpoint, on_batch=hear)
         try:
             seen, since = 0, time.monotonic()

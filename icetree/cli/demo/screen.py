@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from icetree.cli.demo.events import INLINE_SNAPSHOTS, ROOT_FILES
+from icetree.cli.demo.events import INLINE_SNAPSHOTS, PAST, ROOT_FILES
 from icetree.cli.demo.ledger import Cost
 from icetree.cli.demo.pipeline import Pipeline, Step
 from icetree.cli.demo.show import heading, new_folder, print_laws
@@ -38,13 +38,19 @@ def show_on_spark(console: Console, keep: Path | None, *, commits: int) -> bool:
 
 
 def show_pipeline(
-    console: Console, spark: Any, folder: Path, *, commits: int, kept: bool = False
+    console: Console,
+    spark: Any,
+    folder: Path,
+    *,
+    commits: int,
+    past: int = PAST,
+    kept: bool = False,
 ) -> bool:
     """Run the pipeline in a folder, on a session that goes on; tell whether all is as it must be."""
     start = time.perf_counter()
     lake = local(folder / "lake", spark=spark)
     try:
-        pipeline = Pipeline(lake=lake, checkpoint=folder / "checkpoint", commits=commits)
+        pipeline = Pipeline(lake=lake, checkpoint=folder / "checkpoint", commits=commits, past=past)
         _steps(console, pipeline)
         _tree(console, pipeline, folder / "tree.svg" if kept else None)
         if kept:
