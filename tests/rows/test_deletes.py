@@ -201,16 +201,15 @@ def test_an_equality_delete_by_a_column_that_was_dropped_or_widened_still_applie
     assert table.scan(columns=["c"]).to_arrow()["c"].to_pylist() == ["y"]
 
 
-KEYS = st.tuples(
-    st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, 0.0, -0.0, 1.5, float("nan")])
-)
+#: Few values, so that a row often has both of a delete's, or one of each of two deletes'.
+KEYS = st.tuples(st.sampled_from([None, 0, 1]), st.sampled_from([None, 0.0, -0.0, float("nan")]))
 
 
-@law(10)
+@law(25)
 @given(
-    st.lists(KEYS, min_size=1, max_size=12),
-    st.lists(KEYS, max_size=4),
-    st.sampled_from([["a"], ["b"], ["a", "b"], ["b", "a"]]),
+    st.lists(KEYS, min_size=6, max_size=12, unique=True),
+    st.lists(KEYS, min_size=2, max_size=4, unique=True),
+    st.sampled_from([["a", "b"], ["b", "a"], ["a"], ["b"]]),
 )
 def test_an_equality_delete_removes_exactly_the_rows_with_an_equal_key(
     rows: list[tuple[object, object]], keys: list[tuple[object, object]], columns: list[str]
