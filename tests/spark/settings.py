@@ -9,13 +9,9 @@ from tests.jars import REPOSITORY
 INTERPRETED = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 #: Where rows are many it is the other way round.
-COMPILED = {
-    "spark.sql.codegen.wholeStage": "true",
-    "spark.sql.codegen.factoryMode": "FALLBACK",
-}
+COMPILED = {"spark.sql.codegen.wholeStage": "true"}
 QUICK = {
     **INTERPRETED,
     "spark.python.daemon.module": "tests.spark.workers",
