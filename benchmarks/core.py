@@ -28,6 +28,8 @@ FILES_IN_A_LEAF = 100_000
 #: How many files the selective filter matches.
 MATCHES = 100
 COLUMNS = 10
+#: A commit may cost so many times what its root's bytes do.
+_REWRITE = 3
 
 
 def measure(report: Report, quick: bool) -> None:
@@ -47,15 +49,22 @@ def _rewrite_root(report: Report, quick: bool) -> None:
             head = old.decode()
             one = table.append(data.new_files(np.array([count]), shape, seed=count))
             append = partial(old.draft, head, one)
-            runs: Runs = {"decode": old.decode, "append and encode": append}
+            made = append().root_bytes
+            runs: Runs = {
+                "decode": old.decode,
+                "append and encode": append,
+                "write its columns": table.raw_writing(made),
+            }
             took = time_each(runs, seconds=seconds)
-            size = len(append().root_bytes)
             for step, timing in took.items():
                 case = f"root of {count} entries x {columns} columns, {step}"
-                report.add(case, timing, bytes=size, files=count + 1)
+                system = "pyarrow" if step == "write its columns" else "icetree"
+                report.add(case, timing, system=system, bytes=len(made), files=count + 1)
             if (count, columns) == (1000, 10):
-                value = took["append and encode"].cpu_ms
-                report.at_most("append and encode at 1000 entries x 10 columns, CPU ms", value, 8)
+                # Not so many milliseconds: a machine that others use makes them two.
+                ratio = took["append and encode"].cpu_ms / took["write its columns"].cpu_ms
+                case = "append and encode against bare writing, 1000 entries x 10 columns"
+                report.at_most(case, ratio, _REWRITE)
 
 
 def _remove_one_file(report: Report, quick: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -40,6 +40,12 @@ _KEPT: Final = 64
 #: How often footers of leaves were met, and what those say that were met often enough.
 _TIMES: Final[Recent[bytes, int]] = Recent(most=_KEPT)
 _CHECKED: Final[Recent[bytes, tuple[RowGroup, ...]]] = Recent(most=_KEPT)
+
+
+#: Where the columns of a schema are: by the bytes that tell it, and the fields whose stats are wanted.
+_PLACES: Final[Recent[tuple[bytes, frozenset[int] | None], Mapping[str, Stored]]] = Recent(
+    most=_KEPT
+)
 
 
 def _row_groups_of(footer: Footer) -> tuple[RowGroup, ...] | None:
@@ -103,7 +109,7 @@ class Opened:
 
     parquet: ParquetManifest
     footer: Footer
-    columns: dict[str, Stored]
+    columns: Mapping[str, Stored]
     shape: Shape
     file: str
     table_location: str = ""
@@ -144,8 +150,13 @@ def open_manifest(
         source, metadata=metadata, pre_buffer=False, page_checksum_verification=True
     )
     _require_kind(parquet, kind, file)
-    found = _stored(parquet, file, columns)
-    _require_columns(found, file)
+    # Where columns are follows from the schema, and manifests of one table mostly have the same.
+    key = (footer.told_by, None if columns is None else frozenset(_fields_of(columns)))
+    found = _PLACES.get(key)
+    if found is None:
+        found = _stored(parquet, file, columns)
+        _require_columns(found, file)
+        _PLACES.put(key, found)
     return Opened(parquet, footer, found, shape, file, table_location)
 
 

@@ -125,8 +125,8 @@ class Footer:
     file_bytes: int
     content: bytes
     columns: tuple[Column, ...]
-    #: Where the rest of it begins.
-    rest_at: int
+    #: What tells the columns: the content begins with it. One object for files that agree in it.
+    told_by: bytes
 
     def as_file(self) -> bytes:
         """Return a Parquet file that has this footer and nothing else."""
@@ -148,7 +148,7 @@ class Footer:
     def _with_other_key(self) -> bytes:
         """Return the content with the key gone: names and bounds may well be spelt like it."""
         content = self.content
-        place, _ = read_struct(content, self.rest_at, _WHERE_KEYS, after=_SCHEMA)
+        place, _ = read_struct(content, len(self.told_by), _WHERE_KEYS, after=_SCHEMA)
         if _KEY_VALUES not in place:
             return content
         count, at = read_list_head(content, place[_KEY_VALUES], STRUCT)
@@ -169,7 +169,7 @@ class Footer:
             raise CorruptTable(self.file, f"broken Parquet footer: {error}") from None
 
     def _row_groups(self) -> tuple[RowGroup, ...]:
-        rest, _ = read_struct(self.content, self.rest_at, _REST, after=_SCHEMA)
+        rest, _ = read_struct(self.content, len(self.told_by), _REST, after=_SCHEMA)
         rows, groups = rest.get(_NUM_ROWS), rest.get(_ROW_GROUPS)
         if rows is None or groups is None:
             raise Broken("it lacks row groups or their rows")
@@ -246,7 +246,7 @@ def parse_footer(content: bytes, *, file: str, file_bytes: int) -> Footer:
         except Broken as error:
             raise CorruptTable(file, f"broken Parquet footer: {error}") from None
         _KNOWN.put(known.told_by, known)
-    return Footer(file, file_bytes, content, known.columns, len(known.told_by))
+    return Footer(file, file_bytes, content, known.columns, known.told_by)
 
 
 def _read_columns(content: bytes) -> _Columns:
