@@ -1,4 +1,4 @@
-"""Every Python snippet of the documentation runs, top to bottom, file by file."""
+"""Every Python snippet of the documentation runs, page after page, and can be run again."""
 
 from __future__ import annotations
 
@@ -7,26 +7,41 @@ from pathlib import Path
 
 import pytest
 
+from icetree.spark.session import local_session
 from icetree.spec.table_properties import is_of_others
+from tests.spark.conftest import QUICK
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = ROOT / "README.md"
+#: The README, and then the pages in the order in which it names them.
+PAGES = [
+    README,
+    *(
+        ROOT / name
+        for name in re.findall(r"^\| \[(docs/\w+\.md)\]", README.read_text(), re.MULTILINE)
+    ),
+]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-WITH_SNIPPETS = [page for page in PAGES if SNIPPET.search(page.read_text())]
 
 
-def test_the_readme_has_snippets() -> None:
-    assert ROOT / "README.md" in WITH_SNIPPETS
+def test_the_readme_names_every_page() -> None:
+    assert sorted(PAGES[1:]) == sorted((ROOT / "docs").glob("*.md"))
 
 
-@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=lambda page: page.name)
-def test_the_snippets_of_a_page_run(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_snippets_of_all_pages_run_one_after_the_other_and_then_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As somebody who reads on would try them, in one folder, and again the day after."""
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    for snippet in SNIPPET.findall(page.read_text()):
-        exec(compile(snippet, str(page), "exec"), names)
+    # The pages take the session that runs.
+    local_session("icetree tests", extra_conf=QUICK)
+    snippets = {page: SNIPPET.findall(page.read_text()) for page in PAGES}
+    assert len([page for page, found in snippets.items() if found]) >= 4
+    for _ in ("today", "tomorrow"):
+        for page, found in snippets.items():
+            names: dict[str, object] = {}
+            for snippet in found:
+                exec(compile(snippet, str(page), "exec"), names)
 
 
 def test_every_property_that_the_code_knows_is_documented() -> None:

@@ -68,7 +68,7 @@ KNOWN = SHARED | words(
     add alias cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep deletes dry_run exist_ok facts files folder format_version images
     isolation kept key lake latest_by level limit location lookback max_ref_age_ms
-    max_snapshots_per_trigger metadata_location metadata_only mode names namespace net objects
+    max_snapshots_per_trigger metadata_location metadata_only missing_ok mode names namespace net objects
     on_batch open_cost_bytes options order_by parent partition_by paths progress properties put
     query_name reads_cache remove retention row_groups run schema sequence_number skip snapshots
     source_alias spark state store stores strict summary table target_alias target_bytes tasks

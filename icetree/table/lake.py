@@ -217,9 +217,16 @@ class Lake(LakeRows):
         """Give a table another name; its files stay where they are."""
         self.catalog.rename(parse_name(name), parse_name(to))
 
-    def drop_table(self, name: str) -> None:
-        """Remove a table's name; its files stay where they are."""
-        self.catalog.drop(parse_name(name))
+    def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
+        """Remove a table's name; its files stay where they are.
+
+        With `missing_ok`, a name that no table has is fine.
+        """
+        try:
+            self.catalog.drop(parse_name(name))
+        except NotFound:
+            if not missing_ok:
+                raise
 
     # --- within ----------------------------------------------------------------------------
 
