@@ -98,6 +98,13 @@ CHECKS: Final = (
         always=_ALL,
     ),
     Check(
+        name="no new deletes on carried rows",
+        find=checks.deletes_on_carried,
+        says="snapshot {snapshot} added {files}, which would delete rows where this change carries "
+        "them, and did not where they are: " + _AGAIN,
+        always=_ALL,
+    ),
+    Check(
         name="no second DV",
         find=checks.second_data_dvs,
         says="snapshot {snapshot} added {files}, and this change has a DV for the same data: "

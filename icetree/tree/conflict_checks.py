@@ -175,7 +175,6 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     or one that gets a DV. Only a transaction that adds data, by this change or another, can
     bring a row back. An equality delete newer than every added data file still applies to them
     within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
-    One into another spec is not, nor from deletes there: they would reach rows that they spared.
     """
     if not other.changes_rows or case.heirs.num_rows == 0:
         return _none()
@@ -185,8 +184,18 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     )
     deletes = only(added, is_content(added, Content.EQUALITY_DELETES))
     escaped = _reaching(case, deletes.filter(pc.invert(case.reach_heirs(deletes))))
-    found = (data_dvs, escaped, _catching(case, deletes))
-    return pa.concat_arrays([_labels(each) for each in found])
+    return pa.concat_arrays([_labels(each) for each in (data_dvs, escaped)])
+
+
+def deletes_on_carried(case: Case, other: OtherCommit) -> pa.Array:
+    """Rows that the change carries into another spec must not come within reach of new deletes.
+
+    An equality delete of a partition, which spared them where they were, would delete them there.
+    """
+    if not other.changes_rows or case.heirs.num_rows == 0:
+        return _none()
+    added = other.diff.added
+    return _labels(_catching(case, added.filter(is_content(added, Content.EQUALITY_DELETES))))
 
 
 def _reaching(case: Case, deletes: Entries) -> Entries:

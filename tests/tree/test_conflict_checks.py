@@ -113,8 +113,11 @@ def test_a_rewrite_into_another_spec_comes_within_reach_of_equality_deletes_ther
         return entries(replace(A, partition_spec_id=UNPARTITIONED))
 
     changes = CHANGES[Intent.REWRITE]
-    found = conflicts(changes, OTHERS["equality on A"], lookup=lookup)
-    assert names(found) == {"no new deletes on replaced files"}
+    (found,) = conflicts(changes, OTHERS["equality on A"], lookup=lookup)
+    assert found.message == (
+        "snapshot 7 added E, which would delete rows where this change carries them, and did not "
+        "where they are: read the table again and redo the change"
+    )
     for elsewhere in ("equality on all", "equality beside A", "equality on C"):
         assert conflicts(changes, OTHERS[elsewhere], lookup=lookup) == []
 
