@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from icetree.errors import InvalidInput, NotFound
+import pyarrow.compute as pc
+
+from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
-from icetree.spec.pages import history
+from icetree.spec.pages import find_snapshot, history
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.texts import text
 from icetree.spec.update import Update
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.table.point import Point, resolve, snapshot_at
+from icetree.tree.changes import Changes
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
+from icetree.tree.live import live_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,8 +108,11 @@ class References:
         if head is not None and picked.parent_snapshot_id == head.snapshot_id:
             return self.fast_forward(branch, snapshot_id)
         changed = self.files.changed(picked, self.metadata.shape())
+        changes = picked_changes(picked, changed)
+        if head is not None:
+            self._require_there(changes, picked, head.snapshot_id, branch)
         transaction = self.transaction(branch=branch)
-        transaction.apply(picked_changes(picked, changed))
+        transaction.apply(changes)
         transaction.note(SOURCE_SNAPSHOT, str(snapshot_id))
         if wap is not None:
             transaction.note(PUBLISHED_WAP_ID, wap)
@@ -144,6 +151,22 @@ class References:
                     f"snapshot {picked.snapshot_id} is part of branch {branch!r} already, "
                     f"by snapshot {each.snapshot_id}"
                 )
+
+    def _require_there(self, changes: Changes, picked: Snapshot, head: int, branch: str) -> None:
+        """Refuse a replacement of files that the branch has no longer."""
+        if not changes.removed.num_rows:
+            return
+        shape = self.metadata.shape()
+        root = self.files.root(find_snapshot(self.metadata, head, self.files.page), shape)
+        live = live_files(root, self.files.reader(shape), columns={"location"})["location"]
+        keys = changes.removed["key"]
+        gone = keys.filter(pc.invert(pc.is_in(keys, value_set=live.combine_chunks())))
+        if len(gone):
+            raise CommitConflict(
+                f"snapshot {picked.snapshot_id} replaced {gone[0]}, which branch {branch!r} has no "
+                "longer: the partition has changed since, so write what is to be there now, with "
+                "replace_partitions on the branch"
+            )
 
     def _require_unpublished(self, wap_id: str) -> None:
         for snapshot in history(self.metadata, self.files.page):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
@@ -274,6 +275,21 @@ def test_what_a_branch_has_already_cannot_be_picked_again(table: Table, moved: b
     with pytest.raises(InvalidInput, match="is part of branch 'main' already"):
         table.cherry_pick(picked.snapshot_id)
     assert live(table.refresh()) == ["a", "b", "c", *(["d"] if moved else []), "e"]
+
+
+def test_a_replacement_of_what_a_branch_has_no_longer_is_refused_with_a_way_out() -> None:
+    table = new_table(partition_by=["n"])
+    rows = pa.table({"n": pa.array([1, 1], pa.int64())})
+    table.append(rows)
+    table.create_branch("audit")
+    picked = made(table.replace_partitions(rows, branch="audit"))
+    table.replace_partitions(rows)
+    with pytest.raises(CommitConflict) as refused:
+        table.cherry_pick(picked.snapshot_id)
+    assert f"snapshot {picked.snapshot_id} replaced data/" in str(refused.value)
+    assert "which branch 'main' has no longer" in str(refused.value)
+    assert str(refused.value).endswith("with replace_partitions on the branch")
+    assert table.refresh().scan().count() == 2
 
 
 def test_a_chain_of_picks_brings_no_file_in_twice(table: Table) -> None:
