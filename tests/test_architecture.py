@@ -308,3 +308,32 @@ def test_every_folder_of_a_room_has_its_floor() -> None:
 def test_the_core_imports_without_spark() -> None:
     program = "import sys, icetree; sys.exit(bool({'pyspark', 'py4j'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_no_file_is_imported_by_what_it_imports() -> None:
+    """Not by way of others either, nor late, within a function."""
+    names = {module_of(path): path for path in FILES}
+    needs = {
+        name: {each for each in needed((PACKAGE / path).read_text()) if each in names} - {name}
+        for name, path in names.items()
+    }
+    while free := {name for name, others in needs.items() if not others}:
+        needs = {name: others - free for name, others in needs.items() if name not in free}
+    assert needs == {}, "these import each other in a circle, or import who does"
+
+
+def module_of(path: str) -> str:
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ".".join(("icetree", *parts)).removesuffix(".__init__")
+
+
+def needed(source: str) -> set[str]:
+    """Return the modules that a file imports, and names in them that may be modules."""
+    tree = ast.parse(source)
+    for_types = {each for node in ast.walk(tree) if asks_for_types(node) for each in ast.walk(node)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node not in for_types:
+            found |= {node.module, *(f"{node.module}.{each.name}" for each in node.names)}
+    # A folder's `__init__` is names alone; the package's own shows all that is public.
+    return found - {"icetree"}

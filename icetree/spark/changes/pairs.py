@@ -10,8 +10,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from icetree.spark.read.listing import POSITION
-from icetree.table.changes.changes import CHANGE_ORDINAL
-from icetree.table.changes.rows import UPDATE_AFTER, UPDATE_BEFORE
+from icetree.table.changes.rows import CHANGE_ORDINAL, UPDATE_AFTER, UPDATE_BEFORE
 from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
 
 #: Which task of the change plan a row came from; with `POSITION`, the order of rows in a commit.

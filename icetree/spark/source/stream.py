@@ -24,13 +24,14 @@ from icetree.spark.read.arrow import ReadingPart, batch_for_spark
 from icetree.spark.source.options import FixedTable, Options, fixed
 from icetree.spark.source.read import Part, parts_of, read_schema
 from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.table.changes.changes import (
+from icetree.table.changes.changes import ChangeRange, snapshots_between
+from icetree.table.changes.rows import (
+    CHANGE_COLUMNS,
     CHANGE_ORDINAL,
     COMMIT_SNAPSHOT_ID,
-    ChangeRange,
-    snapshots_between,
+    ChangeReader,
+    require_told,
 )
-from icetree.table.changes.rows import CHANGE_COLUMNS, ChangeReader, require_told
 from icetree.table.lake import Lake
 from icetree.table.point import resolve, snapshot_at
 from icetree.table.state import require_same
@@ -156,7 +157,7 @@ class SnapshotReader(DataSourceStreamReader):
         elif isinstance(partition, Commit):
             table = partition.table.load()
             changes = table.changes(partition.parent_id, partition.snapshot_id)
-            reader = ChangeReader(table, changes, columns=self._columns)
+            reader = ChangeReader(table, changes.steps, columns=self._columns)
             for batch in reader.table(net=False, images=self._images).to_batches():
                 at = batch.schema.get_field_index(CHANGE_ORDINAL)
                 ordinal = pa.repeat(pa.scalar(partition.ordinal, pa.int32()), batch.num_rows)

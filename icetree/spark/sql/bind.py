@@ -61,8 +61,8 @@ class BoundView:
     view: str
     #: What its own query names.
     within: tuple[Bound, ...] = ()
-    #: Its rows, where they are kept.
-    kept: DataFrame | None = None
+    #: What is kept of it, where its rows are to be.
+    held: Held | None = None
     hidden: tuple[str, ...] = ()
 
     @property
@@ -168,19 +168,9 @@ def _bound_view(lake: SparkLake, saved: View, named: Named) -> BoundView:
     view = f"{_PREFIX}{random_bits(128):032x}"
     held = lake.cache.get(saved.mark) if lake.reads_cache else None
     if held is not None:
-        return BoundView(named=named, saved=saved, view=view, kept=_held_view(lake, saved, held))
+        return BoundView(named=named, saved=saved, view=view, held=held)
     inner = bind(lake, saved.text, parse(lake.spark, saved.text), in_full=True)
     return BoundView(named=named, saved=saved, view=view, within=tuple(inner))
-
-
-def _held_view(lake: SparkLake, saved: View, held: Held) -> DataFrame:
-    """Return a view's rows as they are kept; they are those of now, where nobody asked before."""
-    from icetree.spark.sql.select import select_view
-
-    if held.rows is None:
-        rows, held.tables = select_view(lake, saved)
-        return held.keep(rows)
-    return held.rows
 
 
 # --- tables ------------------------------------------------------------------------------------
@@ -203,9 +193,14 @@ def _bound_table(
 
 
 def _held_table(lake: SparkLake, name: str, held: Held) -> Table:
-    """Return a table as its rows are kept; they are those of now, where nobody asked before."""
+    """Return a table as its rows are kept; they are those of now, where nobody asked before.
+
+    Rows of another table, which had the name before, are not kept on.
+    """
+    table = lake.table(name)
+    if held.table is not None and held.table.metadata.table_uuid != table.metadata.table_uuid:
+        held.let_go()
     if held.table is None:
-        table = lake.table(name)
         everything, _ = _scan(table, None, ())
         held.keep(dataframe(lake.spark, everything(AlwaysTrue())), table)
     assert held.table is not None

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.pushdown.plan import Pruned, marker, optimized, pruned_by
 from icetree.spark.read.metadata_tables import metadata_table
@@ -182,14 +183,22 @@ def _make(
 
 def _view_frame(lake: SparkLake, bound: BoundView) -> DataFrame:
     """Return what a view finds, once views stand for the tables that it names."""
-    if bound.kept is not None:
-        return _apart(bound.kept)
+    if bound.held is not None:
+        return _apart(_held_view(lake, bound.saved, bound.held))
     try:
         with plainly(called(bound.within)):
             return bound.saved.named(lake.spark.sql(rewrite(bound.saved.text, bound.within)))
     except (InvalidInput, NotFound) as error:
         name = ".".join(bound.named.parts)
         raise type(error)(f"view {name} does not fit its tables any more: {error}") from None
+
+
+def _held_view(lake: SparkLake, saved: View, held: Held) -> DataFrame:
+    """Return a view's rows as they are kept; they are those of now, where nobody asked before."""
+    if held.rows is None:
+        rows, held.tables = select_view(lake, saved)
+        return held.keep(rows)
+    return held.rows
 
 
 def _reading(

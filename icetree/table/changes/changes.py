@@ -18,6 +18,7 @@ from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import shortened
+from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeReader
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.told import told
@@ -29,9 +30,6 @@ from icetree.tree.tasks import DELETES
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-
-CHANGE_ORDINAL: Final = "_change_ordinal"
-COMMIT_SNAPSHOT_ID: Final = "_commit_snapshot_id"
 
 _COMMIT: Final = pa.schema(
     [
@@ -187,15 +185,11 @@ class ChangeRange(Frames):
     @property
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of the rows that changed."""
-        from icetree.table.changes.rows import ChangeReader
-
-        return ChangeReader(self._table, self).schema
+        return ChangeReader(self._table, self.steps).schema
 
     def to_batches(self, *, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield inserted and deleted rows, a commit at a time; see `to_arrow`."""
-        from icetree.table.changes.rows import ChangeReader
-
-        yield from ChangeReader(self._table, self, columns=columns).batches()
+        yield from ChangeReader(self._table, self.steps, columns=columns).batches()
 
     def to_arrow(
         self, *, net: bool = False, images: bool = False, columns: Iterable[str] | None = None
@@ -207,9 +201,7 @@ class ChangeRange(Frames):
         are one and the same (by `pair_by`) become `UPDATE_BEFORE` and `UPDATE_AFTER`, side by
         side. Rows have the table's current schema; `columns` are those to compare and return.
         """
-        from icetree.table.changes.rows import ChangeReader
-
-        return ChangeReader(self._table, self, columns=columns).table(net=net, images=images)
+        return ChangeReader(self._table, self.steps, columns=columns).table(net=net, images=images)
 
     # --- within ----------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -26,7 +26,6 @@ from icetree.spec.metadata_columns import (
     under_other_name,
 )
 from icetree.spec.snapshot import Snapshot
-from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeRange
 from icetree.tree.row_changes import (
     CHANGE_TYPE,
     DELETE,
@@ -39,6 +38,8 @@ from icetree.tree.row_changes import (
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
+CHANGE_ORDINAL: Final = "_change_ordinal"
+COMMIT_SNAPSHOT_ID: Final = "_commit_snapshot_id"
 UPDATE_BEFORE: Final = "UPDATE_BEFORE"
 UPDATE_AFTER: Final = "UPDATE_AFTER"
 
@@ -69,6 +70,8 @@ def require_told(columns: Schema) -> None:
             )
 
 
+#: A commit: its ordinal, its snapshot, and what tells the rows that it changed.
+Step: TypeAlias = "tuple[int, Snapshot, RowTasks]"
 #: Which column, and the way down from it.
 Place: TypeAlias = "tuple[int, tuple[str, ...]]"
 
@@ -80,10 +83,14 @@ class ChangeReader:
     """
 
     def __init__(
-        self, table: Table, changes: ChangeRange, *, columns: Iterable[str] | Schema | None = None
+        self,
+        table: Table,
+        steps: Callable[[], Iterator[Step]],
+        *,
+        columns: Iterable[str] | Schema | None = None,
     ) -> None:
         self._table = table
-        self._changes = changes
+        self._steps = steps
         self._schema = table.schema
         self._out = columns if isinstance(columns, Schema) else table.scan(columns=columns).columns
         require_told(self._out)
@@ -97,7 +104,7 @@ class ChangeReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows inserted and deleted, a commit at a time."""
-        for ordinal, snapshot, found in self._changes.steps():
+        for ordinal, snapshot, found in self._steps():
             gone, new = self._step(found)
             gone, new = self._changed(gone, new)
             yield from self._finish([(DELETE, gone), (INSERT, new)], ordinal, snapshot).to_batches()
@@ -107,7 +114,7 @@ class ChangeReader:
         parts = []
         gone_parts: list[pa.Table] = []
         new_parts: list[pa.Table] = []
-        for ordinal, snapshot, found in self._changes.steps():
+        for ordinal, snapshot, found in self._steps():
             gone, new = self._changed(*self._step(found))
             if net:
                 gone_parts.append(_stamped(gone, ordinal, snapshot))
