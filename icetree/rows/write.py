@@ -54,6 +54,7 @@ def write_files(
     *,
     metadata: TableMetadata,
     store: Store,
+    table: str | None = None,
     target_file_size: int | None = None,
     keep_lineage: bool = False,
 ) -> Entries:
@@ -62,20 +63,20 @@ def write_files(
     Columns are matched by name. Files hold about `target_file_size` bytes of Arrow data at most,
     so they are smaller than that once compressed. With `keep_lineage` the data has the lineage of
     the rows, in columns that are named as `stored_lineage` does. When anything fails no file stays.
+    Complaints call the table by its name, or by its location where none is given.
     """
     require_plain(metadata)
+    name = table or metadata.location
     shape, schema = metadata.shape(), metadata.schema()
     # A column without a type yet has nothing to store.
     fields = tuple(f for f in schema.fields if not isinstance(f.field_type, UnknownType))
     if not fields:
-        raise InvalidInput(
-            f"{metadata.location} has no column that can be stored, so no row could be: add one"
-        )
+        raise InvalidInput(f"{name} has no column that can be stored, so no row could be: add one")
     stored = (*fields, *(stored_lineage(schema) if keep_lineage else ()))
     rows = fitted(
         _without(data, schema.fields),
         stored,
-        table=metadata.location.rstrip("/").rpartition("/")[2],
+        table=name,
     )
     target = target_file_size or whole_number(
         metadata.properties, TARGET_FILE_SIZE, default=DEFAULT_TARGET_FILE_SIZE, least=1

@@ -193,6 +193,7 @@ def write_equality_deletes(
     *,
     metadata: TableMetadata,
     store: Store,
+    table: str | None = None,
     everywhere: bool = False,
 ) -> Entries:
     """Write deletes of all older rows that equal a row of the data in the columns.
@@ -208,7 +209,7 @@ def write_equality_deletes(
     spec_id = _spec_for(metadata, shape, everywhere=everywhere)
     spec = shape.spec(spec_id)
     sources = {field.field_id: field for e in spec for field in _sources(e, shape)}
-    batches = list(fitted(data, ({**keys, **sources}).values(), table=metadata.location))
+    batches = list(fitted(data, ({**keys, **sources}).values(), table=table or metadata.location))
     layout = Layout(
         content=Content.EQUALITY_DELETES,
         fields=tuple(keys.values()),

@@ -387,7 +387,8 @@ class Transaction(Evolution, RowVerbs):
     def write(self, rows: ArrowData) -> Entries:
         """Write rows as data files of the table, which are deleted when this comes to nothing."""
         self._require_open()
-        return self.adopt(write_files(rows, metadata=self.metadata, store=self._table.files.store))
+        name, store = self.table_name, self._table.files.store
+        return self.adopt(write_files(rows, table=name, metadata=self.metadata, store=store))
 
     def entries_of(self, files: Files, *, sequence_number: int | None = None) -> Entries:
         """Return new files as entries; InvalidInput for what cannot be added."""

@@ -160,7 +160,8 @@ def sunk(on: Target, acts: DataFrame, *, often: bool = False) -> Sunk:
     extra = (ACTION, *PLACE, ROW_ID, AGE)
     acts = arranged(fit(acts, on.table.schema, table=str(on.table.name), extra=extra), metadata)
     store, origins = on.table.files.store, on.plan.tasks
-    return sink(acts, metadata=metadata, store=store, origins=origins, often=often)
+    name = str(on.table.name)
+    return sink(acts, table=name, metadata=metadata, store=store, origins=origins, often=often)
 
 
 def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:

@@ -34,7 +34,8 @@ def positions(rows: DataFrame, plan: Plan, table: Table) -> dict[int, BitMap64]:
     all_rows = pc.sum(plan.tasks["record_count"]).as_py() or 0
     if all_rows > _FEW_ROWS:
         going = rows.select(ORDINAL, POSITION, f.lit(DELETE).alias(ACTION))
-        return sink(going, metadata=table.metadata, store=table.files.store).gone
+        name, store = str(table.name), table.files.store
+        return sink(going, table=name, metadata=table.metadata, store=store).gone
     with one_line():
         found = rows.select(ORDINAL, POSITION).toArrow().sort_by(ORDINAL)
     ordinals = found[ORDINAL].to_numpy()

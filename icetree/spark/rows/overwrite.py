@@ -81,7 +81,8 @@ def overwrite(
     store = table.files.store
     removed, partial = removal_of_tasks(going.whole), going.partial
     with transaction:
-        made = sink(arranged(rows, metadata), metadata=metadata, store=store)
+        name = str(table.name)
+        made = sink(arranged(rows, metadata), table=name, metadata=metadata, store=store)
         written = transaction.adopt(made.files)
         counted = made.rows + RowCounts(deleted=rows_in(going.whole))
         if partial.tasks.num_rows:

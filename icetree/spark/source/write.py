@@ -48,6 +48,7 @@ class FileWriter:
         require_plain(table.metadata)
         self.table_uuid = table.metadata.table_uuid
         self._store: Store = table.files.store
+        self._name = str(table.name)
         self._metadata = shipped_metadata(table.metadata)
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
@@ -58,7 +59,9 @@ class FileWriter:
         first = next(ready, None)
         if first is None:
             return Written(files=None)
-        written = write_files(chain([first], ready), metadata=table, store=self._store)
+        written = write_files(
+            chain([first], ready), table=self._name, metadata=table, store=self._store
+        )
         return Written(files=shipped(written))
 
 

@@ -34,7 +34,7 @@ def upsert_by_equality(
     Two rows with the same key are `InvalidInput`. In a partitioned table a row is replaced where
     it is now: its keys must tell the partition, or the table must have an unpartitioned spec.
     """
-    metadata, store = table.metadata, table.files.store
+    name, metadata, store = str(table.name), table.metadata, table.files.store
     sent, columns = shipped_metadata(metadata), list(keys)
     everywhere = _leaves_partitions(metadata, columns)
 
@@ -46,7 +46,7 @@ def upsert_by_equality(
             return
         data = pa.Table.from_batches(held)
         _require_unique(data, columns)
-        how: dict[str, Any] = {"metadata": at, "store": store}
+        how: dict[str, Any] = {"table": name, "metadata": at, "store": store}
         gone = write_equality_deletes(
             data.select(_needed(at, columns, everywhere=everywhere)),
             columns,

@@ -189,7 +189,9 @@ class _How:
         metadata = transaction.metadata
         ready = arranged(fit(rows, table.schema, table=self.name), metadata)
         with transaction:
-            files = transaction.adopt(sink(ready, metadata=metadata, store=table.files.store).files)
+            store = table.files.store
+            made = sink(ready, table=self.name, metadata=metadata, store=store)
+            files = transaction.adopt(made.files)
             if not files.num_rows:
                 return None
             transaction.append_files(files)

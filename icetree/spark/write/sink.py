@@ -65,12 +65,15 @@ class Sunk:
 def sink(
     rows: DataFrame,
     *,
+    table: str,
     metadata: TableMetadata,
     store: Store,
     origins: pa.Table | None = None,
     often: bool = False,
 ) -> Sunk:
     """Write rows as data files of the table and gather the positions of those that go.
+
+    Complaints call it `table`.
 
     Rows with an `ACTION` column also have `ORDINAL` and `POSITION`; without one all are written.
     A row that goes twice is `InvalidInput`, unless it may go `often`. Nothing of it is in the table
@@ -85,21 +88,21 @@ def sink(
     lineage = () if origins is None else (ROW_ID, AGE)
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        table = metadata_codec.decode(sent, file="table metadata")
+        at = metadata_codec.decode(sent, file="table metadata")
         gone: dict[int, BitMap64] = {}
         told: Counter[int] = Counter()
         old = None if files_sent is None else unshipped(files_sent)
         incoming = _staying(batches, gone, told, old, often) if acts else iter(batches)
         first = next(incoming, None)
         if first is not None:
-            types = {field.name: field.field_type for field in table.schema().fields}
+            types = {field.name: field.field_type for field in at.schema().fields}
             keep = old is not None
-            stored = [field.name for field in stored_lineage(table.schema())] if keep else []
+            stored = [field.name for field in stored_lineage(at.schema())] if keep else []
             made = (
                 fitting(batch.select([*names, *lineage]).rename_columns([*names, *stored]), types)
                 for batch in chain([first], incoming)
             )
-            written = write_files(made, metadata=table, store=store, keep_lineage=keep)
+            written = write_files(made, table=table, metadata=at, store=store, keep_lineage=keep)
             yield _row(_FILES, shipped(written))
         for ordinal, positions in gone.items():
             yield _row(ordinal, positions.serialize())

@@ -145,6 +145,7 @@ def written(target: Target, rows: Iterable[pa.RecordBatch]) -> Entries:
     return target.transaction.adopt(
         write_files(
             chain([first], coming),
+            table=target.transaction.table_name,
             metadata=target.metadata,
             store=target.transaction.table_files.store,
             keep_lineage=True,
@@ -154,7 +155,7 @@ def written(target: Target, rows: Iterable[pa.RecordBatch]) -> Entries:
 
 def require_fit(target: Target, rows: pa.RecordBatch) -> None:
     """Refuse rows that do not fit the table, by their columns and types."""
-    name = target.metadata.location.rstrip("/").rpartition("/")[2]
+    name = target.transaction.table_name
     for _ in fitted(rows.slice(0, 0), (*target.fields, *target.lineage), table=name):
         pass
 

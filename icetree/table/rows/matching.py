@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -49,12 +50,22 @@ class Pairs:
         return np.concatenate(self.positions), np.concatenate(self.sources)
 
 
+#: What no name of a column has that anybody would match by.
+_CONDITION: Final = re.compile(r"[=<>()]|\s(and|or|is|in|like|between)\s", re.IGNORECASE)
+
+
 def keys_of(names: Sequence[str], shape: Shape, source: pa.Schema, *, table: str) -> list[Key]:
     """Return the columns to match by; InvalidInput for what one side lacks or cannot compare."""
     if not names:
         raise InvalidInput(f"{table}: say by which columns rows match, with on=")
     found = []
     for name in names:
+        if _CONDITION.search(name) and name not in source.names:
+            raise InvalidInput(
+                f"{table}: on={name!r} is a condition, but in one process rows match by names of "
+                "columns: give those, such as on=['id'], and say the rest in the clauses; "
+                "Spark's merge takes conditions"
+            )
         field = next((each for each in shape.schema.fields if each.name == name), None)
         for there, whose in ((field is not None, table), (name in source.names, "the source")):
             if not there:

@@ -321,8 +321,43 @@ def test_a_clause_speaks_of_rows_that_there_are() -> None:
 
 def test_a_source_beyond_the_limit_is_refused() -> None:
     table = table_of(ONE, properties={"write.merge.source-limit-bytes": "100"})
-    with pytest.raises(InvalidInput, match="more than 100 bytes"):
-        table.upsert(some(*[ONE] * 100), on=["id"])
+    many = some(*[ONE] * 100)
+    for begun in (
+        lambda: table.upsert(many, on=["id"]),
+        lambda: table.merge(many.to_reader(), on=["id"]).when_matched_delete().run(),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            begun()
+        assert str(refused.value) == (
+            "db.rows: the source has more than 100 bytes, which are held in memory: merge it in parts, "
+            "set write.merge.source-limit-bytes, or use Spark"
+        )
+    assert rows(table) == [ONE]
+
+
+@pytest.mark.parametrize("on", ["target.id = source.id", "id=id", "id is not null"])
+def test_rows_match_by_columns_and_a_condition_is_told_what_to_do(on: str) -> None:
+    table = table_of(ONE)
+    for given in (on, [on]):
+        with pytest.raises(
+            InvalidInput, match=r"on=.* is a condition, .*give those.*Spark's merge"
+        ):
+            table.merge(some(ONE), on=given).when_matched_delete().run()
+        with pytest.raises(InvalidInput, match="is a condition"):
+            table.upsert(some(ONE), on=given)
+    assert rows(table) == [ONE]
+
+
+def test_rows_that_do_not_fit_are_refused_in_the_table_s_own_name() -> None:
+    table = table_of(ONE)
+    for begun in (
+        lambda: table.append(pa.table({"nope": [1]})),
+        lambda: table.overwrite("id = 1", pa.table({"nope": [1]})),
+        lambda: table.update({"id": "'a'"}),
+        lambda: table.replace_partitions(pa.table({"id": ["a"]})),
+    ):
+        with pytest.raises(InvalidInput, match=r"^(table )?db\.rows\b"):
+            begun()
 
 
 @pytest.mark.parametrize("mode", MODES)
