@@ -32,9 +32,9 @@ def test_the_snippets_of_all_pages_run_one_after_the_other_and_then_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As somebody who reads on would try them, in one folder, and again the day after."""
-    monkeypatch.chdir(tmp_path)
-    # The pages take the session that runs.
+    # The pages take the session that runs; its workers find ours where Java was started.
     local_session("icetree tests", extra_conf=QUICK)
+    monkeypatch.chdir(tmp_path)
     snippets = {page: SNIPPET.findall(page.read_text()) for page in PAGES}
     assert len([page for page, found in snippets.items() if found]) >= 4
     for _ in ("today", "tomorrow"):

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+
+def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return no rows; those that come from Python would go through its workers, even none."""
+    # Never as not null: whoever asks might find a reader's null there.
+    columns = [f.lit(None).cast(each.dataType).alias(each.name) for each in schema]
+    return spark.range(0).select(*columns)
 
 
 def arrow_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
@@ -13,8 +22,7 @@ def arrow_frame(spark: SparkSession, data: pa.Table) -> DataFrame:
     # Without a schema, times without a zone would be taken as in the session's.
     schema = from_arrow_schema(plain, prefer_timestamp_ntz=True)
     if not data.num_rows:
-        # Spark takes no Arrow table without a row.
-        return spark.createDataFrame([], schema)
+        return empty_frame(spark, schema)
     return spark.createDataFrame(data.cast(plain), schema)
 
 

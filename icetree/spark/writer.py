@@ -157,7 +157,7 @@ class Write:
             self._lake,
             self._name,
             self._rows,
-            schema=schema,
+            schema=table_schema(self._rows.schema) if schema is None else schema,
             partition_by=partition_by,
             order_by=order_by,
             properties=properties,
@@ -195,6 +195,6 @@ class Write:
         table, transaction, rows = self._ready(table)
         metadata, store = self._options.over(transaction.metadata), table.files.store
         with telling(self._lake.spark, f"write to {self._name}"), transaction:
-            made = sink(arranged(rows, metadata), metadata=metadata, store=store)
+            made = sink(arranged(rows, metadata), table=self._name, metadata=metadata, store=store)
             add(transaction, transaction.adopt(made.files))
             return transaction.commit()

@@ -108,6 +108,38 @@ def test_a_view_finds_a_table_that_was_dropped_and_made_again(sql: SqlLake) -> N
     assert sql("SELECT * FROM v") == [(9,)]
 
 
+def test_a_cache_does_not_outlive_its_table(sql: SqlLake) -> None:
+    sql("CACHE TABLE t")
+    assert sql("SELECT id FROM t") == [(1,), (2,)]
+    with elsewhere(sql) as lake:
+        lake.drop_table("db.t")
+        lake.create_table("db.t", [("id", "int")]).append(
+            pa.table({"id": pa.array([9], pa.int32())})
+        )
+    assert sql("SELECT id FROM t") == [(9,)]
+    append_elsewhere(sql, 10)
+    assert sql("SELECT id FROM t") == [(9,)], "the new one is kept as the old one was"
+
+
+def test_what_has_no_rows_asks_no_worker_of_python(sql: SqlLake) -> None:
+    lake = sql.lake
+    now = lake.table("db.t").metadata.current_snapshot_id
+    sql("CREATE TABLE none (id INT NOT NULL, st STRUCT<a: INT NOT NULL>, m MAP<STRING, DATE>)")
+    frames = [
+        lake.read("db.none"),
+        lake.changes("db.t", since=now),
+        lake.read("db.none.files"),
+        lake.read("db.none.position_deletes"),
+        lake.sql("SHOW TABLES IN db LIKE 'nothing'"),
+    ]
+    sql("CREATE OR REPLACE TABLE none (id INT NOT NULL)")
+    for frame in frames:
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        assert "ExistingRDD" not in plan
+        assert "Python" not in plan
+        assert frame.collect() == []
+
+
 def test_a_view_means_the_tables_of_its_making_whatever_is_called_so_later(sql: SqlLake) -> None:
     sql("CREATE TEMP VIEW v AS SELECT t.id FROM t")
     sql("CREATE NAMESPACE other")

@@ -32,6 +32,7 @@ from icetree.spark.changes.pairs import (
     unchanged_dropped,
     updates_told,
 )
+from icetree.spark.frames import empty_frame
 from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
@@ -39,8 +40,8 @@ from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import spark_type
 from icetree.spec.columns import identifier_paths
 from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
-from icetree.table.changes.changes import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangePlan
-from icetree.table.changes.rows import require_told
+from icetree.table.changes.changes import ChangePlan
+from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, require_told
 from icetree.table.point import Point
 from icetree.table.scan.scan import Scan
 from icetree.tree.row_changes import CHANGE_TYPE, as_plan, by_those_within
@@ -317,4 +318,4 @@ def _nothing(feed: _Feed) -> DataFrame:
         schema = schema.add(name, spark_type(field.field_type))
     schema = schema.add(POSITION, "long").add(TASK_NUMBER, "integer").add(CHANGE_TYPE, "string")
     schema = schema.add(CHANGE_ORDINAL, "integer").add(COMMIT_SNAPSHOT_ID, "long")
-    return feed.spark.createDataFrame([], schema)
+    return empty_frame(feed.spark, schema)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as sql
 
 from icetree.errors import Unsupported
+from icetree.spark.frames import empty_frame
 from icetree.spark.read.arrow import batch_for_spark
 from icetree.spark.ship import shipped, unshipped
 from icetree.spark.types import nullable, spark_schema, spark_type
@@ -34,7 +35,7 @@ def position_deletes(spark: SparkSession, table: Table, snapshot: Snapshot | Non
     schema = nullable(spark_schema(fields))
     assert isinstance(schema, sql.StructType)
     if not sent:
-        return spark.createDataFrame([], schema)
+        return empty_frame(spark, schema)
     most = min(len(sent), spark.sparkContext.defaultParallelism * 4)
     return spark.createDataFrame(sent, "file binary").repartition(most).mapInArrow(read, schema)
 

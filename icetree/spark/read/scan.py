@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 
 from icetree.rows.deletes import key_column
 from icetree.rows.equality_files import require_fields_of
+from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.deleted import without_equality_deletes
 from icetree.spark.read.facts import FACT
@@ -229,8 +230,6 @@ def _made(field: NestedField) -> str:
 
 def _nothing(reading: Reading) -> DataFrame:
     schema = spark_schema(reading.asked)
-    for field in schema:
-        field.nullable = True
     if reading.located:
         schema = schema.add(ORDINAL, "integer").add(POSITION, "long")
-    return reading.spark.createDataFrame([], schema)
+    return empty_frame(reading.spark, schema)

@@ -14,7 +14,8 @@ from icetree.spark.sql.select import select
 from icetree.spark.sql.show import order_terms, partition_terms
 from icetree.spark.tokens import query_of
 from icetree.spark.trees import kind, option, pairs, seq
-from icetree.spark.types import spark_schema
+from icetree.spark.write.options import Options
+from icetree.spark.write.replace import replace
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -70,8 +71,7 @@ def _replace(lake: SparkLake, plan: Any, _: str) -> bool:
         lake.create_table(name, schema, **layout)
         return True
     _require_no_location(layout, name)
-    nothing = lake.spark.createDataFrame([], spark_schema(schema.fields))
-    lake.write(name, nothing).replace(schema=schema, **layout)
+    replace(lake, name, None, schema=schema, options=Options(), **layout)
     return True
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import find_table, known_table
@@ -32,7 +34,12 @@ def run_show(lake: SparkLake, plan: Any) -> DataFrame | None:
 
 
 def _frame(lake: SparkLake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
-    return lake.spark.createDataFrame(list(rows), columns)
+    found = list(rows)
+    if not found:
+        schema = StructType.fromDDL(columns)
+        assert isinstance(schema, StructType)  # of several columns, or of one with its name
+        return empty_frame(lake.spark, schema)
+    return lake.spark.createDataFrame(found, columns)
 
 
 def _table(lake: SparkLake, plan: Any) -> Table | None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from icetree.spark.progress import telling
-from icetree.spark.types import table_schema
 from icetree.spark.wap import begin, require_unaudited
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
@@ -25,29 +24,33 @@ if TYPE_CHECKING:
 def replace(
     lake: SparkLake,
     name: str,
-    rows: DataFrame,
+    rows: DataFrame | None,
     *,
-    schema: SchemaLike | None = None,
+    schema: SchemaLike,
     partition_by: Iterable[str] = (),
     order_by: Iterable[str] = (),
     properties: Mapping[str, str] | None = None,
     options: Options,
 ) -> Table:
-    """Give a table the rows' schema, another layout, and the rows; its history stays."""
+    """Give a table another schema, another layout, and rows or none; its history stays."""
     table = lake.table(name)
     require_unaudited(lake.spark, table, verb="is replaced on every branch")
     transaction = begin(lake.spark, table, **options.how)
     replace_layout(
         transaction,
-        table_schema(rows.schema) if schema is None else schema,
+        schema,
         partition_by=partition_by,
         order_by=order_by,
         properties=properties or {},
     )
     metadata, store = options.over(transaction.metadata), table.files.store
-    fitting = arranged(fit(rows, metadata.schema(), table=name), metadata)
     with telling(lake.spark, f"replacement of {name}"), transaction:
-        written = transaction.adopt(sink(fitting, metadata=metadata, store=store).files)
+        written = None
+        if rows is not None:
+            fitting = arranged(fit(rows, metadata.schema(), table=name), metadata)
+            made = sink(fitting, table=name, metadata=metadata, store=store)
+            written = transaction.adopt(made.files)
         transaction.truncate()
-        transaction.append_files(written)
+        if written is not None:
+            transaction.append_files(written)
     return table
