@@ -37,8 +37,14 @@ _FIRST = (
     "tests/foreign",
     "tests/table",
 )
-#: Folders whose tests share what takes long to make.
-_SHARING = ("tests/peers",)
+#: Tests that share what takes long to make, by where they are: what Java wrote, and the processes
+#: in which Spark runs a data source, one for each thing that is asked of it.
+_SHARING = {
+    "tests/peers": "peers",
+    "tests/spark/test_no_secrets": "data source",
+    "tests/spark/test_source": "data source",
+    "tests/spark/test_stream": "data source",
+}
 #: Laws whose parts are made to run side by side.
 _PARTS = ("test_any_history", "test_any_sequence")
 
@@ -50,7 +56,7 @@ class Together(LoadScopeScheduling):
         file = nodeid.partition("::")[0]
         if any(law in nodeid for law in _PARTS):
             return nodeid
-        return next((place for place in _SHARING if file.startswith(place)), file)
+        return next((group for at, group in _SHARING.items() if file.startswith(at)), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:

@@ -69,7 +69,7 @@ SAME = tuple(name for name in COMPARED_REMOVED if name != "first_row_id")
 
 
 @given(st.sampled_from(SHAPES), histories(4, 12))
-@law(10)
+@law(6)
 def test_a_tree_that_is_never_tidied_holds_the_same_files(shape: Shape, ops: list[Op]) -> None:
     lazy, eager = (World(table=Table(shape=shape, policy=policy)) for policy in (LAZY, EAGER))
     for op in ops:
@@ -95,7 +95,7 @@ def grown(world: World, changes: Changes, stamp: Stamp) -> Draft:
 
 
 @given(st.sampled_from(SHAPES), POLICIES, histories(1, 8), OPS, OPS)
-@law(40)
+@law(20)
 def test_a_retry_is_what_committing_later_would_have_been(
     shape: Shape, policy: Policy, past: list[Op], mine: Op, theirs: Op
 ) -> None:

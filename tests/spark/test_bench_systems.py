@@ -26,7 +26,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(params=[Parquet, Icetree], ids=lambda kind: kind.__name__)
+@pytest.fixture(params=[pytest.param(Parquet, marks=pytest.mark.long), Icetree])
 def system(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> System:
     made: System = request.param(spark, tmp_path)
     return made

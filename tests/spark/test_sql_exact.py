@@ -88,7 +88,7 @@ def test_rows_that_are_not_hit_stay_as_they_are_whatever_is_set(sql: SqlLake, ho
     assert sql("SELECT * FROM u") == [(1, "5", 7), (2, "007", 1), (3, " 8 ", 1)]
 
 
-@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["false", pytest.param("true", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

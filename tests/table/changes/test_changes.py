@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.update import RemoveSnapshots
+from icetree.table.changes.changes import ChangePlan
 from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.table.changing import (
@@ -360,3 +362,27 @@ def test_an_append_scan_reads_only_what_append_snapshots_added(table: Table) -> 
 
 def _ids(table: Table, *range: int | str | datetime) -> list[int]:
     return [snapshot.snapshot_id for snapshot in table.changes(*range).snapshots]
+
+
+def test_tasks_of_a_range_have_the_deletes_that_they_have_in_their_own_commit() -> None:
+    table = changing_table()
+    table.append(some(*((id, "old") for id in range(8))))
+    snapshots = [now(table)]
+    for id in range(3):
+        delete_equal(table, [id])
+        delete_rows(table, [id + 3])
+        snapshots += [each.snapshot_id for each in table.changes(snapshots[-1]).snapshots]
+    together = _named_deletes(table.changes(snapshots[0]).plan())
+    apart = [_named_deletes(table.changes(*ends).plan()) for ends in pairwise(snapshots)]
+    assert together == [task for each in apart for task in each]
+    assert len({name for task in together for names in task.values() for name in names}) == 3
+
+
+def _named_deletes(plan: ChangePlan) -> list[dict[str, list[str]]]:
+    """Return, for each task, the delete files that it points to."""
+    names = plan.deletes["location"].to_pylist()
+    pointers = [name for name in plan.tasks.column_names if name.endswith("_deletes")]
+    return [
+        {pointer: [names[at] for at in task[pointer] or ()] for pointer in pointers}
+        for task in plan.tasks.to_pylist()
+    ]
