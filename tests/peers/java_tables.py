@@ -50,6 +50,7 @@ def _session(jar: str, warehouse: str) -> SparkSession:
         "spark.sql.catalog.lake.type": "hadoop",
         "spark.sql.catalog.lake.warehouse": warehouse,
         "spark.sql.catalog.lake.cache-enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
         **INTERPRETED,
     }
     return local_session("iceberg java", shuffle_partitions=1, extra_conf=settings)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from tests.jars import REPOSITORY
 
-#: To compile code for each plan, or to plan anew after each stage, takes longer than to run it on a
-#: few rows, and what better compilers make of Spark itself pays off only after a test run has ended.
+#: Compiling code for each plan takes longer than to run it on a few rows, and what better compilers
+#: make of Spark itself pays off only after a test run has ended.
 INTERPRETED = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.adaptive.enabled": "false",
 }
 #: Where rows are many it is the other way round.
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.adaptive.enabled": "true"}
+COMPILED = {"spark.sql.codegen.wholeStage": "true"}
 QUICK = {
     **INTERPRETED,
     "spark.python.daemon.module": "tests.spark.workers",
