@@ -35,6 +35,7 @@ from icetree.spark.sql.bind import (
     version_of,
 )
 from icetree.spark.sql.clock import steady
+from icetree.spark.sql.told import told_by_metadata
 from icetree.spark.sql.views import View
 from icetree.spark.tokens import tokens
 from icetree.spark.trees import parse
@@ -52,10 +53,12 @@ _CLOCK: Final = re.compile(
 
 
 def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
-    """Return what a query finds."""
+    """Return what a query finds, from metadata alone where that tells it exactly."""
     plan = parse(lake.spark, text) if plan is None else plan
     bound = bind(lake, text, plan)
-    return _selected(lake, text, bound)
+    rows = _selected(lake, text, bound)
+    told = told_by_metadata(lake, plan, bound, rows)
+    return rows if told is None else told
 
 
 def select_view(lake: SparkLake, view: View) -> tuple[DataFrame, frozenset[str]]:

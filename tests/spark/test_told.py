@@ -1,0 +1,92 @@
+"""Counts, least and greatest values that metadata tells exactly are read from there, and only those."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from icetree.spark.sql.statement import run_sql
+from tests.rows.lake import foreign_delete
+from tests.spark.sql_lake import SqlLake
+
+TABLES = ("t", "marked", "keyed")
+
+
+@pytest.fixture(scope="module")
+def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
+    """Hold a table that nothing is deleted from, one with a DV, and one with an equality delete."""
+    made = SqlLake(spark, tmp_path_factory.mktemp("told"))
+    made("CREATE TABLE t (id BIGINT, d DATE, at TIMESTAMP, m DECIMAL(9, 2), x DOUBLE, s STRING)")
+    made("INSERT INTO t SELECT id, DATE'2024-02-29', now(), id / 3, id, 'a' FROM range(1, 9, 1, 2)")
+    made("INSERT INTO t VALUES (NULL, NULL, NULL, NULL, NULL, NULL)")
+    made("CREATE TABLE marked AS SELECT id FROM range(0, 9, 1, 1)")
+    made("DELETE FROM marked WHERE id IN (0, 8)")
+    made("CREATE TABLE keyed AS SELECT id FROM range(0, 9, 1, 1)")
+    table = made.lake.table("db.keyed")
+    with table.transaction() as tx:
+        tx.apply(foreign_delete(table, pa.table({"id": [0]})))
+    return made
+
+
+def is_told(sql: SqlLake, text: str) -> bool:
+    plan = run_sql(sql.lake, text)._jdf.queryExecution()
+    told = "metadata of db." in plan.analyzed().toString()
+    assert not told or "FileScan" not in plan.executedPlan().toString()
+    return told
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("SELECT count(*) FROM {t}", True),
+        ("SELECT count(1) AS n, max(id) AS most, min(id) FROM {t} AS a", True),
+        ("SELECT min(d), max(D), min(at), max(at), min(m), max(m) FROM {t}", True),
+        ("SELECT count(*) FROM {marked}", True),
+        ("SELECT max(id) FROM {marked}", False),
+        ("SELECT count(*) FROM {keyed}", False),
+        ("SELECT min(id) FROM {keyed}", False),
+        ("SELECT max(x) FROM {t}", False),
+        ("SELECT max(s) FROM {t}", False),
+        ("SELECT count(id) FROM {t}", False),
+        ("SELECT count(DISTINCT id) FROM {t}", False),
+        ("SELECT count(*) FILTER (WHERE id > 3) FROM {t}", False),
+        ("SELECT count(*) FROM {t} WHERE id > 3", False),
+        ("SELECT count(*) FROM {t} HAVING count(*) > 100", False),
+        ("SELECT count(*) FROM {t} LIMIT 0", False),
+        ("SELECT id, count(*) OVER () FROM {t}", False),
+        ("SELECT max(id) + 1 FROM {t}", False),
+        ("SELECT count(*) FROM {t} CROSS JOIN {marked}", False),
+        ("SELECT count(*) FROM (SELECT * FROM {t} LIMIT 2)", False),
+    ],
+)
+def test_metadata_answers_what_rows_would(sql: SqlLake, text: str, told: bool) -> None:
+    query = text.format(**{name: f"db.{name}" for name in TABLES})
+    assert is_told(sql, query) == told
+    for name in TABLES:
+        sql.lake.read(f"db.{name}").createOrReplaceTempView(f"rows_of_{name}")
+    wanted = sql.lake.spark.sql(text.format(**{name: f"rows_of_{name}" for name in TABLES}))
+    found = run_sql(sql.lake, query)
+    assert sorted(found.collect(), key=repr) == sorted(wanted.collect(), key=repr)
+    assert found.columns == wanted.columns
+    assert [field.dataType for field in found.schema] == [field.dataType for field in wanted.schema]
+
+
+def test_it_is_of_the_version_asked_for(sql: SqlLake) -> None:
+    [first, *_] = sql("SELECT snapshot_id FROM t.snapshots ORDER BY committed_at")
+    text = f"SELECT count(*) FROM t VERSION AS OF {first[0]}"
+    assert sql(text) == [(8,)]
+    assert is_told(sql, text)
+
+
+def test_an_empty_table_has_no_least_value(spark: SparkSession, tmp_path: Path) -> None:
+    sql = SqlLake(spark, tmp_path)
+    sql("CREATE TABLE none (id INT)")
+    assert sql("SELECT count(*), min(id), max(id) FROM none") == [(0, None, None)]
+    sql("INSERT INTO none VALUES (5)")
+    sql("ALTER TABLE none ADD COLUMN k INT")
+    sql("INSERT INTO none VALUES (7, 1)")
+    # Files from before the column tell nothing of it.
+    assert sql("SELECT min(k), max(id) FROM none") == [(1, 7)]
