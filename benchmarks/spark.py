@@ -43,12 +43,17 @@ class Sizes:
     rows: int
     appended: int
     files: int
+    wide: int
     tree: int
     rounds: int
 
 
-FULL: Final = Sizes(rows=20_000_000, appended=2_000_000, files=10_000, tree=1_000_000, rounds=3)
-QUICK: Final = Sizes(rows=1_000_000, appended=100_000, files=1_000, tree=100_000, rounds=1)
+FULL: Final = Sizes(
+    rows=20_000_000, appended=2_000_000, files=10_000, wide=1_000_000, tree=1_000_000, rounds=3
+)
+QUICK: Final = Sizes(
+    rows=1_000_000, appended=100_000, files=1_000, wide=100_000, tree=100_000, rounds=1
+)
 
 
 class Worker:
@@ -120,7 +125,7 @@ class _Run:
     ) -> None:
         self.report, self.workers, self.sizes = report, workers, sizes
         self.events, self.more, self.many = (str(folder / n) for n in ("events", "more", "many"))
-        self.merged = str(folder / "merged")
+        self.merged, self.wide = str(folder / "merged"), str(folder / "wide")
 
     def all(self) -> None:
         """Do everything, in an order in which each table is as its line says."""
@@ -133,7 +138,8 @@ class _Run:
             self._scans(share)
         self._each("reset", "t")
         self._changes()
-        self._first_row()
+        self._wide()
+        self._many()
 
     def _make(self) -> None:
         sizes = self.sizes
@@ -142,6 +148,7 @@ class _Run:
         spark_data.write_events(Path(self.more), sizes.rows, sizes.appended)
         spark_data.write_merge(Path(self.merged), sizes.rows, seed=7)
         spark_data.write_many(Path(self.many), sizes.files)
+        spark_data.write_wide(Path(self.wide), sizes.wide)
 
     def _load(self) -> None:
         self.report.tell(f"loading {self.sizes.rows:,} events")
@@ -178,11 +185,22 @@ class _Run:
             took = self._rounds(_asking(*words), self._deleting, after=_asking("reset", "t"))
             self._tell(f"{case} of {self.sizes.rows:,} rows", took)
 
-    def _first_row(self) -> None:
+    def _wide(self) -> None:
+        for name in self._deleting:
+            self.workers[name].ask("create_wide", "w")
+            self.workers[name].ask("append", "w", self.wide)
+        self._each("delete", "w", "id % 20 = 3")
+        took = self._rounds(_asking("scan_wide", "w"), self._deleting)
+        self._tell(f"scan of 100 columns, {self.sizes.wide:,} rows, 5 % deleted", took)
+
+    def _many(self) -> None:
         for worker in self.workers.values():
             worker.ask("add_files", "many", self.many)
         took = self._rounds(_asking("first", "many"))
         self._tell(f"first row of {self.sizes.files:,} files", took)
+        self._each("delete", "many", "id = 7")
+        took = self._rounds(_asking("aggregate", "many"), self._deleting)
+        self._tell(f"narrow aggregate, {self.sizes.files:,} small DVs", took)
 
     # --- how ---------------------------------------------------------------------------------
 

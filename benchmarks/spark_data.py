@@ -13,6 +13,8 @@ COLUMNS: Final = (
     "id bigint, at timestamp, customer bigint, country string, amount double, quantity int, "
     "note string, day date"
 )
+#: A hundred columns.
+WIDE: Final = ", ".join(["id bigint", *(f"column_{number} bigint" for number in range(1, 100))])
 DAYS: Final = 30
 #: One in so many events is deleted or merged: one in a hundred.
 SHARE: Final = 100
@@ -40,6 +42,15 @@ def write_merge(folder: Path, count: int, *, seed: int) -> None:
     new = np.arange(10 * count, 10 * count + count // step)
     rows = _events(np.concatenate([there, new]), seed=seed)
     pq.write_table(rows, folder / "rows.parquet")
+
+
+def write_wide(folder: Path, count: int) -> None:
+    """Write rows of a hundred columns, in one file."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(count)
+    names = [each.split()[0] for each in WIDE.split(", ")]
+    numbers = [np.arange(count), *(random.integers(0, 1000, count) for _ in names[1:])]
+    pq.write_table(pa.table(dict(zip(names, numbers, strict=True))), folder / "rows.parquet")
 
 
 def write_many(folder: Path, count: int) -> None:

@@ -43,8 +43,8 @@ class System(ABC):
         """Return a table's rows."""
 
     @abstractmethod
-    def create(self, name: str, *, by_day: bool = False) -> None:
-        """Make an empty table of events."""
+    def create(self, name: str, *, by_day: bool = False, columns: str = COLUMNS) -> None:
+        """Make an empty table, of events or of other columns."""
 
     @abstractmethod
     def append(self, name: str, source: str) -> None:
@@ -83,12 +83,15 @@ class Parquet(System):
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         super().__init__(spark, folder)
         self._by: dict[str, list[str]] = {}
+        self._columns: dict[str, str] = {}
 
     def table(self, name: str) -> DataFrame:
-        return self.spark.read.schema(COLUMNS).parquet(str(self.folder / name))
+        columns = self._columns.get(name, COLUMNS)
+        return self.spark.read.schema(columns).parquet(str(self.folder / name))
 
-    def create(self, name: str, *, by_day: bool = False) -> None:
+    def create(self, name: str, *, by_day: bool = False, columns: str = COLUMNS) -> None:
         self._by[name] = ["day"] if by_day else []
+        self._columns[name] = columns
 
     def append(self, name: str, source: str) -> None:
         rows = self.source(source).write.mode("append").partitionBy(*self._by[name])
@@ -112,10 +115,10 @@ class Icetree(Tables):
     def table(self, name: str) -> DataFrame:
         return self.lake.read(f"db.{name}")
 
-    def create(self, name: str, *, by_day: bool = False) -> None:
-        columns = StructType.fromDDL(COLUMNS)
-        assert isinstance(columns, StructType)
-        schema = table_schema(columns)
+    def create(self, name: str, *, by_day: bool = False, columns: str = COLUMNS) -> None:
+        types = StructType.fromDDL(columns)
+        assert isinstance(types, StructType)
+        schema = table_schema(types)
         self.lake.create_table(f"db.{name}", schema, partition_by=["day"] if by_day else [])
 
     def append(self, name: str, source: str) -> None:
@@ -205,9 +208,9 @@ class IcebergJava(_Statements):
     def named(self, name: str) -> str:
         return f"lake.db.{name}"
 
-    def create(self, name: str, *, by_day: bool = False) -> None:
+    def create(self, name: str, *, by_day: bool = False, columns: str = COLUMNS) -> None:
         self.spark.sql(
-            f"CREATE TABLE {self.named(name)} ({COLUMNS}) USING iceberg "
+            f"CREATE TABLE {self.named(name)} ({columns}) USING iceberg "
             f"{'PARTITIONED BY (day)' if by_day else ''} TBLPROPERTIES ('format-version' = '3', "
             "'write.delete.mode' = 'merge-on-read', 'write.update.mode' = 'merge-on-read', "
             "'write.merge.mode' = 'merge-on-read')"
@@ -243,9 +246,9 @@ class Delta(_Statements):
     def named(self, name: str) -> str:
         return f"delta.`{self.folder}/{name}`"
 
-    def create(self, name: str, *, by_day: bool = False) -> None:
+    def create(self, name: str, *, by_day: bool = False, columns: str = COLUMNS) -> None:
         self.spark.sql(
-            f"CREATE TABLE {self.named(name)} ({COLUMNS}) USING delta "
+            f"CREATE TABLE {self.named(name)} ({columns}) USING delta "
             f"{'PARTITIONED BY (day)' if by_day else ''} "
             "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
         )

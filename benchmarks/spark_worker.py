@@ -18,6 +18,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from benchmarks.spark_data import WIDE
 from benchmarks.spark_systems import SYSTEMS, Icetree, SameFiles, System, Tables
 from icetree.spark.session import local_session
 
@@ -57,7 +58,9 @@ def main(name: str, folder: str, jars: str) -> None:
 def _verbs(system: System) -> dict[str, Callable[..., Any]]:
     verbs: dict[str, Callable[..., Any]] = {
         "create": lambda name, by_day: system.create(name, by_day=by_day),
+        "create_wide": lambda name: system.create(name, columns=WIDE),
         "scan": lambda name: _scan(system, name),
+        "scan_wide": lambda name: _scan_wide(system, name),
         "aggregate": lambda name: _aggregate(system, name),
         "first": lambda name: len(system.table(name).head(1)),
         "append": system.append,
@@ -94,6 +97,13 @@ def _scan(system: System, name: str) -> list[int]:
     """Read every column of every row; return figures that are the same where the rows are."""
     sums = system.table(name).agg(*(f.expr(f"sum({each})") for each in _DIGESTS))
     return list(sums.collect()[0])
+
+
+def _scan_wide(system: System, name: str) -> list[int]:
+    """Read every column of a wide table; return a figure that is the same where the rows are."""
+    rows = system.table(name)
+    total = f.expr(" + ".join(rows.columns))
+    return list(rows.agg(f.sum(total)).collect()[0])
 
 
 def _aggregate(system: System, name: str) -> list[int]:

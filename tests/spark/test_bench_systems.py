@@ -83,9 +83,17 @@ def test_plain_spark_reads_the_files_that_we_wrote(
     assert ids(SameFiles(spark, ours.folder)) == ids(ours)
 
 
+def test_a_wide_table_has_a_hundred_columns(system: System, tmp_path: Path) -> None:
+    spark_data.write_wide(tmp_path / "wide", 50)
+    system.create("w", columns=spark_data.WIDE)
+    system.append("w", str(tmp_path / "wide"))
+    assert len(system.table("w").columns) == 100
+    assert ids(system, "w") == list(range(50))
+
+
 def test_a_made_up_table_has_the_files_that_a_scan_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     spark_memory.build(tmp_path, 1000)
     lake = SparkLake(spark, open_lake(tmp_path))
-    assert lake.read("db.t1000", where=spark_memory.read_slots(1000)).count() == 1000
+    assert lake.read("db.t1000").where(spark_memory.condition(1000)).count() == 1000
