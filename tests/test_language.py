@@ -35,6 +35,7 @@ from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.options import CommitOptions
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.lake import Lake
+from icetree.table.maintain.maintain import Maintenance
 from icetree.table.repair import Action
 from icetree.table.rows.merge import Merge
 from icetree.table.scan.explain import explain
@@ -47,8 +48,8 @@ VAR = inspect.Parameter.VAR_KEYWORD
 
 #: What people hold, and the functions that give it to them.
 HELD: tuple[type, ...] = (
-    Lake, Table, Transaction, Scan, ChangeRange, AppendScan, Inspect, Merge, SparkLake, SparkMerge,
-    Write,
+    Lake, Table, Transaction, Scan, ChangeRange, AppendScan, Inspect, Maintenance, Merge, SparkLake,
+    SparkMerge, Write,
 )  # fmt: skip
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     icetree.connect, connect, local, explain, verify, read_stream, write_stream,
@@ -69,8 +70,8 @@ KNOWN = SHARED | words(
     create_branch deep deletes dry_run exist_ok facts files folder format_version images
     isolation kept key lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata_location metadata_only missing_ok mode names namespace net objects
-    on_batch open_cost_bytes options order_by parent partition_by paths progress properties put
-    query_name reads_cache remove retention row_groups run schema sequence_number skip snapshots
+    older_than on_batch open_cost_bytes options order_by parent partition_by paths progress properties put
+    query_name reads_cache remove retain_last retention row_groups run schema sequence_number skip snapshot_ids snapshots
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
     text trigger updates uri value values verb wap_id warehouse written
     """
@@ -83,8 +84,8 @@ OF_THE_SOURCE = SHARED | words(
 )
 OF_THE_COMMAND_LINE = SHARED | words(
     """
-    as_json catalog current debug deep form limit location namespace net order_by output
-    partition_by properties row_groups schema warehouse yes version
+    as_json catalog current debug deep form limit location namespace net older_than order_by output
+    partition_by properties retain_last row_groups schema snapshot_ids warehouse yes version
     """
 )
 
@@ -200,7 +201,9 @@ OF_ICEBERG = words(
     added_data_files_count added_delete_files_count added_rows added_rows_count added_snapshot_id
     column_size column_sizes committed_at contains_nan contains_null content content_offset
     content_size_in_bytes data_file delete_file_path deleted_data_files_count
-    deleted_delete_files_count deleted_rows_count equality_delete_file_count
+    deleted_delete_files_count deleted_equality_delete_files_count deleted_manifest_files_count
+    deleted_manifest_lists_count deleted_position_delete_files_count deleted_rows_count
+    deleted_statistics_files_count equality_delete_file_count
     equality_delete_record_count equality_ids existing_data_files_count
     existing_delete_files_count existing_rows_count file file_count file_format file_path
     file_sequence_number file_size_in_bytes first_row_id is_current_ancestor key_metadata
@@ -229,9 +232,9 @@ OF_JSON = words(
     """
     actions arrows caption clean columns conjuncts counts current_snapshot data_dvs data_files
     data_leaves_read data_leaves_skipped data_leaves_total delete_files delete_leaves_read
-    delete_leaves_skipped delete_leaves_total deletes doc does done dvs facts files findings
+    delete_leaves_skipped delete_leaves_total deletes doc does done dry_run dvs facts files findings
     format_version groups id is_group key label leaf_entries_scanned leaf_entries_skipped leaves
-    left location loses metadata_location metrics more note order_by pages partition_by properties
+    left left_behind location loses metadata_location metrics more note order_by pages partition_by snapshot_ids properties
     refs required root root_entries_scanned root_entries_skipped row_arrows rows rule severity
     snapshot_count snapshots source target tasks title total_objects uuid vectors where
     """
@@ -314,6 +317,7 @@ COMMANDS = {
     "changes": ("db.t",),
     "verify": ("db.t", "--deep"),
     "repair": ("db.t",),
+    "expire": ("db.t", "--retain-last", "1"),
 }
 
 

@@ -59,11 +59,13 @@ def _verified(lake: Chosen, name: str, *, deep: bool, current: bool, quiet: bool
         return table.verify(
             deep=deep,
             snapshots="current" if current else "all",
-            progress=None if quiet or not sys.stderr.isatty() else _progress(),
+            progress=None if quiet or not sys.stderr.isatty() else progress_line(),
         )
 
 
-def _progress() -> Progress:
+def progress_line() -> Progress:
+    """Return what shows progress on one line of the terminal."""
+
     def tell(what: str, done: int, total: int) -> None:
         end = "\r" if done < total else "\n"
         if done == total or done % max(1, total // 100) == 0:

@@ -9,6 +9,7 @@ import click
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
+from icetree.cli.maintain import expire
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -83,6 +84,7 @@ for _command in (
     changes,
     verify,
     repair,
+    expire,
     demo,
 ):
     cli.add_command(_command)

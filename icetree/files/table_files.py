@@ -129,6 +129,12 @@ class TableFiles:
             )
         return self.cache.derive(key, lambda: self._decode_root(snapshot, shape), most=_ROOTS)
 
+    def bare_root(self, snapshot: Snapshot, shape: Shape) -> Entries:
+        """Return the root of a snapshot without stats, for whoever reads a great many."""
+        if snapshot.root_manifest is None:
+            return self._decode_root(snapshot, shape)
+        return self._decode_columnar(snapshot.root_manifest, snapshot, shape, frozenset())
+
     def counted_root(self, snapshot: Snapshot | None, shape: Shape) -> Entries:
         """Return the root with what is in each leaf counted, for whoever tells of it.
 

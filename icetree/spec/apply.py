@@ -32,6 +32,7 @@ from icetree.spec.update import (
     AddSortOrder,
     AssignUUID,
     DropSnapshotPages,
+    ExpireSnapshots,
     RecallSnapshot,
     RemoveEncryptionKey,
     RemovePartitionStatistics,
@@ -323,6 +324,15 @@ def _remove_snapshots(m: TableMetadata, update: RemoveSnapshots, _: _Progress) -
     return forget(m, update.snapshot_ids)
 
 
+def _expire_snapshots(m: TableMetadata, update: ExpireSnapshots, _: _Progress) -> TableMetadata:
+    for name, ref in m.refs.items():
+        if ref.snapshot_id in update.snapshot_ids:
+            raise CommitConflict(
+                f"{ref.type} {name!r} points to snapshot {ref.snapshot_id} now, so it cannot expire"
+            )
+    return forget(m, update.snapshot_ids)
+
+
 def _set_statistics(m: TableMetadata, update: SetStatistics, _: _Progress) -> TableMetadata:
     new = update.statistics
     others = (each for each in m.statistics if each.snapshot_id != new.snapshot_id)
@@ -395,6 +405,7 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             SetSnapshotRef: _set_ref,
             RemoveSnapshotRef: _remove_ref,
             RemoveSnapshots: _remove_snapshots,
+            ExpireSnapshots: _expire_snapshots,
             SetStatistics: _set_statistics,
             RemoveStatistics: _remove_statistics,
             SetPartitionStatistics: _set_partition_statistics,

@@ -52,8 +52,6 @@ _OF_OTHERS: Final = (
     "read.delete-planning-mode",
     "encryption.data-key-length",
     "encryption.aad-length-in-bytes",
-    "history.expire.*",
-    "gc.enabled",
 )
 _PATTERN: Final = re.compile(
     "|".join(each.replace(".", r"[.]").replace("[.]*", ".*") for each in _OF_OTHERS)

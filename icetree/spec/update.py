@@ -158,6 +158,16 @@ class RemoveSnapshots:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireSnapshots:
+    """Forget snapshots that no ref points to, wherever they are; who commits rewrites the pages.
+
+    Ids that are not there any more are ignored.
+    """
+
+    snapshot_ids: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatistics:
     """Register a statistics file in place of any other of its snapshot."""
 
@@ -219,6 +229,7 @@ Update: TypeAlias = (
     | SetSnapshotRef
     | RemoveSnapshotRef
     | RemoveSnapshots
+    | ExpireSnapshots
     | SetStatistics
     | RemoveStatistics
     | SetPartitionStatistics

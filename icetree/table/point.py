@@ -107,6 +107,20 @@ def _read(metadata: TableMetadata, text: str, *, what: str) -> Resolved:
         ) from None
 
 
+def milliseconds(time: datetime | str, *, what: str) -> int:
+    """Return a time, or the ISO text of one, in milliseconds since 1970."""
+    try:
+        return _milliseconds(
+            time
+            if isinstance(time, datetime)
+            else datetime.fromisoformat(time.strip().replace("Z", "+00:00"))
+        )
+    except (AttributeError, TypeError, ValueError):
+        raise InvalidInput(
+            f"{what}={time!r}: give a time, as a datetime or a text such as '2026-01-31T12:00:00Z'"
+        ) from None
+
+
 def _milliseconds(time: datetime) -> int:
     known = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
     return (known - _EPOCH) // _MILLISECOND

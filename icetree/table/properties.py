@@ -15,7 +15,7 @@ from icetree.errors import InvalidInput
 from icetree.rows import files as reading
 from icetree.rows import write as writing
 from icetree.rows.source import SOURCE_LIMIT
-from icetree.spec import metrics
+from icetree.spec import metrics, retention
 from icetree.spec.encryption import KEY_PROPERTY
 from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import INLINE_SNAPSHOTS, PREVIOUS_VERSIONS, TableMetadata
@@ -78,7 +78,7 @@ _READERS: Final[Mapping[str, Read]] = {
     },
     **{
         name: partial(flag, name=name, default=False)
-        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS)
+        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS, retention.GC_ENABLED)
     },
     **{
         name: _number(name)
@@ -89,6 +89,9 @@ _READERS: Final[Mapping[str, Read]] = {
             SOURCE_LIMIT,
             INLINE_SNAPSHOTS,
             PREVIOUS_VERSIONS,
+            retention.MAX_SNAPSHOT_AGE,
+            retention.MIN_SNAPSHOTS,
+            retention.MAX_REF_AGE,
         )
     },
     metrics.DEFAULT: _mode,

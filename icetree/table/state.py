@@ -119,6 +119,8 @@ class Work:
     summary: Mapping[str, str] = field(default_factory=dict)
     #: A commit with a key that the table has already seen does nothing.
     key: str | None = None
+    #: A snapshot whose files are added again: it must not expire before.
+    picked: int | None = None
     #: Files that were written for this work: they go when it comes to nothing.
     written: tuple[str, ...] = ()
     snapshot_id: int = field(default_factory=lambda: random_bits(62) + 1)

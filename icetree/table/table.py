@@ -38,6 +38,7 @@ from icetree.table.transaction import Files, New, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
+    from icetree.table.maintain.maintain import Maintenance
     from icetree.table.repair import Repair
     from icetree.table.scan.explain import Explanation
     from icetree.table.verify.findings import Report
@@ -229,6 +230,13 @@ class Table(Evolution, References):
         from icetree.table.repair import repair
 
         return repair(self, dry_run=dry_run)
+
+    @property
+    def maintenance(self) -> Maintenance:
+        """The verbs that keep the table fast and small."""
+        from icetree.table.maintain.maintain import Maintenance
+
+        return Maintenance(self)
 
     # --- commits ---------------------------------------------------------------------------
 

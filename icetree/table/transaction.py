@@ -96,6 +96,7 @@ class Transaction(Evolution, RowVerbs):
         self.metadata: TableMetadata = self._base.metadata
         #: Files that were written for this transaction.
         self._written: list[str] = []
+        self._picked: int | None = None
         self._rows = RowCounts()
 
     def __repr__(self) -> str:
@@ -248,6 +249,11 @@ class Transaction(Evolution, RowVerbs):
         self._require_open()
         self._relied_on |= {*facts}
 
+    def pick(self, at: int) -> None:
+        """Conflict when a snapshot expires before the end: files of it are added again."""
+        self._require_open()
+        self._picked = at
+
     # --- the end ---------------------------------------------------------------------------
 
     def commit(self) -> Committed:
@@ -264,6 +270,7 @@ class Transaction(Evolution, RowVerbs):
             isolation=self._isolation,
             summary=self._summary,
             key=self._key,
+            picked=self._picked,
             written=tuple(self._written),
         )
         try:

@@ -62,6 +62,7 @@ COMMANDS = [
     ("changes", "db.t"),
     ("verify", "db.t"),
     ("repair", "db.t"),
+    ("expire", "db.t", "--retain-last", "1"),
 ]
 
 

@@ -89,7 +89,7 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
         "write.format.default",
         "read.parquet.vectorization.enabled",
         "write.my-engine.setting",
-        "history.expire.max-snapshot-age-ms",
+        "write.metadata.delete-after-commit.enabled",
     ],
 )
 def test_a_property_of_others_is_kept_as_it_is(lake: Lake, name: str) -> None:
@@ -123,6 +123,8 @@ def test_what_others_have_set_keeps_nobody_from_setting_something_else(lake: Lak
 
 def test_every_property_is_told_in_the_documentation() -> None:
     told = set(
-        re.findall(r"`((?:write|commit|read|schema|encryption)\.[a-z0-9.-]+)`", DOCS.read_text())
+        re.findall(
+            r"`((?:write|commit|read|schema|encryption|history|gc)\.[a-z0-9.-]+)`", DOCS.read_text()
+        )
     )
     assert told == KNOWN

@@ -18,10 +18,11 @@ from icetree.spec.metadata import (
     with_previous,
     with_snapshot,
 )
-from icetree.spec.pages import page_out
+from icetree.spec.pages import PagedOut, page_out, remove_snapshots
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.table_properties import METADATA_COMPRESSION
+from icetree.spec.update import ExpireSnapshots
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.report import Report
 from icetree.table.commit.validate import KEY
@@ -50,12 +51,16 @@ def next_attempt(
     """Build the next head: pure but for reading what the tree needs."""
     at_ms = max(now_ms(), head.metadata.last_updated_ms)
     metadata = head.metadata
+    new: list[NewFile] = []
     if work.updates:
         metadata = apply(metadata, work.updates, at_ms=at_ms)
-    new: list[NewFile] = []
+        expired = _expired_on_pages(work, head.metadata, metadata, files)
+        metadata = expired.metadata
+        new += [NewFile(location=at, content=page) for at, page in expired.files.items()]
     snapshot = None
     if prepared is not None:
-        snapshot, new = _snapshot(work, head, metadata, prepared, files, report, at_ms)
+        snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)
+        new += grown
         metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
     with report.phase("encode"):
         paged = page_out(
@@ -65,7 +70,7 @@ def next_attempt(
             ),
             read_page=files.page,
             encode_page=metadata_codec.encode_page,
-            new_location=lambda: f"metadata/{new_uuid()}.page.json.gz",
+            new_location=_new_page,
         )
         new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
         previous = stored_form(head.metadata_location, metadata.location)
@@ -81,6 +86,28 @@ def next_attempt(
         metadata_location=absolute(location, metadata.location),
     )
     return Attempt(state=state, snapshot=snapshot, files=tuple(new))
+
+
+def _expired_on_pages(
+    work: Work, before: TableMetadata, after: TableMetadata, files: TableFiles
+) -> PagedOut:
+    """Take expired snapshots off the pages of history too; the updates did so in metadata.json."""
+    expired = [each for each in work.updates if isinstance(each, ExpireSnapshots)]
+    ids = frozenset[int]().union(*(each.snapshot_ids for each in expired))
+    if not ids or not after.snapshot_pages:
+        return PagedOut(metadata=after)
+    return remove_snapshots(
+        after,
+        ids,
+        read_page=files.page,
+        encode_page=metadata_codec.encode_page,
+        new_location=_new_page,
+        log_is_cut=len(after.snapshot_log) < len(before.snapshot_log),
+    )
+
+
+def _new_page() -> str:
+    return f"metadata/{new_uuid()}.page.json.gz"
 
 
 def _snapshot(

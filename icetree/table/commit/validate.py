@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
 
-from icetree.errors import CommitConflict, InvalidInput
+from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec import stats
 from icetree.spec.edit.refs import ancestors
@@ -58,6 +58,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
         return
     require_plain(head.metadata)
     _require_branch(work, head)
+    _require_picked(work, head, files)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
@@ -94,6 +95,18 @@ def _require_branch(work: Work, head: State) -> None:
             f"{head.name}: another commit removed branch {branch!r} and made a tag of that name; "
             "refresh the table and choose a branch"
         )
+
+
+def _require_picked(work: Work, head: State, files: TableFiles) -> None:
+    """Raise `CommitConflict` when what is picked has expired: its files go, or are gone."""
+    if work.picked is None:
+        return
+    try:
+        find_snapshot(head.metadata, work.picked, files.page)
+    except NotFound:
+        raise CommitConflict(
+            f"{head.name}: snapshot {work.picked} expired before it was picked; its files are gone"
+        ) from None
 
 
 def _added_together(work: Work) -> Entries | None:

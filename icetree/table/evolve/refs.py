@@ -113,6 +113,7 @@ class References:
             self._require_there(changes, picked, head.snapshot_id, branch)
         transaction = self.transaction(branch=branch)
         transaction.apply(changes)
+        transaction.pick(snapshot_id)
         transaction.note(SOURCE_SNAPSHOT, str(snapshot_id))
         if wap is not None:
             transaction.note(PUBLISHED_WAP_ID, wap)

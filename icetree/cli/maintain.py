@@ -1,0 +1,54 @@
+"""The commands that keep a table fast and small."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from icetree.cli.health import progress_line
+from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+
+
+@click.command()
+@table_argument
+@click.option(
+    "--older-than", help="Snapshots from this time on stay, such as 2026-01-31T12:00:00Z."
+)
+@click.option("--retain-last", type=int, help="So many of a branch stay, however old.")
+@click.option(
+    "--snapshot", "snapshot_ids", type=int, multiple=True, help="Expire this one; repeat for more."
+)
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@as_json_option
+@pass_lake
+def expire(
+    lake: Chosen,
+    name: str,
+    older_than: str | None,
+    retain_last: int | None,
+    snapshot_ids: tuple[int, ...],
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Forget old snapshots, and delete files that only they needed.
+
+    What goes is decided by the retention of branches and tags and by the table's properties
+    history.expire.*, which the options take the place of.
+    """
+    from icetree.cli.output import print_json, say
+
+    with lake.table(name) as table:
+        done = table.maintenance.expire_snapshots(
+            older_than=older_than,
+            retain_last=retain_last,
+            snapshot_ids=snapshot_ids or None,
+            dry_run=not yes,
+            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
+        )
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if done.snapshot_ids and not yes:
+        click.echo("nothing was changed: repeat with --yes to do it")

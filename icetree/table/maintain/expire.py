@@ -1,0 +1,245 @@
+"""Expiring snapshots: history is forgotten by the table's rules, and files that only it needed go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from icetree.errors import CommitConflict, IcetreeError, InvalidInput
+from icetree.files.parallel import in_order
+from icetree.files.table_files import TableFiles
+from icetree.spec.entry import MANIFESTS, Content
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import history
+from icetree.spec.properties import flag
+from icetree.spec.retention import GC_ENABLED, Expiry, chosen, expired, rules_of
+from icetree.spec.snapshot import Snapshot
+from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
+from icetree.surroundings import now_ms
+from icetree.table.arguments import whole
+from icetree.table.maintain.reach import Reach, less_needed, only_in
+from icetree.table.point import milliseconds
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+log = logging.getLogger(__name__)
+
+#: Told of what is under way: what, how many are done, of how many.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+#: So many files are deleted with one request, where the store has such.
+_BATCH: Final = 1_000
+#: Roots that are fetched side by side.
+_FETCHED: Final = 64
+#: How often the plan is made anew when another points a branch or tag to what was to go.
+_TRIES: Final = 5
+
+#: What counts as which of Iceberg's kinds; None is a root or a manifest list.
+_KINDS: Final = {
+    "data_files": (Content.DATA,),
+    "position_delete_files": (Content.POSITION_DELETES,),
+    "equality_delete_files": (Content.EQUALITY_DELETES,),
+    "manifest_files": (*MANIFESTS, Content.MANIFEST_DV),
+    "manifest_lists": (None,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expired:
+    """What went, or with `dry_run` would go; counts are named as Iceberg's procedure names them."""
+
+    snapshot_ids: tuple[int, ...]
+    #: Branches and tags that had outlived their own age.
+    refs: tuple[str, ...]
+    deleted_data_files_count: int
+    deleted_position_delete_files_count: int
+    deleted_equality_delete_files_count: int
+    deleted_manifest_files_count: int
+    deleted_manifest_lists_count: int
+    deleted_statistics_files_count: int
+    dry_run: bool
+    #: Files that could not be deleted: nothing names them any more.
+    left_behind: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        counts = ", ".join(
+            f"{count:,} {name.removeprefix('deleted_').removesuffix('_count').replace('_', ' ')}"
+            for name, count in asdict(self).items()
+            if name.startswith("deleted_") and count
+        )
+        verb = "would expire" if self.dry_run else "expired"
+        refs = f" and {', '.join(self.refs)}" if self.refs else ""
+        return f"{verb} {len(self.snapshot_ids):,} snapshots{refs}; files: {counts or 'none'}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What goes from a table as one metadata file has it."""
+
+    base: TableMetadata
+    history: tuple[Snapshot, ...]
+    expiry: Expiry
+    #: The files that only expired snapshots need, with what the others need.
+    files: pa.Table
+    kept: Reach
+    statistics: tuple[str, ...]
+
+
+def expire_snapshots(
+    table: Table,
+    *,
+    older_than: datetime | str | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Iterable[int] | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Expired:
+    """Forget snapshots that the rules let go of, or those named, and delete what only they needed.
+
+    Files are deleted once the commit has landed; when that is not known, none is.
+    """
+    if not flag(table.metadata.properties, GC_ENABLED, default=True):
+        raise InvalidInput(
+            f"table {table.name}: {GC_ENABLED} is false, so its files may be another table's too; "
+            "set it to true if they are not"
+        )
+    older_than_ms = None if older_than is None else milliseconds(older_than, what="older_than")
+    least = None if retain_last is None else whole(retain_last, what="retain_last", least=1)
+    ids = None if snapshot_ids is None else {whole(id, what="snapshot_ids") for id in snapshot_ids}
+    if ids is not None and (older_than is not None or retain_last is not None):
+        raise InvalidInput("give snapshot_ids, or older_than and retain_last, not both")
+    tell = progress or (lambda *_: None)
+    for attempt in range(_TRIES):
+        table.refresh()
+        plan = _plan(table, tell, older_than_ms=older_than_ms, retain_last=least, ids=ids)
+        if dry_run or not (plan.expiry.snapshot_ids or plan.expiry.refs):
+            return _told(plan, plan.files, dry_run=dry_run)
+        gone = [RemoveSnapshotRef(ref_name=name) for name in plan.expiry.refs]
+        try:
+            table.update_metadata(*gone, ExpireSnapshots(snapshot_ids=plan.expiry.snapshot_ids))
+            break
+        except CommitConflict:
+            if attempt == _TRIES - 1:
+                raise
+    going = _still_unneeded(table, plan)
+    left = _delete(table.files, [*going["location"].to_pylist(), *plan.statistics], tell)
+    # Old pages of history are named by old metadata alone.
+    pages = {each.location for each in plan.base.snapshot_pages}
+    pages -= {each.location for each in table.metadata.snapshot_pages}
+    left += _delete(table.files, [*pages], lambda *_: None)
+    return _told(plan, going, dry_run=False, left=left)
+
+
+def _plan(
+    table: Table,
+    tell: Progress,
+    *,
+    older_than_ms: int | None,
+    retain_last: int | None,
+    ids: set[int] | None,
+) -> _Plan:
+    metadata, files = table.metadata, table.files
+    every = tuple(history(metadata, files.page))
+    at_ms = now_ms()
+    if ids is not None:
+        expiry = chosen(metadata, every, ids)
+    else:
+        rules = rules_of(
+            metadata.properties, at_ms=at_ms, older_than_ms=older_than_ms, keep_last=retain_last
+        )
+        expiry = expired(metadata, every, rules, at_ms=at_ms)
+    going = [each for each in every if each.snapshot_id in expiry.snapshot_ids]
+    staying = [each for each in every if each.snapshot_id not in expiry.snapshot_ids]
+    gone, kept = Reach(), Reach()
+    shape = metadata.shape()
+    if going:
+        _gather(gone, going, files, metadata, "trees that go", tell)
+        _gather(kept, staying, files, metadata, "trees that stay", tell)
+    return _Plan(
+        base=metadata,
+        history=every,
+        expiry=expiry,
+        files=only_in(gone, kept, files.reader(shape)),
+        kept=kept,
+        statistics=_statistics(metadata, expiry),
+    )
+
+
+def _gather(
+    reach: Reach,
+    snapshots: list[Snapshot],
+    files: TableFiles,
+    metadata: TableMetadata,
+    what: str,
+    tell: Progress,
+) -> None:
+    shape = metadata.shape()
+    for start in range(0, len(snapshots), _FETCHED):
+        some = snapshots[start : start + _FETCHED]
+        in_order(files.fetch, [each.root_manifest for each in some if each.root_manifest])
+        for each in some:
+            reach.add(each, files, shape)
+        tell(what, min(start + _FETCHED, len(snapshots)), len(snapshots))
+
+
+def _statistics(metadata: TableMetadata, expiry: Expiry) -> tuple[str, ...]:
+    """Return the statistics files that only expired snapshots have."""
+    every = [(each.snapshot_id, each.statistics_path) for each in metadata.statistics]
+    every += [(each.snapshot_id, each.statistics_path) for each in metadata.partition_statistics]
+    kept = {path for id, path in every if id not in expiry.snapshot_ids}
+    return tuple(sorted({path for _, path in every} - kept))
+
+
+def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:
+    """Return what the commits that came in between do not need either: the newest word counts."""
+    known = {each.snapshot_id for each in plan.history}
+    new = [
+        each for each in history(table.metadata, table.files.page) if each.snapshot_id not in known
+    ]
+    if not new:
+        return plan.files
+    later, shape = Reach(), table.metadata.shape()
+    for each in new:
+        later.add(each, table.files, shape)
+    return less_needed(plan.files, later, table.files.reader(shape), known=plan.kept)
+
+
+def _delete(files: TableFiles, locations: list[str], tell: Progress) -> tuple[str, ...]:
+    """Delete files a batch at a time; return those that could not be."""
+    left: list[str] = []
+    for start in range(0, len(locations), _BATCH):
+        batch = locations[start : start + _BATCH]
+        try:
+            files.delete(batch)
+        except IcetreeError as error:
+            log.warning("%d files stay behind, which nothing names: %s", len(batch), error)
+            left += batch
+        tell("files deleted", min(start + _BATCH, len(locations)), len(locations))
+    return tuple(left)
+
+
+def _told(plan: _Plan, files: pa.Table, *, dry_run: bool, left: tuple[str, ...] = ()) -> Expired:
+    counted = files["content_type"].value_counts().to_pylist()
+    by_content = {each["values"]: each["counts"] for each in counted}
+    counts = {
+        f"deleted_{kind}_count": sum(by_content.get(content, 0) for content in contents)
+        for kind, contents in _KINDS.items()
+    }
+    return Expired(
+        snapshot_ids=tuple(sorted(plan.expiry.snapshot_ids)),
+        refs=plan.expiry.refs,
+        deleted_statistics_files_count=len(plan.statistics),
+        dry_run=dry_run,
+        left_behind=left,
+        **counts,
+    )

@@ -1,0 +1,220 @@
+"""Expiring snapshots: what stays is as it was, what goes leaves nothing behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
+from icetree.spec.edit.refs import Retention
+from icetree.surroundings import within
+from icetree.table.point import time_of
+from icetree.table.table import Table
+from tests.effort import EFFORT
+from tests.table.changing import changing_table, delete_rows, some
+from tests.table.maintain.history import (
+    SECOND,
+    Clock,
+    Past,
+    Told,
+    changed_files,
+    named,
+    stored,
+    told,
+)
+
+STEPS = 25
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", [*range(6, 6 + 3 * EFFORT)])
+def test_what_is_retained_reads_as_before_and_nothing_else_is_left(seed: int) -> None:
+    past = Past(seed)
+    past.live(STEPS)
+    before: dict[int, Told] = {}
+    for _ in range(2):
+        # What is told of a snapshot never changes.
+        before |= told(past.table, past.ids() - before.keys())
+        at_ms = past.clock.at_ms - past.choose.randrange(STEPS) * SECOND
+        have = past.ids()
+        with within(past.clock):
+            done = past.table.maintenance.expire_snapshots(
+                older_than=time_of(at_ms), retain_last=past.choose.randint(1, 4)
+            )
+        assert past.ids() == have - set(done.snapshot_ids)
+        for id, now in told(past.table, past.ids()).items():
+            assert (now.rows, now.files) == (before[id].rows, before[id].files)
+            assert now.changed is None or now.changed == before[id].changed
+        assert past.table.verify(deep=True).is_clean
+        assert changed_files(past.table) <= stored(past.table)
+        _require_tidy(past.table)
+        past.live(5)
+
+
+def _require_tidy(table: Table) -> None:
+    """Nothing is stored but what is named, and former metadata with the pages it had."""
+    stray = stored(table) - named(table)
+    assert {each for each in stray if "/metadata/" not in each} == set()
+    assert {each for each in stray if not each.endswith((".json", ".json.gz"))} == set()
+
+
+def _line(count: int, clock: Clock) -> Table:
+    """A table of so many appends, one a second."""
+    table = changing_table()
+    with within(clock):
+        for number in range(count):
+            clock.tick()
+            table.append(some((number, "a")))
+    return table
+
+
+def _sequence_numbers(table: Table) -> list[int]:
+    return sorted(each.sequence_number for each in table.history())
+
+
+def test_the_rules_of_the_table_decide_unless_told_otherwise() -> None:
+    clock = Clock()
+    table = _line(10, clock)
+    table.set_properties({"history.expire.max-snapshot-age-ms": str(4 * SECOND)})
+    with within(clock):
+        table.maintenance.expire_snapshots()
+    assert _sequence_numbers(table) == [6, 7, 8, 9, 10]
+    table.set_properties({"history.expire.min-snapshots-to-keep": "3"})
+    with within(clock):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND))
+    assert _sequence_numbers(table) == [8, 9, 10]
+    with within(clock):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+    assert _sequence_numbers(table) == [10]
+
+
+def test_branches_and_tags_keep_what_they_say() -> None:
+    clock = Clock()
+    table = _line(6, clock)
+    ids = {each.sequence_number: each.snapshot_id for each in table.history()}
+    table.create_tag("kept", at=ids[2])
+    table.create_tag("aged", at=ids[1], max_ref_age_ms=2 * SECOND)
+    table.create_branch("long", at=ids[4], retention=Retention(min_snapshots_to_keep=2))
+    with within(clock):
+        done = table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms), retain_last=1)
+    assert done.refs == ("aged",)
+    assert set(table.refs) == {"main", "kept", "long"}
+    assert _sequence_numbers(table) == [2, 3, 4, 6]
+
+
+def test_without_a_time_five_days_are_kept() -> None:
+    clock = Clock()
+    table = _line(2, clock)
+    with within(clock):
+        assert table.maintenance.expire_snapshots().snapshot_ids == ()
+        clock.at_ms += 5 * 86_400 * SECOND + 1
+        assert len(table.maintenance.expire_snapshots().snapshot_ids) == 1
+
+
+def test_snapshots_can_be_named_but_none_that_a_ref_points_to() -> None:
+    table = _line(3, Clock())
+    ids = {each.sequence_number: each.snapshot_id for each in table.history()}
+    table.create_tag("kept", at=ids[1])
+    with pytest.raises(InvalidInput, match="tag 'kept' points to it"):
+        table.maintenance.expire_snapshots(snapshot_ids=[ids[1]])
+    with pytest.raises(NotFound, match="there is no snapshot 7"):
+        table.maintenance.expire_snapshots(snapshot_ids=[7])
+    with pytest.raises(InvalidInput, match="not both"):
+        table.maintenance.expire_snapshots(snapshot_ids=[ids[2]], retain_last=1)
+    table.maintenance.expire_snapshots(snapshot_ids=[ids[2]])
+    assert _sequence_numbers(table) == [1, 3]
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
+    clock = Clock()
+    table = _line(5, clock)
+    with within(clock):
+        delete_rows(table, [0, 1])
+    files, state = stored(table), table.state
+    how = {"older_than": time_of(clock.at_ms + SECOND), "retain_last": 1}
+    with within(clock):
+        plan = table.maintenance.expire_snapshots(dry_run=True, **how)  # type: ignore[arg-type]
+        assert (stored(table), table.refresh().state) == (files, state)
+        done = table.maintenance.expire_snapshots(**how)  # type: ignore[arg-type]
+    assert plan.as_dict() == {**done.as_dict(), "dry_run": True}
+    assert done.deleted_manifest_lists_count == 5
+    assert str(done).startswith("expired 5 snapshots; files: ")
+
+
+def test_a_table_whose_files_may_be_anothers_is_left_alone() -> None:
+    table = _line(2, Clock())
+    table.set_properties({"gc.enabled": "false"})
+    with pytest.raises(InvalidInput, match=r"gc\.enabled is false"):
+        table.maintenance.expire_snapshots(retain_last=1)
+
+
+def test_a_branch_made_meanwhile_keeps_its_snapshot() -> None:
+    clock = Clock()
+    table = _line(4, clock)
+    oldest = min(table.history(), key=lambda each: each.sequence_number)
+    other = Table(catalog=table.catalog, files=table.files, state=table.state)
+    update, once = table.update_metadata, []
+
+    def late(*updates: object) -> object:
+        if not once:
+            once.append(other.create_branch("late", at=oldest.snapshot_id))
+        return update(*updates)  # type: ignore[arg-type]
+
+    table.update_metadata = late  # type: ignore[method-assign, assignment]
+    with within(clock):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+    assert _sequence_numbers(table) == [1, 4]
+    assert table.verify(deep=True).is_clean
+
+
+def test_what_is_picked_must_not_have_expired() -> None:
+    clock = Clock()
+    table = _line(1, clock)
+    with within(clock):
+        table.append(some((7, "staged")), branch=None)
+    staged = max(table.history(), key=lambda each: each.sequence_number)
+    with within(clock):
+        table.append(some((8, "main")))
+    stale = Table(catalog=table.catalog, files=table.files, state=table.state)
+    with within(clock):
+        table.maintenance.expire_snapshots(snapshot_ids=[staged.snapshot_id])
+    with pytest.raises(CommitConflict, match="expired before it was picked"):
+        stale.cherry_pick(staged.snapshot_id)
+    assert table.refresh().verify(deep=True).is_clean
+
+
+def test_a_file_that_another_adds_again_stays() -> None:
+    clock = Clock()
+    table = _line(1, clock)
+    location = f"{table.location}/{table.scan().plan().tasks['location'][0].as_py()}"
+    with within(clock):
+        clock.tick()
+        table.truncate()
+        clock.tick()
+        table.append(some((5, "b")))
+    other = Table(catalog=table.catalog, files=table.files, state=table.state)
+    update, once = table.update_metadata, []
+
+    def late(*updates: object) -> object:
+        if not once:
+            once.append(other.add_files([location]))
+        return update(*updates)  # type: ignore[arg-type]
+
+    table.update_metadata = late  # type: ignore[method-assign, assignment]
+    with within(clock):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 5]
+    assert table.verify(deep=True).is_clean
+
+
+def test_when_it_is_not_known_whether_it_landed_no_file_goes() -> None:
+    clock = Clock()
+    table = _line(3, clock)
+    before = stored(table)
+
+    def lost(*_: object) -> object:
+        raise CommitUnknown("the answer was lost")
+
+    table.update_metadata = lost  # type: ignore[method-assign, assignment]
+    with within(clock), pytest.raises(CommitUnknown):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+    assert stored(table) == before
