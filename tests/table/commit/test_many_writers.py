@@ -21,7 +21,7 @@ from tests.table import writers
 
 SCHEMA = pa.schema([pa.field("n", pa.int64())])
 #: Commits of each of eight writers: together more than the metadata holds without pages.
-EACH = 40
+EACH, INLINE = 16, {"write.metadata.inline-snapshots": "10"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -55,7 +55,7 @@ def test_eight_processes_append_and_every_file_is_there_once(address: str, tmp_p
     warehouse = str(tmp_path / "lake")
     with icetree.connect(address, warehouse=warehouse) as lake:
         lake.create_namespace("db", exist_ok=True)
-        lake.create_table("db.t", SCHEMA)
+        lake.create_table("db.t", SCHEMA, properties=INLINE)
         writers.run_all(writers.append_many, [(address, warehouse, i, EACH) for i in range(8)])
         table = lake.table("db.t")
         expected = {f"data/{w}-{n}.parquet" for w in range(8) for n in range(EACH)}
@@ -63,6 +63,7 @@ def test_eight_processes_append_and_every_file_is_there_once(address: str, tmp_p
         assert len(found) == 8 * EACH
         assert set(found) == expected
         history = list(table.history())
+        assert table.metadata.snapshot_pages
         assert len(history) == 8 * EACH
         assert sorted(each.sequence_number for each in history) == list(range(1, 8 * EACH + 1))
         assert history[0].summary is not None
@@ -80,7 +81,7 @@ def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
         small = {"write.root.max-data-entries": "6", "write.root.max-delete-entries": "3"}
         lake.create_table("db.t", SCHEMA, properties=small)
         writers.run_all(
-            writers.mix, [(address, warehouse, w, 40, str(log)) for w, log in enumerate(logs)]
+            writers.mix, [(address, warehouse, w, 20, str(log)) for w, log in enumerate(logs)]
         )
         table = lake.table("db.t")
         meant = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
@@ -98,7 +99,7 @@ def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
             model.subtract(removed)
             model.update(added)
             assert all(count in (0, 1) for count in model.values())
-        assert len(by_snapshot) == len(list(table.history())) > 60
+        assert len(by_snapshot) == len(list(table.history())) > 30
         assert sorted(+model) == sorted(state(table))
 
 
