@@ -96,7 +96,8 @@ def _one_change(table: Table, choose: random.Random, name: str) -> dict[str, obj
         removed = [*targets, *(f"dv {target}" for target in targets if target in held)]
     assert done.snapshot is not None
     snapshot = done.snapshot.snapshot_id
-    return {"snapshot": snapshot, "added": sorted(added), "removed": sorted(removed)}
+    change = {"kind": kind, "added": sorted(added), "removed": sorted(removed)}
+    return {"snapshot": snapshot, **change}
 
 
 if __name__ == "__main__":
