@@ -61,7 +61,7 @@ def _one_by_one(
 
 @pytest.fixture
 def ours(theirs: SqlCatalog) -> Iterator[Lake]:
-    with icetree.connect(theirs.properties["uri"], name=theirs.name) as lake:
+    with icetree.connect(theirs.properties["uri"], properties={"name": theirs.name}) as lake:
         yield lake
 
 

@@ -114,11 +114,11 @@ def test_manifests_that_their_list_does_not_count_are_counted_by_the_first_root(
     catalog.create_namespace("db")
     plain_v1(catalog, "db.t")
     catalog.engine.dispose()
-    with icetree.connect(uri, name="main") as lake:
+    with icetree.connect(uri, properties={"name": "main"}) as lake:
         table = lake.table("db.t")
         before, ids = planned(table), _ids(table)
         _forget_counts(table)
-    with icetree.connect(uri, name="main") as lake:
+    with icetree.connect(uri, properties={"name": "main"}) as lake:
         table = lake.table("db.t")
         assert planned(table) == before
         table.upgrade()
