@@ -153,3 +153,28 @@ def test_a_writer_from_hundreds_of_commits_ago_still_finds_what_it_conflicts_wit
         stale.commit()
     calm.commit()
     assert "a" not in live(lake.table("db.t"))
+
+
+@pytest.mark.parametrize("at", ["inline", pytest.param("on a page", marks=pytest.mark.long)])
+def test_a_ref_made_on_a_stale_handle_lands_though_its_snapshot_has_moved_to_another_file(
+    at: str,
+) -> None:
+    """Others may commit a page's worth before it is its turn."""
+    lake = connection()
+    table = new_table(lake, properties={**PROPERTIES, "write.metadata.inline-snapshots": "1"})
+    first = table.append_files([data_file("first")]).snapshot
+    assert first is not None
+    if at == "on a page":
+        _commit_often(table, "a", 102)
+    stale = lake.table("db.t")
+    # Ten pages of one level become one.
+    _commit_often(table, "b", 102 if at == "inline" else 950)
+    assert first.snapshot_id not in table.metadata.by_id
+    stale.create_tag("kept", at=first.snapshot_id)
+    assert fresh(lake).snapshot("kept") == first
+
+
+def _commit_often(table: Table, name: str, times: int) -> None:
+    for number in range(0, times, 2):
+        table.append_files([data_file(f"{name}{number}")])
+        table.delete_files([place(f"{name}{number}")])

@@ -8,6 +8,7 @@ carries the updates out knows that it matters.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,7 +19,13 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import ReadPage
 from icetree.spec.snapshot import MAIN, Ref, Snapshot, SnapshotPage
 from icetree.spec.texts import storable
-from icetree.spec.update import RecallSnapshot, RemoveSnapshotRef, SetSnapshotRef, Update
+from icetree.spec.update import (
+    AddSnapshot,
+    RecallSnapshot,
+    RemoveSnapshotRef,
+    SetSnapshotRef,
+    Update,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +231,34 @@ def _with_retention(ref: Ref, retention: Retention, name: str) -> Ref:
     if name == MAIN and retention.max_ref_age_ms is not None:
         raise InvalidInput(f"{MAIN!r} never goes, so it has no max_ref_age_ms")
     return replace(ref, **values)
+
+
+def recalled(
+    metadata: TableMetadata, updates: tuple[Update, ...], read_page: ReadPage
+) -> tuple[Update, ...]:
+    """Return updates that were made for older metadata, with what refs point to brought back.
+
+    A snapshot may have moved to a page since, or to another page. One that is gone stays so.
+    """
+    if not any(isinstance(each, SetSnapshotRef | RecallSnapshot) for each in updates):
+        return updates
+    found: list[Update] = []
+    added = {each.snapshot.snapshot_id for each in updates if isinstance(each, AddSnapshot)}
+    for each in updates:
+        match each:
+            case RecallSnapshot(snapshot=snapshot):
+                try:
+                    found += _recalled(metadata, snapshot.snapshot_id, read_page)
+                except NotFound:
+                    # Whoever carries it out says that it is gone.
+                    found.append(each)
+            case SetSnapshotRef(ref=ref) if ref.snapshot_id not in added:
+                with suppress(NotFound):
+                    found += _recalled(metadata, ref.snapshot_id, read_page)
+                found.append(each)
+            case _:
+                found.append(each)
+    return tuple(found)
 
 
 def _recalled(metadata: TableMetadata, id: int, read_page: ReadPage) -> tuple[Update, ...]:

@@ -18,6 +18,7 @@ from icetree.errors import (
 )
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.apply import apply
+from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import (
     TableMetadata,
@@ -137,6 +138,7 @@ def _try_until_swapped(
     schema_id: int | None = None
     name = work.base.name
     tried: list[str] = []
+    work = _made_for(work, head, files)
     for pause in between_tries(_properties_after(work, head.metadata)):
         report.attempts += 1
         with report.phase("validate"):
@@ -172,6 +174,7 @@ def _try_until_swapped(
                     with suppress(Unavailable), still_there():
                         newer = catalog.load(name)
                 head = _state_at(newer, head, files)
+                work = _made_for(work, head, files)
             case Swapped():
                 kept = {file.location for file in attempt.files}
                 kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
@@ -206,6 +209,11 @@ def _checked(work: Work, catalog: Catalog, files: TableFiles, head: State) -> Co
         head = _state_at(newest, head, files)
     validate(work, head, files)
     return Committed(state=head, snapshot=None, report=Report())
+
+
+def _made_for(work: Work, head: State, files: TableFiles) -> Work:
+    """Return the work as a head asks for it: history may have moved to pages meanwhile."""
+    return replace(work, updates=recalled(head.metadata, work.updates, files.page))
 
 
 def _properties_after(work: Work, metadata: TableMetadata) -> Mapping[str, str]:
