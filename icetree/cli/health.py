@@ -12,8 +12,8 @@ from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
 if TYPE_CHECKING:
+    from icetree.table.progress import Progress
     from icetree.table.verify.findings import Report
-    from icetree.table.verify.verify import Progress
 
 
 @click.command()

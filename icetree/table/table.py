@@ -39,10 +39,10 @@ from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
     from icetree.table.maintain.maintain import Maintenance
+    from icetree.table.progress import Progress as Tell
     from icetree.table.repair import Repair
     from icetree.table.scan.explain import Explanation
     from icetree.table.verify.findings import Report
-    from icetree.table.verify.verify import Progress as Tell
     from icetree.table.verify.verify import Which
 
 

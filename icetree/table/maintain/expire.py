@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -24,14 +24,12 @@ from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.reach import Reach, less_needed, only_in
 from icetree.table.point import milliseconds
+from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
 log = logging.getLogger(__name__)
-
-#: Told of what is under way: what, how many are done, of how many.
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 #: So many files are deleted with one request, where the store has such.
 _BATCH: Final = 1_000

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from icetree.table.arguments import spelled_out
-from icetree.table.maintain.expire import Expired, Progress, expire_snapshots
+from icetree.table.maintain.expire import Expired, expire_snapshots
+from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

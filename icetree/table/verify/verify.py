@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -16,6 +15,7 @@ from icetree.spec.entry import Content, Entries
 from icetree.spec.location import stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
+from icetree.table.progress import Progress
 from icetree.table.verify.data import TARGET_ROWS, DataCheck
 from icetree.table.verify.files import check_files
 from icetree.table.verify.findings import Gathering, Kind, Report
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 Which: TypeAlias = Literal["all", "current"]
-#: Told of what is under way: what, how many are done, of how many.
-Progress: TypeAlias = Callable[[str, int, int], None]
 
 #: Bytes of files that are kept at hand: decoded leaves are kept beside them.
 _CACHE_BYTES: Final = 64 * 1024 * 1024

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
@@ -147,19 +149,24 @@ def test_a_table_whose_files_may_be_anothers_is_left_alone() -> None:
         table.maintenance.expire_snapshots(retain_last=1)
 
 
-def test_a_branch_made_meanwhile_keeps_its_snapshot() -> None:
-    clock = Clock()
-    table = _line(4, clock)
-    oldest = min(table.history(), key=lambda each: each.sequence_number)
+def _before_the_commit(table: Table, do: Callable[[Table], object]) -> None:
+    """Have another writer come first, once, after the plan is made."""
     other = Table(catalog=table.catalog, files=table.files, state=table.state)
     update, once = table.update_metadata, []
 
     def late(*updates: object) -> object:
         if not once:
-            once.append(other.create_branch("late", at=oldest.snapshot_id))
+            once.append(do(other))
         return update(*updates)  # type: ignore[arg-type]
 
     table.update_metadata = late  # type: ignore[method-assign, assignment]
+
+
+def test_a_branch_made_meanwhile_keeps_its_snapshot() -> None:
+    clock = Clock()
+    table = _line(4, clock)
+    oldest = min(table.history(), key=lambda each: each.sequence_number)
+    _before_the_commit(table, lambda other: other.create_branch("late", at=oldest.snapshot_id))
     with within(clock):
         table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
     assert _sequence_numbers(table) == [1, 4]
@@ -191,15 +198,7 @@ def test_a_file_that_another_adds_again_stays() -> None:
         table.truncate()
         clock.tick()
         table.append(some((5, "b")))
-    other = Table(catalog=table.catalog, files=table.files, state=table.state)
-    update, once = table.update_metadata, []
-
-    def late(*updates: object) -> object:
-        if not once:
-            once.append(other.add_files([location]))
-        return update(*updates)  # type: ignore[arg-type]
-
-    table.update_metadata = late  # type: ignore[method-assign, assignment]
+    _before_the_commit(table, lambda other: other.add_files([location]))
     with within(clock):
         table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 5]
