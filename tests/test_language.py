@@ -67,10 +67,12 @@ SHARED = words("where at since upto to branch on columns name rows set")
 KNOWN = SHARED | words(
     """
     add alias cache case_sensitive catalog changes checkpoint clauses connection
-    create_branch deep deletes dry_run exist_ok facts files folder format_version images
+    create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
+    format_version images
     isolation kept key lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata_location metadata_only missing_ok mode names namespace net objects
-    older_than on_batch open_cost_bytes options order_by parent partition_by paths progress properties put
+    older_than on_batch open_cost_bytes options order_by parent partition_by paths
+    prefix_mismatch_mode progress properties put
     query_name reads_cache remove retain_last retention row_groups run schema sequence_number skip snapshot_ids snapshots
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
     text trigger updates uri value values verb wap_id warehouse written
@@ -84,8 +86,8 @@ OF_THE_SOURCE = SHARED | words(
 )
 OF_THE_COMMAND_LINE = SHARED | words(
     """
-    as_json catalog current debug deep form limit location namespace net older_than order_by output
-    partition_by properties retain_last row_groups schema snapshot_ids warehouse yes version
+    as_json catalog current debug deep force form limit location namespace net older_than order_by output
+    partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     """
 )
 
@@ -210,7 +212,7 @@ OF_ICEBERG = words(
     last_updated_at last_updated_snapshot_id latest_schema_id latest_sequence_number
     latest_snapshot_id length lower_bound made_current_at manifest_list max_reference_age_in_ms
     max_snapshot_age_in_ms min_sequence_number min_snapshots_to_keep name nan_value_count
-    nan_value_counts null_value_count null_value_counts operation parent_id partition
+    nan_value_counts null_value_count null_value_counts operation orphan_file_location parent_id partition
     partition_spec_id partition_summaries path pos position_delete_file_count
     position_delete_record_count readable_metrics record_count reference_snapshot_id
     referenced_data_file row schema_id sequence_number snapshot_id sort_order_id spec_id
@@ -318,6 +320,7 @@ COMMANDS = {
     "verify": ("db.t", "--deep"),
     "repair": ("db.t",),
     "expire": ("db.t", "--retain-last", "1"),
+    "orphans": ("db.t",),
 }
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound
 from icetree.spec.texts import storable
 
 #: A namespace: its levels, outermost first.
@@ -126,3 +126,16 @@ class Catalog(Protocol):
 
     def close(self) -> None:
         """Let go of connections; the catalog cannot be used afterwards."""
+
+
+def every_table(catalog: Catalog) -> list[TableName]:
+    """Return all tables of a catalog, sorted."""
+    found: list[TableName] = []
+    left = catalog.namespaces()
+    while left:
+        each = left.pop()
+        # What is dropped meanwhile is not there any more.
+        with suppress(NotFound):
+            found += catalog.tables(each)
+            left += catalog.namespaces(each)
+    return sorted(found)

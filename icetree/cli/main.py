@@ -9,7 +9,7 @@ import click
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
-from icetree.cli.maintain import expire
+from icetree.cli.maintain import expire, orphans
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -85,6 +85,7 @@ for _command in (
     verify,
     repair,
     expire,
+    orphans,
     demo,
 ):
     cli.add_command(_command)

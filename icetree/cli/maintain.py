@@ -52,3 +52,50 @@ def expire(
     say(str(done))
     if done.snapshot_ids and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command()
+@table_argument
+@click.option("--older-than", help="Files from this time on stay; three days ago without.")
+@click.option("--location", help="Look in this folder of the table alone.")
+@click.option(
+    "--prefix-mismatch-mode",
+    type=click.Choice(["error", "ignore", "delete"]),
+    default="error",
+    show_default=True,
+    help="What to do about files that the table names under another scheme or bucket.",
+)
+@click.option("--force", is_flag=True, help="Take a time less than an hour ago, too.")
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@as_json_option
+@pass_lake
+def orphans(
+    lake: Chosen,
+    name: str,
+    older_than: str | None,
+    location: str | None,
+    prefix_mismatch_mode: str,
+    force: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete files in the table's folder that nothing of the table names."""
+    from icetree.cli.output import print_json, say
+
+    with lake.table(name) as table:
+        done = table.maintenance.remove_orphan_files(
+            older_than=older_than,
+            location=location,
+            prefix_mismatch_mode=prefix_mismatch_mode,
+            force=force,
+            dry_run=not yes,
+            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
+        )
+    if as_json:
+        print_json(done.as_dict())
+        return
+    for each in done.orphan_file_location:
+        say(each)
+    say(str(done))
+    if done.orphan_file_location and not yes:
+        click.echo("nothing was changed: repeat with --yes to do it")

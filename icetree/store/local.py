@@ -115,7 +115,8 @@ class LocalStore:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     left.append((entry.path, f"{prefix}{entry.name}/"))
-                elif info := _about(entry, prefix):
+                # A link to a folder is neither: what lies behind it is another place's.
+                elif entry.is_file() and (info := _about(entry, prefix)):
                     yield info
 
     def __getstate__(self) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Any, Final
 
 from pyiceberg.schema import Schema
 from typing_extensions import Self, override
 
-from icetree.catalog.base import Catalog, TableName, parse_name, parse_namespace
+from icetree.catalog.base import Catalog, TableName, every_table, parse_name, parse_namespace
 from icetree.catalog.config import CATALOG_PROPERTIES, Config, open_catalog, resolve
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
@@ -123,15 +122,7 @@ class Lake(LakeRows):
         """Return the full names of the tables in a namespace; without one, of all tables."""
         if namespace is not None:
             return [str(each) for each in self.catalog.tables(parse_namespace(namespace))]
-        found: list[TableName] = []
-        left = self.catalog.namespaces()
-        while left:
-            each = left.pop()
-            # What is dropped meanwhile is not there any more.
-            with suppress(NotFound):
-                found += self.catalog.tables(each)
-                left += self.catalog.namespaces(each)
-        return [str(each) for each in sorted(found)]
+        return [str(each) for each in every_table(self.catalog)]
 
     def create_table(
         self,

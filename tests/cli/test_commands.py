@@ -63,6 +63,7 @@ COMMANDS = [
     ("verify", "db.t"),
     ("repair", "db.t"),
     ("expire", "db.t", "--retain-last", "1"),
+    ("orphans", "db.t"),
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -10,18 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icetree.errors import CommitConflict, IcetreeError, InvalidInput
-from icetree.files.parallel import in_order
-from icetree.files.table_files import TableFiles
+from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.entry import MANIFESTS, Content
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
-from icetree.spec.properties import flag
-from icetree.spec.retention import GC_ENABLED, Expiry, chosen, expired, rules_of
+from icetree.spec.retention import Expiry, chosen, expired, rules_of
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
+from icetree.table.maintain.deleting import delete, require_own_files
 from icetree.table.maintain.reach import Reach, less_needed, only_in
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
@@ -29,12 +26,6 @@ from icetree.table.progress import Progress
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
-log = logging.getLogger(__name__)
-
-#: So many files are deleted with one request, where the store has such.
-_BATCH: Final = 1_000
-#: Roots that are fetched side by side.
-_FETCHED: Final = 64
 #: How often the plan is made anew when another points a branch or tag to what was to go.
 _TRIES: Final = 5
 
@@ -106,11 +97,7 @@ def expire_snapshots(
 
     Files are deleted once the commit has landed; when that is not known, none is.
     """
-    if not flag(table.metadata.properties, GC_ENABLED, default=True):
-        raise InvalidInput(
-            f"table {table.name}: {GC_ENABLED} is false, so its files may be another table's too; "
-            "set it to true if they are not"
-        )
+    require_own_files(table.metadata, table.name)
     older_than_ms = None if older_than is None else milliseconds(older_than, what="older_than")
     least = None if retain_last is None else whole(retain_last, what="retain_last", least=1)
     ids = None if snapshot_ids is None else {whole(id, what="snapshot_ids") for id in snapshot_ids}
@@ -130,11 +117,11 @@ def expire_snapshots(
             if attempt == _TRIES - 1:
                 raise
     going = _still_unneeded(table, plan)
-    left = _delete(table.files, [*going["location"].to_pylist(), *plan.statistics], tell)
+    left = delete(table.files, [*going["location"].to_pylist(), *plan.statistics], tell)
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
-    left += _delete(table.files, [*pages], lambda *_: None)
+    left += delete(table.files, [*pages], lambda *_: None)
     return _told(plan, going, dry_run=False, left=left)
 
 
@@ -161,8 +148,8 @@ def _plan(
     gone, kept = Reach(), Reach()
     shape = metadata.shape()
     if going:
-        _gather(gone, going, files, metadata, "trees that go", tell)
-        _gather(kept, staying, files, metadata, "trees that stay", tell)
+        gone.gather(going, files, shape, what="trees that go", tell=tell)
+        kept.gather(staying, files, shape, what="trees that stay", tell=tell)
     return _Plan(
         base=metadata,
         history=every,
@@ -171,23 +158,6 @@ def _plan(
         kept=kept,
         statistics=_statistics(metadata, expiry),
     )
-
-
-def _gather(
-    reach: Reach,
-    snapshots: list[Snapshot],
-    files: TableFiles,
-    metadata: TableMetadata,
-    what: str,
-    tell: Progress,
-) -> None:
-    shape = metadata.shape()
-    for start in range(0, len(snapshots), _FETCHED):
-        some = snapshots[start : start + _FETCHED]
-        in_order(files.fetch, [each.root_manifest for each in some if each.root_manifest])
-        for each in some:
-            reach.add(each, files, shape)
-        tell(what, min(start + _FETCHED, len(snapshots)), len(snapshots))
 
 
 def _statistics(metadata: TableMetadata, expiry: Expiry) -> tuple[str, ...]:
@@ -210,20 +180,6 @@ def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:
     for each in new:
         later.add(each, table.files, shape)
     return less_needed(plan.files, later, table.files.reader(shape), known=plan.kept)
-
-
-def _delete(files: TableFiles, locations: list[str], tell: Progress) -> tuple[str, ...]:
-    """Delete files a batch at a time; return those that could not be."""
-    left: list[str] = []
-    for start in range(0, len(locations), _BATCH):
-        batch = locations[start : start + _BATCH]
-        try:
-            files.delete(batch)
-        except IcetreeError as error:
-            log.warning("%d files stay behind, which nothing names: %s", len(batch), error)
-            left += batch
-        tell("files deleted", min(start + _BATCH, len(locations)), len(locations))
-    return tuple(left)
 
 
 def _told(plan: _Plan, files: pa.Table, *, dry_run: bool, left: tuple[str, ...] = ()) -> Expired:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from icetree.table.arguments import spelled_out
 from icetree.table.maintain.expire import Expired, expire_snapshots
+from icetree.table.maintain.orphans import Orphans, remove_orphan_files
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -46,6 +47,41 @@ class Maintenance:
             older_than=older_than,
             retain_last=retain_last,
             snapshot_ids=snapshot_ids,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    @spelled_out()
+    def remove_orphan_files(
+        self,
+        *,
+        older_than: datetime | str | None = None,
+        location: str | None = None,
+        prefix_mismatch_mode: str = "error",
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Orphans:
+        """Delete files in the table's folder that nothing of the table names.
+
+        Only those from before `older_than`, three days ago unless told otherwise: a commit that is
+        under way has files that nothing names yet. Less than an hour is refused without `force`.
+        Folders of other tables of the catalog are left alone, and so is what has a part of its name
+        start with `_` or `.`. `location` narrows the search to a folder of the table. A file that
+        the table names under another scheme or authority is refused, or with
+        `prefix_mismatch_mode` "ignore" left and with "delete" deleted; `equal_schemes` and
+        `equal_authorities` say which are the same, such as `{"s3a,s3n": "s3"}`.
+        """
+        return remove_orphan_files(
+            self._table,
+            older_than=older_than,
+            location=location,
+            prefix_mismatch_mode=prefix_mismatch_mode,
+            equal_schemes=equal_schemes,
+            equal_authorities=equal_authorities,
+            force=force,
             dry_run=dry_run,
             progress=progress,
         )

@@ -6,15 +6,17 @@ files that it removed are needed until it goes too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.codec import bitmap
+from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.entry import (
     FILES,
@@ -26,8 +28,11 @@ from icetree.spec.entry import (
     is_content,
     is_live,
 )
+from icetree.spec.location import stored_form
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.table.progress import Progress
+from icetree.table.state import State
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
@@ -40,8 +45,15 @@ def none_named() -> pa.Table:
     return NAMED.empty_table()
 
 
+#: Where catalogs that are folders keep the number of the newest metadata.
+VERSION_HINT: Final = "metadata/version-hint.text"
+
 #: After so many trees what they name is brought together, so that memory stays bounded.
 _GATHERED: Final = 200
+#: Roots that are fetched side by side.
+_FETCHED: Final = 64
+#: So many names are looked for at once: each look costs as much as all that they may be among.
+_LOOKED_FOR: Final = 200_000
 
 
 @dataclass(slots=True)
@@ -56,6 +68,24 @@ class Reach:
     #: Leaves that one of the snapshots added: their tombstones are its change.
     fresh: set[str] = field(default_factory=set)
     _parts: list[pa.Table] = field(default_factory=list)
+
+    def gather(
+        self,
+        snapshots: Sequence[Snapshot],
+        files: TableFiles,
+        shape: Shape,
+        *,
+        what: str,
+        tell: Progress,
+    ) -> None:
+        """Take in the trees of many snapshots; `tell` is told of them as `what`."""
+        for start in range(0, len(snapshots), _FETCHED):
+            some = snapshots[start : start + _FETCHED]
+            tops = [each.root_manifest for each in some if each.root_manifest]
+            deque(in_order(files.fetch, tops), maxlen=0)
+            for each in some:
+                self.add(each, files, shape)
+            tell(what, start + len(some), len(snapshots))
 
     def add(self, snapshot: Snapshot, files: TableFiles, shape: Shape) -> None:
         """Take in the tree of a snapshot."""
@@ -94,10 +124,23 @@ class Reach:
         return pc.and_not(is_live(entries).combine_chunks(), removed)
 
 
-def named(locations: Iterable[str], content: Content | None = None) -> pa.Table:
+def named(locations: Iterable[str] | pa.Array, content: Content | None = None) -> pa.Table:
     """Return files by name."""
-    names = pa.array([*locations], pa.string())
+    names: Any = locations
+    if not isinstance(locations, pa.Array):
+        names = pa.array([*locations], pa.string())
     return pa.table([names, pa.repeat(pa.scalar(content, pa.int32()), len(names))], schema=NAMED)
+
+
+def named_by(state: State) -> pa.Table:
+    """Return the files that a table's metadata names beside its trees, and the metadata itself."""
+    metadata = state.metadata
+    names = [state.metadata_location, VERSION_HINT]
+    names += [each.metadata_file for each in metadata.metadata_log]
+    names += [each.location for each in metadata.snapshot_pages]
+    names += [each.statistics_path for each in metadata.statistics]
+    names += [each.statistics_path for each in metadata.partition_statistics]
+    return named(stored_form(each, metadata.location) for each in names)
 
 
 def once(parts: Iterable[pa.Table]) -> pa.Table:
@@ -125,15 +168,33 @@ def less_needed(
 ) -> pa.Table:
     """Return the files that snapshots do not need; leaves that are `known` are left unread."""
     found = less(found, kept.settle())
-    for leaf in kept.leaves.values():
-        if known is not None and leaf.location in known.leaves:
-            continue
+    others = known.leaves.keys() if known is not None else frozenset()
+    for needed in needed_below(kept, reader, but=others):
         # Only leaves name files; once there are none among what is left, the rest is sure.
         if not pc.any(pc.fill_null(is_content(found, *FILES), False)).as_py():
             break
-        entries = _read(leaf, reader)
-        found = less(found, _named(entries.filter(kept.needs(leaf.location, entries))))
+        found = less(found, needed)
     return found
+
+
+def needed_below(
+    reach: Reach, reader: Reader, *, but: Collection[str] = frozenset()
+) -> Iterator[pa.Table]:
+    """Yield the files that leaves name and the snapshots need, many at a time.
+
+    Of leaves so many are held as it takes to name those; some may be left out by name.
+    """
+    parts: list[pa.Table] = []
+    for location, leaf in reach.leaves.items():
+        if location in but:
+            continue
+        entries = _read(leaf, reader)
+        parts.append(_named(entries.filter(reach.needs(location, entries))))
+        if sum(each.num_rows for each in parts) >= _LOOKED_FOR:
+            yield pa.concat_tables(parts)
+            parts.clear()
+    if parts:
+        yield pa.concat_tables(parts)
 
 
 def _entries_only_in(gone: Reach, kept: Reach, reader: Reader) -> Iterator[pa.Table]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow as pa
 from icetree.spec.edit.refs import Retention
 from icetree.spec.entry import is_live
 from icetree.spec.location import absolute
-from icetree.surroundings import Machine, within
+from icetree.surroundings import InTurn, Machine, within
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 from tests.rows.lake import rows
@@ -38,6 +39,10 @@ class Clock(Machine):
 
     def now_ms(self) -> int:
         return self.at_ms
+
+    def pool(self, workers: int, name: str) -> Executor:  # noqa: ARG002
+        # Threads would have the machine's time.
+        return InTurn()
 
     def tick(self) -> None:
         self.at_ms += SECOND
