@@ -221,12 +221,17 @@ def _require_no_nulls(location: str, told: dict[int, _Column], shape: Shape) -> 
 # --- partitions ------------------------------------------------------------------------------
 
 
+def path_values(location: str) -> dict[str, str]:
+    """Return what folders such as `country=DE` in a path say, as text."""
+    parts = [each.partition("=") for each in location.split("/")[:-1] if "=" in each]
+    return {unquote(name): unquote(value) for name, _, value in parts}
+
+
 def _from_path(
     location: str, file: DataFile, metadata: TableMetadata, shape: Shape
 ) -> dict[int, pa.Scalar]:
     """Return the values of identity partitions whose columns the file leaves to its path."""
-    parts = [each.partition("=") for each in location.split("/")[:-1] if "=" in each]
-    said = {unquote(name): unquote(value) for name, _, value in parts}
+    said = path_values(location)
     found = {}
     for expression in shape.spec(metadata.default_spec_id):
         source = expression.source_id
@@ -240,6 +245,16 @@ def _from_path(
                 f"folder {expression.name}=… in its path"
             )
         found[source] = _scalar(location, text, shape.columns[source])
+    for field in shape.schema.fields:
+        if (
+            field.name in said
+            and field.field_id not in found
+            and not file.has_below(field.field_id)
+        ):
+            raise InvalidInput(
+                f"{location} leaves {field.name}={said[field.name]} to its path, and the table is not "
+                f"partitioned by {field.name!r}, so it would be lost: add that partition field first"
+            )
     return found
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
 
 from icetree.errors import Unsupported
 from icetree.spark.complaints import plainly
@@ -62,6 +63,13 @@ def walk(node: Any) -> Iterator[Any]:
     yield node
     for child in seq(node.children()):
         yield from walk(child)
+
+
+def as_column(spark: SparkSession, expression: Any) -> Column:
+    """Return an expression of a plan as a column."""
+    java = spark._jvm  # noqa: SLF001  # Spark has no other door
+    assert java is not None
+    return ClassicColumn(java.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
 
 def is_query(spark: SparkSession, plan: Any) -> bool:

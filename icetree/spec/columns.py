@@ -6,7 +6,7 @@ for parsing one costs more than a whole commit may.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -138,11 +138,12 @@ def field_path(field: NestedField, field_id: int) -> tuple[str, ...] | None:
 
 def identifier_paths(schema: Schema) -> list[tuple[NestedField, tuple[str, ...]]]:
     """Return where a schema's identifier fields are: a column, and the way down from it."""
-    found = (
-        (field, field_path(field, id))
-        for field in schema.fields
-        for id in schema.identifier_field_ids
-    )
+    return field_paths(schema, schema.identifier_field_ids)
+
+
+def field_paths(schema: Schema, ids: Collection[int]) -> list[tuple[NestedField, tuple[str, ...]]]:
+    """Return where fields are, through structs alone: a column, and the way down from it."""
+    found = ((field, field_path(field, id)) for field in schema.fields for id in ids)
     return [(field, path) for field, path in found if path is not None]
 
 

@@ -8,7 +8,7 @@ goes through our own reader, on the executors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.schema import Schema
+from pyiceberg.schema import Schema, index_by_name
 from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
+from icetree.errors import InvalidInput
 from icetree.rows.deletes import Rows, read_vector
 from icetree.rows.read import read_tasks
 from icetree.spark.changes.marks import DATA_DV, marks, spread
@@ -38,8 +39,9 @@ from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import spark_type
-from icetree.spec.columns import identifier_paths
+from icetree.spec.columns import field_paths, identifier_paths
 from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
+from icetree.spec.texts import did_you_mean
 from icetree.table.changes.changes import ChangePlan
 from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, require_told
 from icetree.table.point import Point
@@ -67,16 +69,18 @@ def changes(
     net: bool = False,
     images: bool = True,
     columns: Iterable[str] | None = None,
+    on: Sequence[str] | None = None,
 ) -> DataFrame:
     """Return the rows that changed after `since`, up to and with `upto`, in no order.
 
     Beside the table's columns there are `_change_type` (INSERT, DELETE, and with `images`
     UPDATE_BEFORE and UPDATE_AFTER), `_change_ordinal` and `_commit_snapshot_id`. All means what
     it means to `table.changes().to_arrow()`: a row that a commit deletes and inserts with the
-    same values has not changed, and with `net` that holds for the range as a whole.
+    same values has not changed, and with `net` that holds for the range as a whole. Where `on`
+    names columns, an update is told by these alone.
     """
     table = lake.table(name)
-    feed = _feed(lake.spark, table, table.changes(since, upto).plan(), columns)
+    feed = _feed(lake.spark, table, table.changes(since, upto).plan(), columns, on)
     rows = _paired(feed, net=net, images=images)
     named = [f.col(f"{_COLUMN}{number}").alias(field.name) for number, field in enumerate(feed.out)]
     return rows.select(*named, *_STAMP)
@@ -92,6 +96,9 @@ class _Feed:
     out: tuple[NestedField, ...]
     plan: ChangePlan
     location: str
+    #: What tells updates: row ids first, unless columns were named, and then these fields.
+    by_row_id: bool
+    keys: tuple[tuple[NestedField, tuple[str, ...]], ...]
 
     @property
     def columns(self) -> list[str]:
@@ -105,20 +112,45 @@ class _Feed:
 
 
 def _feed(
-    spark: SparkSession, table: Table, plan: ChangePlan, columns: Iterable[str] | None
+    spark: SparkSession,
+    table: Table,
+    plan: ChangePlan,
+    columns: Iterable[str] | None,
+    on: Sequence[str] | None,
 ) -> _Feed:
     scan = table.scan(columns=columns)
     require_told(scan.columns)
     out = tuple(scan.columns.fields)
     seen = {field.field_id for field in out}
-    keys = {field.field_id: field for field, _ in identifier_paths(table.schema)}
-    more = [field for field in (_ROW_ID, *keys.values()) if field.field_id not in seen]
+    keys = identifier_paths(table.schema) if on is None else _keys(table, on)
+    needed = {field.field_id: field for field, _ in keys}
+    more = [field for field in (_ROW_ID, *needed.values()) if field.field_id not in seen]
     scan.columns = Schema(*out, *more, schema_id=table.schema.schema_id)
     tasks = plan.tasks.append_column(
         TASK_NUMBER, pa.array(np.arange(plan.tasks.num_rows, dtype=np.int32))
     )
     numbered = ChangePlan(tasks=tasks, deletes=plan.deletes, pair_by=plan.pair_by)
-    return _Feed(spark=spark, scan=scan, out=out, plan=numbered, location=table.location)
+    return _Feed(
+        spark=spark,
+        scan=scan,
+        out=out,
+        plan=numbered,
+        location=table.location,
+        by_row_id=on is None,
+        keys=tuple(keys),
+    )
+
+
+def _keys(table: Table, names: Sequence[str]) -> list[tuple[NestedField, tuple[str, ...]]]:
+    """Return where columns are, by their names; InvalidInput for one that is not there."""
+    known = index_by_name(table.schema)
+    for name in names:
+        if name not in known:
+            raise InvalidInput(
+                f"table {table.name} has no column {name!r} to tell updates by"
+                f"{did_you_mean(name, known)}"
+            )
+    return field_paths(table.schema, [known[name] for name in names])
 
 
 # --- rows that pair ----------------------------------------------------------------------------
@@ -164,9 +196,9 @@ def _values(feed: _Feed) -> list[Any]:
 
 
 def _with_images(feed: _Feed, rows: DataFrame, *, scope: list[Any]) -> DataFrame:
-    row_id = f.col(f"{_COLUMN}{feed.number(_ROW_ID.field_id)}")
+    row_id = f.col(f"{_COLUMN}{feed.number(_ROW_ID.field_id)}") if feed.by_row_id else None
     keys = []
-    for field, path in identifier_paths(feed.scan.schema):
+    for field, path in feed.keys:
         column = f.col(f"{_COLUMN}{feed.number(field.field_id)}")
         for name in path:
             column = column.getField(name)

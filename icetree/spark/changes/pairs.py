@@ -29,15 +29,18 @@ def unchanged_dropped(
 
 
 def updates_told(
-    rows: DataFrame, *, row_id: Column, keys: Sequence[Column], scope: Sequence[Column]
+    rows: DataFrame, *, row_id: Column | None, keys: Sequence[Column], scope: Sequence[Column]
 ) -> DataFrame:
     """Return the rows in which one that went and one that came are told to be one row updated.
 
     They are the same by row id or, where that pairs nothing, by the keys.
     """
-    # A row without an id is like no other.
-    alone = f.when(row_id.isNull(), f.struct(TASK_NUMBER, POSITION))
-    rows = rows.withColumn(_PAIRED, row_id.isNotNull() & _is_paired([*scope, row_id, alone]))
+    if row_id is None:
+        rows = rows.withColumn(_PAIRED, f.lit(False))
+    else:
+        # A row without an id is like no other.
+        alone = f.when(row_id.isNull(), f.struct(TASK_NUMBER, POSITION))
+        rows = rows.withColumn(_PAIRED, row_id.isNotNull() & _is_paired([*scope, row_id, alone]))
     if keys:
         by_key = _is_paired([*scope, f.col(_PAIRED), *keys])
         rows = rows.withColumn(_PAIRED, f.col(_PAIRED) | by_key)

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _HISTORY: Final = "SELECT * FROM db.t.snapshots, or db.t.history, tells of the past"
 _REFS: Final = "SELECT * FROM db.t.refs lists branches and tags"
-_BACK: Final = "lake.table('db.t').rollback(snapshot_id), or at_ms=…, goes back"
+_BACK: Final = "CALL system.rollback_to_snapshot('db.t', id) goes back, rollback_to_timestamp too"
 _COMPACT: Final = (
     "commits keep the metadata compact; INSERT OVERWRITE t SELECT * FROM t writes larger files"
 )
-_KEPT: Final = (
-    "nothing is expired or deleted by a statement; files stay until somebody removes them"
+_KEPT: Final = "CALL system.expire_snapshots('db.t') forgets old snapshots and deletes their files"
+_LOAD: Final = (
+    "INSERT INTO t SELECT * FROM parquet.`path` loads rows, CALL system.add_files takes the files"
 )
-_LOAD: Final = "INSERT INTO t SELECT * FROM parquet.`path` loads files, and so does lake.write"
 _CLONE: Final = "CREATE TABLE x AS SELECT * FROM t copies rows, CREATE TABLE x LIKE t the layout"
 _DESCRIBE: Final = ("DESCRIBE", "DESC")
 #: How statements start, and what to do instead.
@@ -43,7 +43,7 @@ _INSTEAD: Final[Mapping[tuple[str, ...], str]] = {
     ("RESTORE",): _BACK,
     ("FLASHBACK",): _BACK,
     ("ROLLBACK",): _BACK,
-    ("UNDROP",): "lake.register_table(name, metadata_location) gives a name back",
+    ("UNDROP",): "CALL system.register_table('db.t', metadata_file) gives a name back",
     ("COPY", "INTO"): _LOAD,
     ("CONVERT", "TO"): _LOAD,
     ("CLONE",): _CLONE,
@@ -51,7 +51,7 @@ _INSTEAD: Final[Mapping[tuple[str, ...], str]] = {
     ("FSCK",): "table.verify() and table.repair() look for what is broken",
     ("CREATE", "BRANCH"): "ALTER TABLE t CREATE BRANCH makes one",
     ("CREATE", "TAG"): "ALTER TABLE t CREATE TAG makes one",
-    ("MERGE", "BRANCH"): "lake.table('db.t').fast_forward(branch, to) moves one ahead",
+    ("MERGE", "BRANCH"): "CALL system.fast_forward('db.t', branch, to) moves one ahead",
 }
 #: What may stand between those words and the name of a table.
 _BETWEEN: Final = ("REPAIR", "TABLE", "IN", "FROM", "IF", "EXISTS")

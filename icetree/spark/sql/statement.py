@@ -10,6 +10,7 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.functions.calls import with_functions
 from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
+from icetree.spark.sql.call import run_call
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
 from icetree.spark.sql.elsewhere import refuse_others
@@ -53,7 +54,8 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
         return _nothing(lake)
     plan = parse(lake.spark, text)
     if kind(plan) == "Call":
-        raise Unsupported("CALL: there are no procedures; the lake's own methods do that work")
+        told = run_call(lake, plan)
+        return _by_spark(lake, plan, text) if told is None else told
     if is_query(lake.spark, plan):
         return select(lake.moment(reads_cache=True), text, plan=plan)
     if run_ddl(moment, plan, text) or run_cache(lake, plan, text):

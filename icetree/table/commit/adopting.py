@@ -46,7 +46,7 @@ def found_files(
     Columns of files without field ids are found by their names: then the table gets a name
     mapping, where it has none.
     """
-    places = _places(paths, metadata, store)
+    places = files_at(paths, metadata, store)
     given = name_mapping(metadata.properties)
     mapping = given or create_mapping_from_schema(metadata.schema())
     look = partial(
@@ -70,14 +70,14 @@ def found_files(
     )
 
 
-def _places(paths: Paths, metadata: TableMetadata, store: Store) -> list[str]:
+def files_at(paths: Paths, metadata: TableMetadata, store: Store) -> list[str]:
     """Return the absolute locations of all files; one that is given twice is refused."""
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
     found: dict[str, None] = {}
     for path in given:
         if not isinstance(path, str | PathLike):
             raise InvalidInput(f"{path!r} is no path: give files, or folders that end with a slash")
-        for place in _files_at(_absolute(path, metadata), store):
+        for place in _below(_absolute(path, metadata), store):
             if place in found:
                 raise InvalidInput(f"{place} is given twice: a file is in a table once")
             found[place] = None
@@ -96,7 +96,7 @@ def _absolute(path: str | PathLike[str], metadata: TableMetadata) -> str:
     return absolute(text, metadata.location)
 
 
-def _files_at(place: str, store: Store) -> list[str]:
+def _below(place: str, store: Store) -> list[str]:
     if not place.endswith("/"):
         return [place]
     found = sorted(

@@ -282,3 +282,17 @@ def test_no_row_of_a_file_is_pruned_away(
         asked.append(ice.LessThanOrEqual("x", float(real)))
     for where in asked:
         assert at in table.scan(where).to_arrow()["id"].to_pylist()
+
+
+def test_what_only_the_path_says_is_never_read_as_null(lake: Lake, tmp_path: Path) -> None:
+    """A table that is not partitioned by the column has no place to keep the value."""
+    at = put(tmp_path, "country=DE/one.parquet", pa.table({"id": [1]}))
+    columns = pa.schema([("id", pa.int64()), ("country", pa.string())])
+    table = lake.create_table("db.t", columns)
+    with pytest.raises(InvalidInput, match=r"country=DE.*partitioned by 'country'"):
+        table.add_files(at)
+    assert table.refresh().current_snapshot is None
+    # A column that the file has is read from there, whatever the path says.
+    full = pa.table({"id": [1], "country": ["FR"]})
+    table.add_files(put(tmp_path, "country=DE/two.parquet", full))
+    assert rows_of(table) == full.to_pylist()

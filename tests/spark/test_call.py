@@ -1,0 +1,364 @@
+"""CALL: Iceberg's procedures, by its names for them, their arguments and the columns they answer with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from icetree.errors import IcetreeError, InvalidInput, NotFound, Unsupported
+from icetree.spark.sql.procedures import ELSEWHERE, PROCEDURES
+from icetree.spark.sql.statement import run_sql
+from tests.spark.sql_lake import SqlLake
+
+
+@pytest.fixture
+def sql(spark: SparkSession, tmp_path: Path) -> SqlLake:
+    """A table `t` with three snapshots of one row each."""
+    made = SqlLake(spark, tmp_path)
+    made.lake.create_table("db.t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    for number in (1, 2, 3):
+        made.lake.append("db.t", pa.table({"id": [number], "name": [f"n{number}"]}))
+    return made
+
+
+def ids(sql: SqlLake, name: str = "db.t") -> list[int]:
+    """Return the snapshots of a table, oldest first."""
+    return [each.snapshot_id for each in sql.lake.table(name).history()][::-1]
+
+
+def rows(sql: SqlLake, name: str = "db.t") -> list[Any]:
+    return sorted(sql.lake.table(name).scan().to_arrow()["id"].to_pylist())
+
+
+def told(sql: SqlLake, text: str) -> list[dict[str, Any]]:
+    """Return what a statement tells, by column."""
+    return [row.asDict() for row in run_sql(sql.lake, text).collect()]
+
+
+# --- arguments ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "CALL system.rollback_to_snapshot('db.t', {id})",
+        "CALL system.rollback_to_snapshot('t', {id});",
+        "call System.Rollback_To_Snapshot(SNAPSHOT_ID => {id}, table => '`db`.`t`')",
+        "CALL my_catalog.system.rollback_to_snapshot(table => 'db.' || 't', snapshot_id => {id} + 0)",
+        "CALL IDENTIFIER('system.rollback_to_snapshot')('db.t', {id})",
+    ],
+)
+def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> None:
+    first, *_, last = ids(sql)
+    assert told(sql, call.format(id=first)) == [
+        {"previous_snapshot_id": last, "current_snapshot_id": first}
+    ]
+    assert rows(sql) == [1]
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        ("system.rollback_to_snapshot('db.t', snapshot_id => 1)", InvalidInput, "all by position"),
+        ("system.rollback_to_snapshot(table => 'db.t')", InvalidInput, "needs snapshot_id"),
+        ("system.rollback_to_snapshot()", InvalidInput, "needs table and snapshot_id"),
+        ("system.rollback_to_snapshot('db.t', 1, 2)", InvalidInput, "too many"),
+        ("system.rollback_to_snapshot('db.t', 'x')", InvalidInput, "'x': give a whole number"),
+        ("system.rollback_to_snapshot('db.t', 1.5)", InvalidInput, "give a whole number"),
+        ("system.rollback_to_snapshot('db.t', NULL)", InvalidInput, "snapshot_id is null"),
+        ("system.rollback_to_snapshot('db.t', nowhere)", InvalidInput, "nowhere"),
+        ("system.rollback_to_snapshot('db.t', 1)", NotFound, "no snapshot 1"),
+        ("system.rollback_to_snapshot('db.x', 1)", NotFound, "no table db.x"),
+        ("system.rollback_to_snapshot('db.t.files', 1)", InvalidInput, "name the table itself"),
+        ("system.rollback_to_timestamp('db.t', 'soon')", InvalidInput, "give a time such as"),
+        ("system.expire_snapshots(table => 'db.t', older => 1)", InvalidInput, "'older_than'?"),
+        ("system.expire_snapshots(table => 'db.t', table => 'db.t')", InvalidInput, "given twice"),
+        ("system.expire_snapshots('db.t', dry_run => true)", InvalidInput, "all arguments by name"),
+        (
+            "system.expire_snapshots(table => 'db.t', snapshot_ids => array('a'))",
+            InvalidInput,
+            "whole numbers such as array",
+        ),
+        (
+            "system.expire_snapshots(table => 'db.t', stream_results => 'yes')",
+            InvalidInput,
+            "give true or false",
+        ),
+        ("system.expire_snapshot('db.t')", NotFound, "did you mean 'expire_snapshots'?"),
+        ("system.what('db.t')", NotFound, "there are add_files, ancestors_of"),
+        ("expire_snapshots('db.t')", NotFound, "CALL system.expire_snapshots"),
+        ("other.expire_snapshots('db.t')", NotFound, "all are in system"),
+        ("a.b.system.expire_snapshots('db.t')", NotFound, "all are in system"),
+        ("system.migrate('db.t')", Unsupported, "system.migrate is not there"),
+        ("system.snapshot('db.t', 'db.u')", Unsupported, "system.snapshot is not there"),
+        ("system.set_current_snapshot('db.t')", InvalidInput, "one of them"),
+        ("system.set_current_snapshot(table => 'db.t', ref => 'mian')", NotFound, "'main'?"),
+        (
+            "system.create_changelog_view('db.t', 'v', map('start-id', '1'))",
+            InvalidInput,
+            "did you mean 'start-snapshot-id'?",
+        ),
+        (
+            "system.create_changelog_view('db.t', 'v', map('start-timestamp', 'x'))",
+            InvalidInput,
+            "milliseconds since 1970",
+        ),
+        (
+            "system.create_changelog_view('db.t', 'v', NULL, true, array('idd'))",
+            InvalidInput,
+            "did you mean 'id'?",
+        ),
+        ("system.add_files('db.t', '`csv`.`/x`')", Unsupported, "INSERT INTO"),
+        ("system.add_files('db.t', 'db.t')", InvalidInput, "a table of the lake"),
+        ("system.add_files('db.t', 'nowhere.x')", NotFound, "no nowhere.x"),
+        ("system.add_files('db.t', '`parquet`.`/nowhere`')", NotFound, "no Parquet files"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence_and_changes_nothing(
+    sql: SqlLake, call: str, kind: type[IcetreeError], said: str
+) -> None:
+    before = sql.lake.table("db.t").metadata
+    with pytest.raises(kind) as refused:
+        sql(f"CALL {call}")
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert sql.lake.table("db.t").metadata == before
+
+
+def test_a_procedure_of_another_catalog_of_sparks_is_left_to_spark(sql: SqlLake) -> None:
+    sql.lake.spark.conf.set("spark.sql.catalog.another", "no.such.Catalog")
+    try:
+        with pytest.raises(Exception, match=r"no\.such\.Catalog|another"):
+            sql("CALL another.system.expire_snapshots('db.t')")
+    finally:
+        sql.lake.spark.conf.unset("spark.sql.catalog.another")
+    assert len(ids(sql)) == 3
+
+
+def test_every_procedure_of_icebergs_is_there_or_refused_by_name() -> None:
+    assert not PROCEDURES.keys() & ELSEWHERE.keys()
+    for name, each in PROCEDURES.items():
+        assert each.takes[0].name == "table", name
+        required = [parameter.required for parameter in each.takes]
+        assert required == sorted(required, reverse=True), (
+            f"{name}: by position, what must be comes first"
+        )
+
+
+# --- branches and snapshots --------------------------------------------------------------------
+
+
+def test_a_table_is_rolled_back_to_a_time_in_the_zone_of_the_session(sql: SqlLake) -> None:
+    first, _, last = ids(sql)
+    spark, at_ms = sql.lake.spark, sql.lake.table("db.t").snapshot(first).timestamp_ms  # type: ignore[union-attr]
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        [[local]] = spark.sql(f"SELECT CAST(timestamp_millis({at_ms}) AS STRING)").collect()
+        assert told(sql, f"CALL system.rollback_to_timestamp('db.t', TIMESTAMP '{local}')") == [
+            {"previous_snapshot_id": last, "current_snapshot_id": first}
+        ]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
+    assert rows(sql) == [1]
+
+
+def test_the_current_snapshot_is_set_by_id_or_by_ref(sql: SqlLake) -> None:
+    first, second, last = ids(sql)
+    sql(f"ALTER TABLE t CREATE TAG one AS OF VERSION {first}")
+    assert sql("CALL system.set_current_snapshot(table => 'db.t', ref => 'one')") == [(last, first)]
+    assert sql(f"CALL system.set_current_snapshot('db.t', {second})") == [(first, second)]
+    assert rows(sql) == [1, 2]
+
+
+def test_a_branch_is_moved_ahead_and_a_snapshot_of_it_picked(sql: SqlLake) -> None:
+    last = ids(sql)[-1]
+    sql("ALTER TABLE t CREATE BRANCH audit")
+    sql("INSERT INTO db.t.branch_audit VALUES (4, 'n4')")
+    ahead = sql.lake.table("db.t").refs["audit"].snapshot_id
+    assert told(sql, "CALL system.fast_forward('db.t', 'main', 'audit')") == [
+        {"branch_updated": "main", "previous_ref": last, "updated_ref": ahead}
+    ]
+    sql(f"CALL system.rollback_to_snapshot('db.t', {last})")
+    sql("INSERT INTO t VALUES (5, 'n5')")
+    [picked] = told(sql, f"CALL system.cherrypick_snapshot('db.t', {ahead})")
+    assert picked["source_snapshot_id"] == ahead
+    assert picked["current_snapshot_id"] == sql.lake.table("db.t").metadata.current_snapshot_id
+    assert rows(sql) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("meanwhile", [False, True])
+def test_what_was_staged_is_published_by_its_id(sql: SqlLake, meanwhile: bool) -> None:
+    staged = sql.lake.table("db.t").append(
+        pa.table({"id": [9], "name": ["n9"]}), branch=None, summary={"wap.id": "load-1"}
+    )
+    assert staged.snapshot is not None
+    if meanwhile:
+        sql("INSERT INTO t VALUES (5, 'n5')")
+    [published] = told(sql, "CALL system.publish_changes('db.t', 'load-1')")
+    current = sql.lake.table("db.t").metadata.current_snapshot_id
+    assert published == {
+        "source_snapshot_id": staged.snapshot.snapshot_id,
+        "current_snapshot_id": current,
+    }
+    assert rows(sql) == [1, 2, 3, *([5] if meanwhile else []), 9]
+
+
+def test_ancestors_are_told_newest_first(sql: SqlLake) -> None:
+    every = list(sql.lake.table("db.t").history())
+    said = [{"snapshot_id": each.snapshot_id, "timestamp": each.timestamp_ms} for each in every]
+    assert told(sql, "CALL system.ancestors_of('db.t')") == said
+    second = every[1].snapshot_id
+    assert told(sql, f"CALL system.ancestors_of(snapshot_id => {second}, table => 't')") == said[1:]
+    sql("CREATE TABLE empty (id INT)")
+    assert told(sql, "CALL system.ancestors_of('db.empty')") == []
+
+
+# --- changes, files and tables -----------------------------------------------------------------
+
+
+def changed(sql: SqlLake, view: str) -> list[tuple[Any, ...]]:
+    return sql(f"SELECT id, name, _change_type FROM {view}")
+
+
+def test_a_view_of_changes_tells_what_iceberg_tells(sql: SqlLake) -> None:
+    last = ids(sql)[-1]
+    sql("UPDATE t SET name = 'new' WHERE id = 1")
+    sql("DELETE FROM t WHERE id = 2")
+    since = f"options => map('start-snapshot-id', '{last}')"
+    assert sql(f"CALL system.create_changelog_view(table => 'db.t', {since})") == [("t_changes",)]
+    assert changed(sql, "t_changes") == [
+        (1, "n1", "DELETE"),
+        (1, "new", "INSERT"),
+        (2, "n2", "DELETE"),
+    ]
+    sql(f"CALL system.create_changelog_view('t', 'images', map('start-snapshot-id', {last}), true)")
+    assert changed(sql, "images") == [
+        (1, "n1", "UPDATE_BEFORE"),
+        (1, "new", "UPDATE_AFTER"),
+        (2, "n2", "DELETE"),
+    ]
+    sql(
+        "CALL system.create_changelog_view(table => 't', changelog_view => 'net', net_changes => true)"
+    )
+    assert changed(sql, "net") == [(1, "new", "INSERT"), (3, "n3", "INSERT")]
+    until = f"map('end-snapshot-id', '{last}', 'start-timestamp', '0')"
+    sql(f"CALL system.create_changelog_view('t', 'until', {until})")
+    assert [kind for *_, kind in changed(sql, "until")] == ["INSERT"] * 3
+
+
+def test_updates_are_told_by_the_columns_that_are_named(sql: SqlLake) -> None:
+    """Rows that were deleted and inserted by one commit share no row id, but a key."""
+    last = ids(sql)[-1]
+    sql("INSERT OVERWRITE t VALUES (1, 'other'), (7, 'n7')")
+    how = f"options => map('start-snapshot-id', '{last}'), identifier_columns => array('id')"
+    sql(f"CALL system.create_changelog_view(table => 't', {how})")
+    kinds = {(id, name): kind for id, name, kind in changed(sql, "t_changes")}
+    assert kinds == {
+        (1, "n1"): "UPDATE_BEFORE",
+        (1, "other"): "UPDATE_AFTER",
+        (2, "n2"): "DELETE",
+        (3, "n3"): "DELETE",
+        (7, "n7"): "INSERT",
+    }
+    # By these alone: a row whose key was changed is another row.
+    now = ids(sql)[-1]
+    sql("UPDATE t SET id = 8 WHERE id = 7")
+    how = f"options => map('start-snapshot-id', '{now}'), identifier_columns => array('id')"
+    sql(f"CALL system.create_changelog_view(table => 't', {how})")
+    assert changed(sql, "t_changes") == [(7, "n7", "DELETE"), (8, "n7", "INSERT")]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder of Parquet files in two partitions."""
+    folder = tmp_path / "their files"
+    for name, id in (("a b", 11), ("c", 12)):
+        (folder / f"name={name}").mkdir(parents=True)
+        pq.write_table(pa.table({"id": [id]}), folder / f"name={name}" / "x.parquet")
+    return folder
+
+
+def test_files_of_a_folder_are_added_where_they_are(sql: SqlLake, theirs: Path) -> None:
+    sql("CREATE TABLE parted (id BIGINT, name STRING) PARTITIONED BY (name)")
+    source = f"source_table => '`parquet`.`{theirs}`'"
+    only = f"CALL system.add_files(table => 'db.parted', {source}, partition_filter => map('name', 'c'))"
+    assert told(sql, only) == [{"added_files_count": 1, "changed_partition_count": None}]
+    assert sql("SELECT * FROM parted") == [(12, "c")]
+    with pytest.raises(IcetreeError, match=r"x\.parquet"):
+        sql(f"CALL system.add_files(table => 'db.parted', {source})")
+    assert sql("SELECT * FROM parted") == [(12, "c")]
+    with pytest.raises(InvalidInput, match="no folder nam=… in its path; did you mean 'name'"):
+        sql(only.replace("map('name'", "map('nam'"))
+    with pytest.raises(NotFound, match="no files to add"):
+        sql(only.replace("'c'", "'d'"))
+
+
+def test_files_of_a_table_of_sparks_own_are_added(sql: SqlLake, theirs: Path) -> None:
+    spark = sql.lake.spark
+    spark.read.parquet(str(theirs)).createOrReplaceTempView("seen")
+    spark.sql(
+        "CREATE TABLE default.theirs (id BIGINT, name STRING) USING parquet PARTITIONED BY (name) "
+        f"LOCATION '{theirs}'"
+    )
+    try:
+        spark.sql("MSCK REPAIR TABLE default.theirs")
+        sql("CREATE TABLE parted (id BIGINT, name STRING) PARTITIONED BY (name)")
+        assert sql("CALL system.add_files('db.parted', 'default.theirs')") == [(2, None)]
+        assert sql("SELECT * FROM parted") == [(11, "a b"), (12, "c")]
+        with pytest.raises(InvalidInput, match="seen is a view"):
+            sql("CALL system.add_files('db.parted', 'seen')")
+    finally:
+        spark.sql("DROP TABLE default.theirs")
+        spark.catalog.dropTempView("seen")
+
+
+def test_a_table_gets_a_name_by_its_metadata(sql: SqlLake) -> None:
+    table = sql.lake.table("db.t")
+    at, current = table.state.metadata_location, table.metadata.current_snapshot_id
+    assert told(sql, f"CALL system.register_table('db.again', '{at}')") == [
+        {"current_snapshot_id": current, "total_records_count": 3, "total_data_files_count": 3}
+    ]
+    assert sql("SELECT count(*) FROM again") == [(3,)]
+
+
+# --- maintenance -------------------------------------------------------------------------------
+
+
+def test_snapshots_are_expired_by_age_by_number_and_by_id(sql: SqlLake) -> None:
+    first, second, last = ids(sql)
+    plan = (
+        "CALL system.expire_snapshots(table => 'db.t', snapshot_ids => array({}), dry_run => true)"
+    )
+    [would] = told(sql, plan.format(first))
+    assert list(would) == [
+        "deleted_data_files_count",
+        "deleted_position_delete_files_count",
+        "deleted_equality_delete_files_count",
+        "deleted_manifest_files_count",
+        "deleted_manifest_lists_count",
+        "deleted_statistics_files_count",
+    ]
+    assert ids(sql) == [first, second, last]
+    [done] = told(sql, plan.format(first).replace("true", "false"))
+    assert done == would
+    assert done["deleted_manifest_lists_count"] == 1
+    assert ids(sql) == [second, last]
+    sql("CALL system.expire_snapshots('db.t', TIMESTAMP '2001-01-01 00:00:00', 1, 4, true)")
+    assert ids(sql) == [second, last]
+    sql("CALL system.expire_snapshots('db.t', current_timestamp() + INTERVAL 1 DAY, 1)")
+    assert ids(sql) == [last]
+    assert rows(sql) == [1, 2, 3]
+
+
+def test_what_is_kept_of_a_table_is_outdated_by_a_procedure(sql: SqlLake) -> None:
+    first = ids(sql)[0]
+    sql("CACHE TABLE t")
+    assert sql("SELECT count(*) FROM t") == [(3,)]
+    sql(f"CALL system.rollback_to_snapshot('db.t', {first})")
+    assert sql("SELECT count(*) FROM t") == [(1,)]
