@@ -72,6 +72,9 @@ class Changes:
     #: Locations of added files that were made for this change, under names that nobody else can
     #: have: in no table is there another, so none is looked for.
     fresh: pa.Array = field(default_factory=_no_names)
+    #: Data files whose deletes of other commits this change has taken in, though it did not see
+    #: them when it was made: no conflict.
+    carried: pa.Array = field(default_factory=_no_names)
     #: The rows this change looked at: new rows matching it would have mattered.
     filter: BooleanExpression | None = None
     #: Whether what an overwrite by filter adds must match its filter.

@@ -98,6 +98,13 @@ CHECKS: Final = (
         always=_ALL,
     ),
     Check(
+        name="no rows back in replaced files",
+        find=checks.rows_back,
+        says="snapshot {snapshot} brought rows back by removing {files}, and this change would lose "
+        "them: " + _AGAIN,
+        always=_ALL,
+    ),
+    Check(
         name="no new deletes on carried rows",
         find=checks.deletes_on_carried,
         says="snapshot {snapshot} added {files}, which would delete rows where this change carries "
@@ -268,8 +275,12 @@ with the removal of its branch, unless it may make one (`create_branch`).
 
 The checks are those of its snapshot producers. These differ on purpose:
 
-- Compactions change no rows, so they never count as removed data or new deletes; that the files
-  a change relies on still exist is checked against them all the same.
+- Compactions change no rows, so they never count as removed data or new deletes.
+- A compaction and a change of rows that meet do not stop each other, as long as rows have ids. What
+  was deleted or removed meanwhile is deleted in the compaction's new files too, by DVs in the same
+  commit. Rows that a row delta, a delete by filter or an overwrite of files deletes, and that were
+  carried elsewhere meanwhile, are deleted there, if nobody changed them. Only what cannot be found
+  so is held against the checks.
 - A row delta under snapshot isolation minds deletes on the files it touches, not on others that
   match its filter: DVs are per file, so those cannot lose a delete. Java's update and merge
   refuse both, its delete neither.

@@ -171,20 +171,40 @@ def missing_files(case: Case, other: OtherCommit) -> pa.Array:
 def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     """Data files whose rows the change carries into new files must have no deletes it did not see.
 
-    That is a DV on a removed data file, or an equality delete that reaches a removed data file
-    or one that gets a DV. Only a transaction that adds data, by this change or another, can
+    That is a DV on a removed data file, unless its rows were found again in the new files and
+    deleted there, or an equality delete that reaches a removed data file or one that gets a DV. Only a transaction that adds data, by this change or another, can
     bring a row back. An equality delete newer than every added data file still applies to them
     within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
     """
     if not other.changes_rows or case.heirs.num_rows == 0:
         return _none()
     added = other.diff.added
+    replaced = without(case.removed_data, case.changes.carried)
     data_dvs = added.filter(
-        pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.removed_data))
+        pc.and_(is_data_dv(added), is_among(added["referenced_file"], replaced))
     )
     deletes = only(added, is_content(added, Content.EQUALITY_DELETES))
     escaped = _reaching(case, deletes.filter(pc.invert(case.reach_heirs(deletes))))
     return pa.concat_arrays([_labels(each) for each in (data_dvs, escaped)])
+
+
+def rows_back(case: Case, other: OtherCommit) -> pa.Array:
+    """Data files whose rows the change carries into new files must have lost no DV it saw.
+
+    Rows that this brought back are not in the new files.
+    """
+    if not other.changes_rows or case.heirs.num_rows == 0:
+        return _none()
+    added, removed = other.diff.added, other.diff.removed
+    lost = only(removed, is_data_dv(removed))
+    lost = only(lost, is_among(lost["referenced_file"], case.removed_data))
+    kept = pa.concat_arrays(
+        [
+            one_chunk(added["referenced_file"].filter(is_data_dv(added))),
+            one_chunk(removed["location"].filter(is_data_file(removed))),
+        ]
+    )
+    return _labels(only(lost, pc.invert(is_among(lost["referenced_file"], kept))))
 
 
 def deletes_on_carried(case: Case, other: OtherCommit) -> pa.Array:
@@ -225,10 +245,12 @@ def _catching(case: Case, deletes: Entries) -> Entries:
 def second_data_dvs(case: Case, other: OtherCommit) -> pa.Array:
     """A data file that the change adds a DV to must have got none from another commit.
 
-    A compaction counts: a data file never has two DVs.
+    A compaction counts: a data file never has two DVs. One that the change's own DV has taken in
+    does not.
     """
     added = other.diff.added
-    both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], case.data_dv_targets))
+    targets = without(case.data_dv_targets, case.changes.carried)
+    both = pc.and_(is_data_dv(added), is_among(added["referenced_file"], targets))
     return _labels(only(added, both))
 
 

@@ -94,6 +94,7 @@ class World:
         self.dv_at: dict[str, int] = {}
         self.equal_at: dict[str, list[tuple[int, int | None]]] = {}
         self.gone_at: dict[str, int] = {}
+        self.compacted_at: dict[str, int] = {}
         self.changed_at = 0
         self.next_uid = 0
         self.tally: Counter[str] = Counter()
@@ -261,7 +262,7 @@ class World:
             return
         assert why is None, f"{verb} landed although {why}"
         self.tally[f"{verb} landed{'' if by.version == self.version else ' late'}"] += 1
-        self._land(tried)
+        self._land(tried, by)
         self.look(by)
 
     def _head(self) -> str:
@@ -269,12 +270,19 @@ class World:
 
     def _must_not_land(self, by: Seen, tried: Tried) -> str | None:
         """Tell what the documented conflicts forbid, whatever the isolation."""
-        for file in tried.removed | tried.marked:
-            if self.gone_at.get(file, 0) > by.version:
+        touched = tried.removed | tried.marked
+        compacted = {file for file in touched if self.compacted_at.get(file, 0) > by.version}
+        for file in touched:
+            # A compaction deletes in its new files what others deleted in the old ones, or took.
+            if self.gone_at.get(file, 0) > by.version and not tried.is_rewrite:
                 return f"{file} went"
+            if file in compacted:
+                if tried.is_rewrite:
+                    return f"{file} was compacted"
+                continue  # its rows are elsewhere, the same or not: what is there then tells
             if not tried.added and file not in tried.marked:
                 continue
-            if self.dv_at.get(file, 0) > by.version:
+            if self.dv_at.get(file, 0) > by.version and not tried.is_rewrite:
                 return f"rows of {file} were deleted"
             for at, spec_id in self.equal_at.get(file, ()):
                 reached = tried.is_rewrite and spec_id in (None, tried.spec_id)
@@ -282,12 +290,14 @@ class World:
                     return f"rows of {file} were deleted by equality"
         return None
 
-    def _land(self, tried: Tried) -> None:
+    def _land(self, tried: Tried, by: Seen) -> None:
         """Carry a commit out on the model, and hold the table against it."""
         self.version += 1
         self.changed_at = self.version
         before = self.rows
         gone = {uid for uid, row in before.items() if row.file in tried.removed}
+        # What a compaction carried elsewhere goes from there.
+        gone |= {uid for uid, row in by.rows.items() if row.file in tried.removed}
         equal = {
             uid
             for uid in tried.equal & before.keys()
@@ -303,7 +313,7 @@ class World:
         lost, invented = expected - now.keys(), now.keys() - expected
         assert not lost | invented, f"lost {lost}, invented {invented}"
         for file in tried.removed:
-            self.gone_at[file] = self.version
+            (self.compacted_at if tried.is_rewrite else self.gone_at)[file] = self.version
         for file in tried.marked:
             self.dv_at[file] = self.version
         for uid in equal:

@@ -26,6 +26,7 @@ from icetree.spec.metadata import (
 from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
+from icetree.table.commit.carry import Carrier
 from icetree.table.commit.counts import FileCounts, RowCounts, files_told
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
@@ -34,6 +35,7 @@ from icetree.table.commit.turn import Turn
 from icetree.table.commit.validate import already_applied, validate
 from icetree.table.commit.widen import widen_changes, widen_prepared
 from icetree.table.state import State, Work
+from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
 from icetree.tree.grow import prepare
 from icetree.tree.leaf import NewFile
@@ -139,17 +141,18 @@ def _try_until_swapped(
     name = work.base.name
     tried: list[str] = []
     work = _made_for(work, head, files)
+    carrier, landing = Carrier(work, files, trail.written), work.changes
     for pause in between_tries(_properties_after(work, head.metadata)):
         report.attempts += 1
         with report.phase("validate"):
             done = already_applied(work, head.metadata, files) if work.key else None
             if done is not None:
                 return Committed(state=head, snapshot=done, report=report, repeated=True)
-            validate(work, head, files)
+            before, landing = landing, validate(work, head, files, carrier)
         leaves: list[NewFile] = []
-        if work.changes and prepared is None:
+        if work.changes and (prepared is None or landing is not before):
             with report.phase("grow"):
-                prepared = _prepare(work, head.metadata)
+                prepared = _prepare(work, landing, head.metadata, report.attempts)
             leaves = [leaf.file for leaf in prepared.leaves]
         elif prepared is not None and head.metadata.current_schema_id != schema_id:
             prepared = widen_prepared(prepared, head.metadata.shape())
@@ -178,7 +181,8 @@ def _try_until_swapped(
             case Swapped():
                 kept = {file.location for file in attempt.files}
                 kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
-                _discard(files, [location for location in tried if location not in kept])
+                lost = [location for location in tried if location not in kept]
+                _discard(files, [*lost, *carrier.unused()])
                 _log(name, report, attempt)
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
             case Unknown(reason=reason):
@@ -227,15 +231,19 @@ def _properties_after(work: Work, metadata: TableMetadata) -> Mapping[str, str]:
     return metadata.properties
 
 
-def _prepare(work: Work, metadata: TableMetadata) -> Prepared:
+def _prepare(
+    work: Work, changes: tuple[Changes, ...], metadata: TableMetadata, attempt: int
+) -> Prepared:
     if work.updates:
         metadata = apply(metadata, work.updates, at_ms=metadata.last_updated_ms)
-    policy, shape, changes = policy_of(metadata.properties), metadata.shape(), work.changes
+    policy, shape = policy_of(metadata.properties), metadata.shape()
     if metadata.current_schema_id != work.base.metadata.current_schema_id:
         changes = tuple(widen_changes(each, shape) for each in changes)
     fresh = stored_form_array(pa.array(work.written, pa.string()), metadata.location)
     whole = replace(merge(changes), fresh=fresh)
-    return prepare(whole, shape, policy, commit_id=work.commit_id)
+    # Leaves of changes that did not land so have names, and must not be written over.
+    commit_id = work.commit_id if attempt == 1 else f"{work.commit_id}-{attempt}"
+    return prepare(whole, shape, policy, commit_id=commit_id)
 
 
 def _state_at(location: str, before: State, files: TableFiles) -> State:

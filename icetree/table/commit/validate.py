@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -18,9 +19,10 @@ from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
+from icetree.table.commit.carry import Carrier
 from icetree.table.commit.merge import merge
 from icetree.table.state import State, Work
-from icetree.tree.changes import Intent, Operation
+from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.conflict import OtherCommit, find_conflicts
 from icetree.tree.live import live_files
 
@@ -50,20 +52,23 @@ def _keys_on(ref: SnapshotPage, files: TableFiles) -> dict[str, int]:
     }
 
 
-def validate(work: Work, head: State, files: TableFiles) -> None:
-    """Raise `CommitConflict` when the work may not land on the head."""
+def validate(
+    work: Work, head: State, files: TableFiles, carrier: Carrier | None = None
+) -> tuple[Changes, ...]:
+    """Return the work's changes as they may land on the head; `CommitConflict` when they may not."""
     for requirement in work.requirements:
         requirement.require(head.metadata, head.name)
     if not work.changes:
-        return
+        return ()
     require_plain(head.metadata)
     _require_branch(work, head)
     _require_picked(work, head, files)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
-    beside = _added_together(work)
-    for change in work.changes:
+    changes = work.changes if carrier is None else carrier.landing(head, since)
+    beside = _added_together(changes)
+    for change in changes:
         found = find_conflicts(
             change,
             isolation=work.isolation,
@@ -77,6 +82,7 @@ def validate(work: Work, head: State, files: TableFiles) -> None:
             # A change that contradicts itself is its writer's mistake, whoever else commits.
             own = any(conflict.snapshot_id is None for conflict in found)
             raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+    return changes
 
 
 def _require_branch(work: Work, head: State) -> None:
@@ -109,11 +115,11 @@ def _require_picked(work: Work, head: State, files: TableFiles) -> None:
         ) from None
 
 
-def _added_together(work: Work) -> Entries | None:
+def _added_together(changes: Sequence[Changes]) -> Entries | None:
     """Return what several changes add in the end; None of one, which tells itself."""
-    if len(work.changes) == 1:
+    if len(changes) == 1:
         return None
-    plain = [replace(each, added=each.added.select(BASE_COLUMNS)) for each in work.changes]
+    plain = [replace(each, added=each.added.select(BASE_COLUMNS)) for each in changes]
     return merge(plain).added
 
 

@@ -1,0 +1,246 @@
+"""A compaction beside changes of rows: neither stops the other, and no row is lost or comes back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from icetree.errors import CommitConflict
+from icetree.spec.entry import Content
+from icetree.table.table import Table
+from icetree.table.transaction import Transaction
+from icetree.tree.changes import removal
+from tests.effort import EFFORT
+from tests.rows.lake import rows
+from tests.table.changing import (
+    ARROW,
+    LEAFY,
+    changing_table,
+    compact,
+    data_files,
+    delete_equal,
+    delete_rows,
+    some,
+    written,
+)
+
+LINEAGE = ["_row_id", "_last_updated_sequence_number"]
+MODES = ("merge-on-read", "copy-on-write")
+
+
+def told(table: Table) -> list[str]:
+    """All that a row is: its values, its id, its age."""
+    return rows(table.refresh().scan(columns=[*ARROW.names, *LINEAGE]).to_arrow())
+
+
+def another(table: Table) -> Table:
+    """A handle that has seen as much as this one."""
+    return Table(catalog=table.catalog, files=table.files, state=table.state)
+
+
+class World:
+    """A table of small files with deletes of all kinds, as a seed decides."""
+
+    def __init__(self, seed: int) -> None:
+        self.choose = random.Random(seed)
+        leafy = LEAFY if self.choose.random() < 0.5 else {}
+        parted = self.choose.choice([None, ["truncate(4, id)"], ["bucket(2, id)"]])
+        self.table = changing_table(properties=leafy, partition_by=parted or ())
+        self.next_id = 0
+        self.parted = parted is not None
+        for _ in range(self.choose.randint(3, 6)):
+            self.append(self.table)
+        for _ in range(self.choose.randint(0, 3)):
+            self.change(self.table)
+
+    def append(self, table: Table) -> None:
+        count = self.choose.randint(1, 5)
+        table.append(some(*((self.next_id + at, "a") for at in range(count))))
+        self.next_id += count
+
+    def some_ids(self) -> list[int]:
+        return self.choose.sample(range(self.next_id), min(self.next_id, self.choose.randint(1, 4)))
+
+    def change(self, table: Table, *, equality: bool = True) -> None:
+        """Change rows in some way, as the table has them now."""
+        table.refresh()
+        verbs: list[Callable[[Table], object]] = [self.append, self.marks, self.drops]
+        verbs += [self.statement] * 4
+        if equality and not self.parted:
+            verbs.append(lambda table: delete_equal(table, self.some_ids()))
+        self.choose.choice(verbs)(table)
+
+    def marks(self, table: Table) -> None:
+        delete_rows(table, self.some_ids())
+
+    def drops(self, table: Table) -> None:
+        if files := data_files(table):
+            table.delete_files([self.choose.choice(files)])
+
+    def statement(self, table: Table) -> None:
+        verb = self.choose.choice(["delete", "update", "merge"])
+        table.set_properties({f"write.{verb}.mode": self.choose.choice(MODES)})
+        with table.transaction() as tx:
+            self.state(tx, verb)
+
+    def state(self, tx: Transaction, verb: str) -> None:
+        ids = self.some_ids()
+        if verb == "delete":
+            tx.delete(f"id in ({', '.join(map(str, ids))})")
+        elif verb == "update":
+            tx.update({"v": "'u'"}, where=f"id in ({', '.join(map(str, ids))})")
+        else:
+            tx.upsert(some(*((id, "m") for id in [*ids, self.next_id])), on=["id"])
+            self.next_id += 1
+
+    def rewriting(self, table: Table) -> tuple[list[str], Transaction] | None:
+        """Write the rows of some files anew, in a transaction to be committed later."""
+        files = data_files(table)
+        if not files:
+            return None
+        chosen = self.choose.sample(files, self.choose.randint(1, len(files)))
+        found = table.scan(columns=[*ARROW.names, *LINEAGE, "_file"]).to_arrow()
+        mine = pa.array([f"{table.location}/{each}" for each in chosen])
+        held = found.filter(pc.is_in(found["_file"], value_set=mine)).drop_columns("_file")
+        tx = table.transaction()
+        added = tx.adopt(written(table, held, keep_lineage=True))
+        tx.rewrite(chosen, added)
+        return chosen, tx
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", range(10 * EFFORT))
+def test_a_compaction_takes_in_what_others_changed_meanwhile(seed: int) -> None:
+    world = World(seed)
+    stale = another(world.table.refresh())
+    begun = world.rewriting(stale)
+    if begun is None:
+        return
+    chosen, compaction = begun
+    for _ in range(world.choose.randint(1, 4)):
+        world.change(world.table)
+    before = told(world.table)
+    left = set(chosen) & set(data_files(world.table.refresh()))
+    if not left:
+        with pytest.raises(CommitConflict):
+            compaction.commit()
+        assert told(world.table) == before
+        return
+    done = compaction.commit()
+    assert told(world.table) == before
+    assert not left & set(data_files(world.table))
+    assert done.snapshot is not None
+    since = done.snapshot.parent_snapshot_id
+    assert world.table.changes(since=since).to_arrow().num_rows == 0
+    assert rows(world.table.scan(at=since, columns=[*ARROW.names, *LINEAGE]).to_arrow()) == before
+    assert world.table.verify(deep=True).is_clean
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", range(1_000, 1_000 + 8 * EFFORT))
+def test_a_statement_finds_its_rows_where_a_compaction_carried_them(seed: int) -> None:
+    world = World(seed)
+    table = world.table.refresh()
+    verb = world.choose.choice(["delete", "update", "merge"])
+    table.set_properties({f"write.{verb}.mode": world.choose.choice(MODES)})
+    # What it comes to, were there no compaction.
+    old = table.scan().to_arrow()["id"].to_pylist()
+    state, counted = world.choose.getstate(), world.next_id
+    alone = another(table).transaction(branch="alone", create_branch=True)
+    world.state(alone, verb)
+    alone.commit()
+    expected = _of(old, table.refresh(), at="alone")
+    world.choose.setstate(state)
+    world.next_id = counted
+    stale = another(table).transaction()
+    world.state(stale, verb)
+    for _ in range(world.choose.randint(1, 2)):
+        begun = world.rewriting(table.refresh())
+        if begun is not None:
+            begun[1].commit()
+    stale.commit()
+    assert _of(old, table.refresh()) == expected
+    assert table.verify(deep=True).is_clean
+
+
+def _of(old: list[int], table: Table, at: str | None = None) -> list[list[str]]:
+    """The rows that were there before, with their row ids; and those that are new, without."""
+    found = table.scan(at=at, columns=[*ARROW.names, "_row_id"]).to_arrow()
+    known = pc.is_in(found["id"], value_set=pa.array(old, pa.int64()))
+    new = found.filter(pc.invert(known)).drop_columns("_row_id")
+    return [rows(found.filter(known)), rows(new)]
+
+
+def _two_files() -> Table:
+    table = changing_table()
+    table.append(some((1, "a"), (2, "b")))
+    table.append(some((3, "c"), (4, "d")))
+    return table
+
+
+def test_a_row_that_was_updated_meanwhile_is_not_deleted_by_who_saw_it_before() -> None:
+    table = _two_files()
+    stale = another(table).transaction(isolation="snapshot")
+    stale.delete("id = 1")
+    table.update({"v": "'new'"}, where="id = 1")
+    compact(table)
+    with pytest.raises(CommitConflict):
+        stale.commit()
+    assert table.refresh().scan("id = 1").to_arrow()["v"].to_pylist() == ["new"]
+
+
+def test_two_that_update_one_row_beside_a_compaction_do_not_make_two_of_it() -> None:
+    table = _two_files()
+    stale = another(table).transaction(isolation="snapshot")
+    stale.update({"v": "'late'"}, where="id = 1")
+    table.update({"v": "'new'"}, where="id = 1")
+    compact(table)
+    with pytest.raises(CommitConflict):
+        stale.commit()
+    assert table.refresh().scan("id = 1").to_arrow()["v"].to_pylist() == ["new"]
+
+
+def test_rows_that_came_back_meanwhile_are_not_lost_by_a_compaction() -> None:
+    table = _two_files()
+    delete_rows(table, [1])
+    stale = another(table)
+    compaction = stale.transaction()
+    found = stale.scan(columns=[*ARROW.names, *LINEAGE]).to_arrow()
+    compaction.rewrite(data_files(stale), written(stale, found, keep_lineage=True))
+    marked = table.scan().plan().tasks
+    name = next(task["location"] for task in marked.to_pylist() if task["dv_location"] is not None)
+    table.row_delta((), remove=removal([name], content=Content.POSITION_DELETES))
+    with pytest.raises(CommitConflict, match="brought rows back"):
+        compaction.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
+
+
+def test_a_compaction_without_row_ids_conflicts_with_deletes_of_its_rows() -> None:
+    table = _two_files()
+    stale = another(table)
+    found = stale.scan().to_arrow()
+    compaction = stale.transaction()
+    compaction.rewrite(data_files(stale), written(stale, found))
+    delete_rows(table, [1])
+    with pytest.raises(CommitConflict, match="would bring back"):
+        compaction.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [2, 3, 4]
+
+
+def test_what_lost_tries_wrote_is_gone() -> None:
+    """Each try of a compaction has its own DVs, and those of a statement that were of old files go."""
+    table = _two_files()
+    stale = another(table).transaction()
+    stale.delete("id = 1")
+    compact(table)
+    stale.commit()
+    puffins = {e.location for e in table.files.store.list(table.location) if "puffin" in e.location}
+    named = {
+        f"{table.location}/{each}"
+        for each in table.refresh().scan().plan().tasks["dv_location"].drop_null().to_pylist()
+    }
+    assert puffins == named
