@@ -98,10 +98,10 @@ CHECKS: Final = (
         always=_ALL,
     ),
     Check(
-        name="no rows back in replaced files",
+        name="no rows back",
         find=checks.rows_back,
         says="snapshot {snapshot} brought rows back by removing {files}, and this change would lose "
-        "them: " + _AGAIN,
+        "them again: " + _AGAIN,
         always=_ALL,
     ),
     Check(

@@ -189,15 +189,17 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
 
 
 def rows_back(case: Case, other: OtherCommit) -> pa.Array:
-    """Data files whose rows the change carries into new files must have lost no DV it saw.
+    """Data files whose rows the change carries on, or adds a DV to, must have lost no DV it saw.
 
-    Rows that this brought back are not in the new files.
+    Rows that this brought back are not in the new files, and the new DV would delete them again.
     """
-    if not other.changes_rows or case.heirs.num_rows == 0:
+    if not other.changes_rows:
         return _none()
+    carried = case.removed_data if case.heirs.num_rows else _none()
+    relied_on = pa.concat_arrays([carried, case.data_dv_targets])
     added, removed = other.diff.added, other.diff.removed
     lost = only(removed, is_data_dv(removed))
-    lost = only(lost, is_among(lost["referenced_file"], case.removed_data))
+    lost = only(lost, is_among(lost["referenced_file"], relied_on))
     kept = pa.concat_arrays(
         [
             one_chunk(added["referenced_file"].filter(is_data_dv(added))),

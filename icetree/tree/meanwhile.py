@@ -45,11 +45,11 @@ def meanwhile(files: pa.Array, since: Sequence[OtherCommit]) -> Meanwhile:
     np.maximum.at(newest, marked, marked_at)
     np.maximum.at(last_lost, lost, lost_at)
     data_dvs = only(came, is_data_dv(came))
-    numbers = pc.index_in(data_dvs["referenced_file"], value_set=files)
-    number = pc.fill_null(numbers, -1).to_numpy()
     own_at = came_at[is_data_dv(came).to_numpy()]
+    known = pc.is_in(data_dvs["referenced_file"], value_set=files).to_numpy()
     # Whoever replaces a DV takes the old one away in the same commit.
-    stands = (number >= 0) & (own_at == newest[number]) & (own_at >= last_lost[number])
+    stands = known.copy()
+    stands[known] = (own_at[known] == newest[marked]) & (newest[marked] >= last_lost[marked])
     return Meanwhile(
         removed=_names(files, removed),
         compacted=_names(files, compacted),

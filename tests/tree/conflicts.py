@@ -154,6 +154,7 @@ OTHERS = {
     "DV on A rewritten": other(
         Operation.REPLACE, added=(data_dv("A", 1),), removed=(data_dv("A", 1),)
     ),
+    "DV of A removed": other(Operation.OVERWRITE, removed=(data_dv("A", 1),)),
     "DV on neighbour": other(Operation.DELETE, added=(data_dv("neighbour", 1),)),
     "DV on C": other(Operation.DELETE, added=(data_dv("C", 2),)),
     "equality on A": other(Operation.DELETE, added=(equality("E", (3, 4), 1),)),
