@@ -140,9 +140,11 @@ def _try_until_swapped(
     schema_id: int | None = None
     name = work.base.name
     tried: list[str] = []
+    # As its writer saw the table: on a newer head it may be a conflict, which is found below.
+    pauses = between_tries(_properties_after(work, work.base.metadata))
     work = _made_for(work, head, files)
     carrier, landing = Carrier(work, files, trail.written), work.changes
-    for pause in between_tries(_properties_after(work, head.metadata)):
+    for pause in pauses:
         report.attempts += 1
         with report.phase("validate"):
             done = already_applied(work, head.metadata, files) if work.key else None

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 
+import pytest
+
 from icetree.catalog.base import TableName
 from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import CommitConflict
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import Machine, within
 from icetree.table.lake import Lake
@@ -67,6 +70,26 @@ def test_a_commit_that_sees_others_wait_waits_before_its_first_try() -> None:
             done = slow.append_files([data_file("slow")])
     assert done.report.attempts == 1
     assert lake.table("db.t").snapshot().sequence_number == 2
+
+
+def test_an_update_that_another_made_first_while_it_waited_is_a_conflict() -> None:
+    lake = connection()
+    slow = new_table(lake)
+
+    def partition(table: Table, by: str) -> None:
+        with table.edit_spec() as spec:
+            spec.add(by)
+
+    with ExitStack() as another:
+
+        def commit_another() -> None:
+            another.close()
+            partition(lake.table("db.t"), "bucket(4, n)")
+
+        assert another.enter_context(lake.catalog.turn(_name(slow), wait_s=1))
+        with within(Busy(commit_another)), pytest.raises(CommitConflict):
+            partition(slow, "bucket(8, n)")
+    assert [*lake.table("db.t").spec] == ["bucket(4, n)"]
 
 
 def test_a_commit_that_lost_has_the_turn_until_it_is_done() -> None:
