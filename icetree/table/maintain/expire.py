@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icetree.errors import CommitConflict, InvalidInput
+from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
 from icetree.spec.entry import MANIFESTS, Content
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
@@ -105,8 +105,14 @@ def expire_snapshots(
         raise InvalidInput("give snapshot_ids, or older_than and retain_last, not both")
     tell = progress or (lambda *_: None)
     for attempt in range(_TRIES):
-        table.refresh()
-        plan = _plan(table, tell, older_than_ms=older_than_ms, retain_last=least, ids=ids)
+        seen = table.refresh().state.metadata_location
+        try:
+            plan = _plan(table, tell, older_than_ms=older_than_ms, retain_last=least, ids=ids)
+        except (CorruptTable, NotFound):
+            # Another may have expired what was being looked at.
+            if attempt == _TRIES - 1 or table.refresh().state.metadata_location == seen:
+                raise
+            continue
         if dry_run or not (plan.expiry.snapshot_ids or plan.expiry.refs):
             return _told(plan, plan.files, dry_run=dry_run)
         gone = [RemoveSnapshotRef(ref_name=name) for name in plan.expiry.refs]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
 from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
+from icetree.files.cache import Cache
 from icetree.spec.edit.refs import Retention
+from icetree.store.base import Store
 from icetree.surroundings import within
 from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.effort import EFFORT
+from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import changing_table, delete_rows, some
 from tests.table.maintain.history import (
     SECOND,
@@ -23,6 +28,8 @@ from tests.table.maintain.history import (
     stored,
     told,
 )
+
+T = TypeVar("T")
 
 STEPS = 25
 
@@ -171,6 +178,34 @@ def test_a_branch_made_meanwhile_keeps_its_snapshot() -> None:
         table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
     assert _sequence_numbers(table) == [1, 4]
     assert table.verify(deep=True).is_clean
+
+
+class _Overtaken(WrappedStore):
+    """A store on which somebody else does something, once, before a root is read."""
+
+    def __init__(self, store: Store, do: Callable[[], object]) -> None:
+        super().__init__(store)
+        self._do = [do]
+
+    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+        if "root" in request.location and self._do:
+            self._do.pop()()
+        return effect()
+
+
+def test_another_who_expires_the_same_at_the_same_time_does_no_harm() -> None:
+    clock = Clock()
+    table = _line(4, clock)
+    older_than = time_of(clock.at_ms + SECOND)
+    store = _Overtaken(
+        table.files.store, lambda: table.maintenance.expire_snapshots(older_than=older_than)
+    )
+    files = replace(table.files, store=store, cache=Cache(0).of(table.metadata.table_uuid))
+    late = Table(catalog=table.catalog, files=files, state=table.state)
+    with within(clock):
+        assert late.maintenance.expire_snapshots(older_than=older_than).snapshot_ids == ()
+    assert _sequence_numbers(late) == [4]
+    assert table.refresh().verify(deep=True).is_clean
 
 
 def test_what_is_picked_must_not_have_expired() -> None:
