@@ -88,12 +88,15 @@ class Reader:
         }
         found = list(self._walk(table, entries, gone))
         live = [each.file for each in found if each.lives]
-        names = {root, *(each["location"] for each in entries), *(each.location for each in live)}
+        # What came and went in one snapshot never was.
+        removed = frozenset(each.file for each in found if each.went and not each.came)
+        # What it removed it needs too, to tell the rows that went.
+        names = {root, *(each["location"] for each in entries)}
+        names |= {each.location for each in (*live, *removed)}
         return Tree(
             live=frozenset(live),
             added=frozenset(each.file for each in found if each.came and each.lives),
-            # What came and went in one snapshot never was.
-            removed=frozenset(each.file for each in found if each.went and not each.came),
+            removed=removed,
             files=frozenset(f"{table}/{name}" for name in names if name is not None),
             is_doubled=len(set(live)) < len(live),
         )

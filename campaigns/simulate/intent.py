@@ -14,6 +14,8 @@ from icetree.table.table import Table
 MetadataLaw = Callable[[TableMetadata, TableMetadata], str | None]
 #: Given the state before and after, what is wrong with it.
 RowLaw = Callable[[State, State], str | None]
+#: Given the metadata before, which snapshots are to expire.
+ExpiryLaw = Callable[[TableMetadata], frozenset[int]]
 
 
 def _no_law(*_: object) -> None:
@@ -41,6 +43,12 @@ class Commit:
     evolves: bool = False
     metadata_law: MetadataLaw = _no_law
     row_law: RowLaw = _no_law
+    #: Properties that it sets.
+    sets: Mapping[str, str] = field(default_factory=dict)
+    #: Which snapshots are to go; None for a commit that keeps all.
+    expires: ExpiryLaw | None = None
+    #: Snapshots that must still be there.
+    needs: frozenset[int] = frozenset()
     #: Whether icetree may refuse it as it stands, and whether it has to.
     may_refuse: bool = False
     must_refuse: bool = False

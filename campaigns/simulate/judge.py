@@ -28,8 +28,9 @@ from campaigns.simulate.model import (
 )
 from icetree.catalog.base import TableName
 from icetree.errors import NotFound
-from icetree.files.table_files import read_metadata
+from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import history as all_of
 from icetree.spec.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.tree.changes import Intent
@@ -82,12 +83,17 @@ class Judge:
             self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
             state = self._snapshot(commit, history, before, after, new[0])
             history.states[new[0].snapshot_id] = state
+            history.made_ms[new[0].snapshot_id] = new[0].timestamp_ms
         else:
             self._require(not new, "one snapshot", f"{commit.text} made a snapshot")
         self._metadata(commit, before, after, state)
         if commit.key is not None:
-            history.keys[commit.key] = history.keys.get(commit.key, 0) + 1
-            self._require(history.keys[commit.key] == 1, "a key once", f"{commit.key} came twice")
+            # A key is known as long as the snapshot that it landed with.
+            known = commit.key in history.keys and history.keys[commit.key] not in history.expired
+            self._require(not known, "a key once", f"{commit.key} came twice")
+            history.keys[commit.key] = None if state is None else state.id
+        if commit.expires is not None:
+            self._expired(commit, history)
         return state
 
     def deleting(self, locations: Iterable[str]) -> None:
@@ -116,6 +122,11 @@ class Judge:
             not commit.parts or not is_gone(commit.branch, commit.base, before),
             "conflicts are seen",
             f"{commit.text} landed though its branch was gone",
+        )
+        self._require(
+            commit.needs.isdisjoint(history.expired),
+            "conflicts are seen",
+            f"{commit.text} landed though a snapshot that it needs had expired",
         )
         minds = [part for part in commit.parts if part.intent is not Intent.APPEND]
         if not minds or commit.branch is None:
@@ -304,6 +315,25 @@ class Judge:
         wrong = commit.metadata_law(before, after)
         if wrong is not None:
             self._found("metadata", f"{commit.text}: {wrong}")
+
+    def _expired(self, commit: Commit, history: History) -> None:
+        """Require that history is without what was to go, and nothing else; files of it may go now.
+
+        What was to go is decided on one of the heads since the writer looked.
+        """
+        assert commit.expires is not None
+        after = history.head.metadata
+        files = TableFiles(store=self.store, location=after.location)
+        there = {each.snapshot_id for each in all_of(after, files.page)}
+        gone = frozenset(history.retained().keys() - there)
+        heads = history.versions[history.number_of(commit.base_location) : -1]
+        meant = [commit.expires(each.metadata) for each in heads]
+        self._require(gone in meant, "history", f"{commit.text}: {gone} went, not {meant}")
+        history.expired |= dict.fromkeys(gone, len(history.versions) - 1)
+        retained = [
+            each.trees[id].files for each in self.histories.values() for id in each.retained()
+        ]
+        self._needed = set[str]().union(*retained)
 
     # --- within -----------------------------------------------------------------------------
 

@@ -87,7 +87,7 @@ def require_all(world: World, chance: random.Random) -> None:
     thorough, deep = chance.random() < 0.1, chance.random() < 0.5
     for name, history in world.judge.histories.items():
         table = world.lake.table(str(name))
-        states = {id: state for id, state in history.states.items() if id is not None}
+        states = history.retained()
         known = sorted(each.snapshot_id for each in table.history())
         if known != sorted(states):
             raise Finding("history", f"{name} has {len(known)} snapshots, not {len(states)}")
@@ -96,7 +96,9 @@ def require_all(world: World, chance: random.Random) -> None:
         for id in known if thorough else sorted(some):
             require_rows(table, states[id])
         for head in sorted(heads):
-            lineage = [*history.ancestors(head), history.states[None]][::-1]
+            lineage = history.told(head)[::-1]
+            if len(lineage) < 2:
+                continue
             first, last = sorted(chance.sample(range(len(lineage)), 2))
             if not thorough:
                 last = min(last, first + chance.choice((1, 2, 4)))

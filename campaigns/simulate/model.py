@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from pyiceberg.schema import Schema
@@ -187,8 +188,12 @@ class History:
     states: dict[int | None, State] = field(default_factory=lambda: {None: State()})
     #: Snapshots as their files have them, which the states were held against.
     trees: dict[int | None, Tree] = field(default_factory=lambda: {None: Tree()})
-    #: Keys of commits, and how often each landed.
-    keys: dict[str, int] = field(default_factory=dict)
+    #: The snapshot that landed with a key.
+    keys: dict[str, int | None] = field(default_factory=dict)
+    #: When snapshots say that they were made.
+    made_ms: dict[int, int] = field(default_factory=dict)
+    #: Snapshots that have expired, and the number of the version that they went with.
+    expired: dict[int | None, int] = field(default_factory=dict)
 
     @property
     def head(self) -> Version:
@@ -199,11 +204,31 @@ class History:
         """Return which version a metadata file is."""
         return next(n for n, each in enumerate(self.versions) if each.location == location)
 
+    def knows(self, location: str, id: int | None) -> bool:
+        """Tell whether a snapshot had not expired yet as of a metadata file."""
+        return id not in self.expired or self.number_of(location) < self.expired[id]
+
+    def retained(self) -> dict[int, State]:
+        """Return the snapshots that are there."""
+        there = self.states.keys() - self.expired.keys()
+        return {id: self.states[id] for id in there if id is not None}
+
+    def lost_since(self, location: str) -> bool:
+        """Tell whether any snapshot has expired since a metadata file was made."""
+        number = self.number_of(location)
+        return any(at > number for at in self.expired.values())
+
     def ancestors(self, id: int | None) -> Iterator[State]:
         """Yield a snapshot and those before it."""
         while id is not None:
             yield self.states[id]
             id = self.states[id].parent
+
+    def told(self, id: int | None) -> list[State]:
+        """Return a snapshot and those before it, as far back as changes can be told from."""
+        line = list(takewhile(lambda each: each.id not in self.expired, self.ancestors(id)))
+        is_whole = not line or line[-1].parent is None
+        return [*line, self.states[None]] if is_whole else line
 
     def between(self, since: int | None, upto: int | None) -> list[State] | None:
         """Return the snapshots after one, up to another; None where these do not follow it."""

@@ -79,7 +79,8 @@ class Turn:
             )
         except CommitConflict as error:
             self._ended(f"conflict: {error}", commit, most=0)
-            self._require(self._explained(commit), "conflicts are true", f"{commit.text}: {error}")
+            true = self._lost(commit) or self._explained(commit)
+            self._require(true, "conflicts are true", f"{commit.text}: {error}")
         except Unavailable as error:
             self._ended(f"unavailable: {error}", commit, most=0)
             self._require(self._faults, "errors", f"{commit.text}: {error!r} out of nothing")
@@ -87,6 +88,8 @@ class Turn:
             self._ended(f"refused: {error}", commit, most=0)
             # What an older version cannot hold is refused until somebody upgrades it.
             allowed = commit.may_refuse or commit.must_refuse or commit.base.format_version < 4
+            # So is what needs a snapshot that expired meanwhile.
+            allowed = allowed or self._lost(commit)
             self._require(allowed, "refusals are true", f"{commit.text}: {error!r}")
         else:
             return self._done(commit, done)
@@ -123,9 +126,9 @@ class Turn:
         return history.versions[history.number_of(commit.base_location) + 1 :]
 
     def _retries(self, commit: Commit) -> int:
-        """Return how often a commit is tried again, as the first head says that it was tried on."""
-        heads = [commit.base, *(each.metadata for each in self._versions_since(commit))]
-        return min(int(each.properties.get("commit.retry.num-retries", 1_000)) for each in heads)
+        """Return how often a commit is tried again, as what its writer saw says with what it sets."""
+        properties = {**commit.base.properties, **commit.sets}
+        return int(properties.get("commit.retry.num-retries", 1_000))
 
     def _explained(self, commit: Commit) -> bool:
         """Tell whether anything that was committed may be in this commit's way.
@@ -159,6 +162,22 @@ class Turn:
                 if any(True for _ in reasons):
                     return True
         return False
+
+    def _lost(self, commit: Commit) -> bool:
+        """Tell whether snapshots have expired since the writer looked that it may need.
+
+        Those are what it names, what it was begun on, and, to know what others did meanwhile,
+        all that came after.
+        """
+        history = self.world.history(str(commit.table))
+        if not commit.needs.isdisjoint(history.expired):
+            return True
+        base = head_of(commit.base, commit.branch)
+        if base in history.expired:
+            return True
+        heads = {head_of(each.metadata, commit.branch) for each in self._versions_since(commit)}
+        since = {state.id for head in heads for state in history.between(base, head) or ()}
+        return not since.isdisjoint(history.expired)
 
     def _require(self, holds: bool, law: str, what: str) -> None:
         if not holds:

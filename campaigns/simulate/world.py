@@ -28,7 +28,7 @@ from campaigns.simulate.turns import Turns
 from campaigns.simulate.verbs.tables import BANK, ROWS, make_tables
 from icetree.catalog.base import TableName, parse_name
 from icetree.catalog.memory import MemoryCatalog
-from icetree.errors import Unavailable
+from icetree.errors import CorruptTable, NotFound, Unavailable
 from icetree.files.cache import Cache
 from icetree.surroundings import within
 from icetree.table.lake import Lake
@@ -163,10 +163,13 @@ class World:
         except Unavailable as error:
             if fate.struck is None:
                 raise Finding("errors", f"{step.verb} saw {error!r} out of nothing") from error
-        except Interrupted:
+        except (Interrupted, Crashed):
             pass
-        except Crashed:
-            pass
+        except (NotFound, CorruptTable) as error:
+            # Files go with the snapshots that needed them, under those who still look at one.
+            if not self._has_lost(writer):
+                raise Finding("errors", f"{step.verb} raised {error!r}") from error
+            self.told(f"    looked at what has expired: {error}")
         except Finding:
             raise
         except Exception as error:
@@ -176,6 +179,13 @@ class World:
             if fate.struck is not None:
                 self.faults[fate.struck.name] += 1
         self._turns_next(fate.chance.randrange(1000))
+
+    def _has_lost(self, writer: Writer) -> bool:
+        handles = [handle for each in writer.handles.values() for handle in each]
+        return any(
+            self.history(str(each.name)).lost_since(each.state.metadata_location)
+            for each in handles
+        )
 
     def _turns_next(self, wish: int) -> None:
         if self._turns is not None:

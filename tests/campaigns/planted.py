@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
+from icetree.table.maintain import expire, reach
 from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -134,6 +135,21 @@ def narrow_the_bounds_of_leaves(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(aggregate, "_extreme", least_of)
 
 
+def expire_one_too_many(patch: pytest.MonkeyPatch) -> None:
+    rules_of = expire.rules_of
+
+    def stingy(*args: Any, **how: Any) -> Any:
+        rules = rules_of(*args, **how)
+        return replace(rules, keep_last=max(rules.keep_last - 1, 1))
+
+    patch.setattr(expire, "rules_of", stingy)
+
+
+def forget_what_a_snapshot_removed(patch: pytest.MonkeyPatch) -> None:
+    """Keep what rows are read from, not what tells which went."""
+    patch.setattr(reach, "added_positions", lambda *_, **__: {})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -218,5 +234,17 @@ PLANTED: Final[Mapping[str, Planted]] = {
         laws={"rows"},
         verbs=("append", "append files", "scan", "scan ref", "delete rows"),
         first=12,
+    ),
+    "a snapshot too many expires": Planted(
+        patch=expire_one_too_many,
+        laws={"history"},
+        verbs=("append", "append files", "expire"),
+        first=10,
+    ),
+    "what a snapshot removed is deleted before it goes": Planted(
+        patch=forget_what_a_snapshot_removed,
+        laws={"files stay"},
+        verbs=("append", "append files", "delete files", "expire"),
+        first=40,
     ),
 }

@@ -171,7 +171,7 @@ def set_properties(turn: Turn) -> None:
         return None if after.properties == meant else f"{after.properties}, not {meant}"
 
     turn.commit(
-        commit_on(table, "set properties", evolves=True, metadata_law=law),
+        commit_on(table, "set properties", evolves=True, metadata_law=law, sets=new),
         lambda: table.set_properties(new),
     )
 

@@ -1,7 +1,6 @@
-"""Maintenance: repairs now; expiring snapshots, removing orphans and the like belong here.
+"""Maintenance: it changes no row, and what it takes away is what nobody needs any more.
 
-A verb of maintenance changes no row: its commit has no part that adds or removes any. One that
-takes snapshots or files away tells the judge which, and these are not looked at again.
+The judge is told which snapshots go; from then on their files may be deleted, and no others.
 """
 
 from __future__ import annotations
@@ -9,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from campaigns.simulate.intent import commit_on
 from campaigns.simulate.judge import Finding
-from campaigns.simulate.verbs.tables import ROWS
+from campaigns.simulate.verbs.tables import BANK, ROWS, time_of
 
 if TYPE_CHECKING:
+    from campaigns.simulate.model import History
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
+    from icetree.spec.metadata import TableMetadata
 
 
 def repair(turn: Turn) -> None:
@@ -26,4 +28,48 @@ def repair(turn: Turn) -> None:
         raise Finding("verify is clean", found.text())
 
 
-VERBS: Final[Mapping[str, tuple[Verb, int]]] = {"repair": (repair, 1)}
+def expire(turn: Turn) -> None:
+    """Forget snapshots by their age, but for some of each branch."""
+    name = turn.chance.choice((ROWS, ROWS, ROWS, BANK))
+    table, history = turn.table(name), turn.world.history(name)
+    times = sorted(each.timestamp_ms for each in table.history())
+    if not times:
+        return
+    older_than_ms = turn.chance.choice(times) + turn.chance.choice((0, 1))
+    retain_last = turn.chance.choice((1, 1, 2, 3, 10))
+    commit = commit_on(
+        table,
+        f"expire all of {name} but {retain_last} of each branch",
+        branch=None,
+        expires=lambda before: _to_go(before, history, older_than_ms, retain_last),
+        may_be_idle=True,
+    )
+
+    def do() -> None:
+        table.maintenance.expire_snapshots(
+            older_than=time_of(older_than_ms), retain_last=retain_last
+        )
+
+    turn.commit(commit, do)
+
+
+def _to_go(
+    before: TableMetadata, history: History, older_than_ms: int, retain_last: int
+) -> frozenset[int]:
+    """Return what the rules let go of, from a history as the judge knows it."""
+    last = before.last_sequence_number
+    there = {id: each for id, each in history.retained().items() if each.sequence <= last}
+    stay, reached = set[int](), set[int]()
+    for ref in before.refs.values():
+        line = [each.id for each in history.told(ref.snapshot_id) if each.id is not None]
+        reached.update(line)
+        kept = line[:1] if ref.type == "tag" else line
+        for number, id in enumerate(kept):
+            if number >= retain_last and history.made_ms[id] < older_than_ms:
+                break
+            stay.add(id)
+    stay |= {id for id in there.keys() - reached if history.made_ms[id] >= older_than_ms}
+    return frozenset(there.keys() - stay)
+
+
+VERBS: Final[Mapping[str, tuple[Verb, int]]] = {"repair": (repair, 1), "expire": (expire, 5)}

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def scan(turn: Turn) -> None:
     """Read a snapshot, with a filter or without."""
     table = turn.table(ROWS)
-    known = [state for state in turn.world.history(ROWS).states.values() if _seen(state, table)]
+    known = [
+        state for state in turn.world.history(ROWS).states.values() if _seen(turn, state, table)
+    ]
     where = some_filter(turn) if turn.chance.random() < 0.6 else None
     state = turn.chance.choice(known) if known and turn.chance.random() < 0.5 else turn.state(table)
     turn.told(f"scan #{state.sequence}{f' where {where.text!r}' if where else ''}")
@@ -52,7 +54,7 @@ def scan_time(turn: Turn) -> None:
     try:
         require_rows(table, state, at=time_of(at_ms))
     except NotFound as error:
-        if id is not None:
+        if id is not None and id not in history.expired:
             raise Finding("rows", f"#{state.sequence} was there, but {error}") from None
 
 
@@ -60,18 +62,19 @@ def changes(turn: Turn) -> None:
     """Read the changes from one snapshot to another."""
     table = turn.table(ROWS)
     history = turn.world.history(ROWS)
-    lineage = list(history.ancestors(turn.state(table).id))[::-1]
-    if not lineage:
+    lineage = history.told(turn.state(table).id)[::-1]
+    if len(lineage) < 2:
         return
-    first = turn.chance.randrange(-1, len(lineage))
+    first = turn.chance.randrange(len(lineage) - 1)
     last = min(len(lineage) - 1, first + turn.chance.randrange(1, 5))
-    since = history.states[None] if first < 0 else lineage[first]
+    since = lineage[first]
     turn.told(f"read changes after #{since.sequence} up to #{lineage[last].sequence}")
     require_changes(table, since, lineage[last], net=turn.chance.random() < 0.5)
 
 
-def _seen(state: State, table: Table) -> bool:
-    return state.id is not None and state.sequence <= table.metadata.last_sequence_number
+def _seen(turn: Turn, state: State, table: Table) -> bool:
+    is_older = state.id is not None and state.sequence <= table.metadata.last_sequence_number
+    return is_older and turn.world.history(ROWS).knows(table.state.metadata_location, state.id)
 
 
 VERBS: Final[Mapping[str, tuple[Verb, int]]] = {

@@ -34,6 +34,7 @@ def create(turn: Turn) -> None:
         f"create {name!r} at {_number(known, at)}",
         branch=None,
         refs={} if at is None else {name: at},
+        needs=frozenset() if at is None else frozenset({at}),
         relies_on=frozenset({f"ref {name}"}),
         must_refuse=name in table.refs or at is None,
     )
@@ -63,7 +64,7 @@ def move(turn: Turn) -> None:
     head = table.refs[branch].snapshot_id if branch in table.refs else None
     kind = turn.chance.choice(("roll back", "fast-forward", "set"))
     history = turn.world.history(ROWS)
-    past = [state.id for state in history.ancestors(head)]
+    past = [state.id for state in history.told(head) if state.id is not None]
     to = turn.chance.choice(past) if kind == "roll back" and past else _any(turn, known)
     if to is None or head is None:
         return
@@ -73,7 +74,7 @@ def move(turn: Turn) -> None:
     if by_time:
         made = {each.snapshot_id: each.timestamp_ms for each in table.history()}
         at_ms = made[to]
-        to = next(id for id in past if id is not None and made[id] <= at_ms)
+        to = next(id for id in past if made[id] <= at_ms)
         point = time_of(at_ms)
     go = {
         "roll back": lambda: table.rollback(point, branch=branch),
@@ -85,6 +86,7 @@ def move(turn: Turn) -> None:
         f"{kind} {branch!r} to {_number(known, to)}",
         branch=None,
         refs={branch: to},
+        needs=frozenset({to}),
         relies_on=frozenset({f"ref {branch}"}),
         must_refuse=kind == "fast-forward" and head not in ahead,
         may_be_idle=to == head,
@@ -145,12 +147,13 @@ def _pick(turn: Turn, table: Table, branch: str, picked: State) -> Commit:
     base = turn.state(table, branch)
     text = f"pick #{picked.sequence} into {branch!r}"
     relies_on = frozenset({f"ref {branch}"})
+    needs = frozenset[int]() if picked.id is None else frozenset({picked.id})
     past = list(history.ancestors(head))
     twice = any(state.id == picked.id or state.source == picked.id for state in past)
     if head is not None and picked.parent == head:
         return commit_on(
             table, text, branch=branch, refs={branch: picked.id}, relies_on=relies_on,
-            must_refuse=twice,
+            must_refuse=twice, needs=needs,
         )  # fmt: skip
     part = _again(picked)
     there = set(picked.did.added) & set(base.files)
@@ -161,6 +164,7 @@ def _pick(turn: Turn, table: Table, branch: str, picked: State) -> Commit:
         parts=() if part is None else (part,),
         relies_on=relies_on,
         source=picked.id,
+        needs=needs,
         must_refuse=twice or part is None or bool(there),
         # What it would remove may not be there.
         may_refuse=part is not None and not part.removed <= base.files.keys(),
@@ -172,6 +176,8 @@ def _again(picked: State) -> Part | None:
     if len({part.intent for part in picked.parts}) != 1:
         return None
     intent, did = picked.parts[0].intent, picked.did
+    if did.added and not (did.removed or did.lifted or did.vectors or did.equal):
+        intent = Intent.APPEND
     if intent not in (Intent.APPEND, Intent.REPLACE_PARTITIONS):
         return None
     return Part(
@@ -191,7 +197,9 @@ def _known(turn: Turn, table: Table) -> dict[int, State]:
     return {
         id: state
         for id, state in history.states.items()
-        if id is not None and state.sequence <= last
+        if id is not None
+        and state.sequence <= last
+        and history.knows(table.state.metadata_location, id)
     }
 
 
