@@ -181,12 +181,13 @@ def _icetree(folder: Path, columns: int) -> tuple[Path, Commit]:
     table = lake.create_table("db.t", _schema(columns))
 
     def commit(number: int) -> None:
-        table.append_files([_our_file(number, columns)])
+        table.append_files([new_file(number, columns)])
 
     return folder / "ours/db/t/metadata", commit
 
 
-def _our_file(number: int, columns: int) -> Entry:
+def new_file(number: int, columns: int) -> Entry:
+    """Return the entry of one more file of ten rows."""
     bounds = FieldStats(lower=number, upper=number + 9, tight=True, values=10, nulls=0)
     return Entry(
         location=f"data/{number:06d}-{uuid.uuid4()}.parquet",
@@ -300,13 +301,13 @@ def _round_trips(report: Report) -> None:
     """Count what a warm commit waits for, one after the other, when everything is far away."""
     with tempfile.TemporaryDirectory() as name, _far_table(Path(name)) as (store, catalog, table):
         for number in range(5):
-            table.append_files([_our_file(number, 5)])
+            table.append_files([new_file(number, 5)])
         rounds, cpu, wall = [], [], []
         for number in range(5, 25):
             store.forget()
             catalog.answers = 0
             started, busy = time.perf_counter(), time.process_time()
-            table.append_files([_our_file(number, 5)])
+            table.append_files([new_file(number, 5)])
             cpu.append((time.process_time() - busy) * 1000)
             wall.append((time.perf_counter() - started) * 1000)
             rounds.append(store.rounds() + catalog.answers)

@@ -66,7 +66,7 @@ SHARED = words("where at since upto to branch on columns name rows set")
 #: Words with one meaning each, that some doors need.
 KNOWN = SHARED | words(
     """
-    add alias cache case_sensitive catalog changes checkpoint clauses connection
+    add alias by cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
     format_version images
     isolation kept key lake latest_by level limit location lookback max_ref_age_ms
@@ -86,7 +86,7 @@ OF_THE_SOURCE = SHARED | words(
 )
 OF_THE_COMMAND_LINE = SHARED | words(
     """
-    as_json catalog current debug deep force form limit location namespace net older_than order_by output
+    as_json by catalog current debug deep force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     """
 )
@@ -200,7 +200,7 @@ def test_a_lake_says_a_row_verb_as_its_tables_do_after_the_name(verb: str) -> No
 #: Columns of Iceberg's metadata tables, whose names stay as people know them.
 OF_ICEBERG = words(
     """
-    added_data_files_count added_delete_files_count added_rows added_rows_count added_snapshot_id
+    added_data_files_count added_delete_files_count added_manifests_count rewritten_manifests_count added_rows added_rows_count added_snapshot_id
     column_size column_sizes committed_at contains_nan contains_null content content_offset
     content_size_in_bytes data_file delete_file_path deleted_data_files_count
     deleted_delete_files_count deleted_equality_delete_files_count deleted_manifest_files_count
@@ -235,7 +235,7 @@ OF_JSON = words(
     actions arrows caption clean columns conjuncts counts current_snapshot data_dvs data_files
     data_leaves_read data_leaves_skipped data_leaves_total delete_files delete_leaves_read
     delete_leaves_skipped delete_leaves_total deletes doc does done dry_run dvs facts files findings
-    format_version groups id is_group key label leaf_entries_scanned leaf_entries_skipped leaves
+    format_version groups id is_group kept_avro_manifests_count key label leaf_entries_scanned leaf_entries_skipped leaves
     left left_behind location loses metadata_location metrics more note order_by pages partition_by snapshot_ids properties
     refs required root root_entries_scanned root_entries_skipped row_arrows rows rule severity
     snapshot_count snapshots source target tasks title total_objects uuid vectors where
@@ -321,6 +321,7 @@ COMMANDS = {
     "repair": ("db.t",),
     "expire": ("db.t", "--retain-last", "1"),
     "orphans": ("db.t",),
+    "rewrite-manifests": ("db.t",),
 }
 
 

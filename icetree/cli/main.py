@@ -9,7 +9,7 @@ import click
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
-from icetree.cli.maintain import expire, orphans
+from icetree.cli.maintain import expire, orphans, rewrite_manifests
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -86,6 +86,7 @@ for _command in (
     repair,
     expire,
     orphans,
+    rewrite_manifests,
     demo,
 ):
     cli.add_command(_command)

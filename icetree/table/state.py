@@ -15,6 +15,7 @@ from icetree.spec.update import Update
 from icetree.surroundings import new_uuid, random_bits
 from icetree.tree.changes import Changes
 from icetree.tree.conflict import Isolation
+from icetree.tree.rewritten import Rewritten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +122,8 @@ class Work:
     key: str | None = None
     #: A snapshot whose files are added again: it must not expire before.
     picked: int | None = None
+    #: Leaves that were made to take the place of others.
+    rewritten: Rewritten | None = None
     #: Files that were written for this work: they go when it comes to nothing.
     written: tuple[str, ...] = ()
     snapshot_id: int = field(default_factory=lambda: random_bits(62) + 1)

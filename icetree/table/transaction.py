@@ -51,6 +51,7 @@ from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
+from icetree.tree.rewritten import Rewritten
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -97,6 +98,7 @@ class Transaction(Evolution, RowVerbs):
         #: Files that were written for this transaction.
         self._written: list[str] = []
         self._picked: int | None = None
+        self._rewritten: Rewritten | None = None
         self._rows = RowCounts()
 
     def __repr__(self) -> str:
@@ -191,6 +193,11 @@ class Transaction(Evolution, RowVerbs):
             RowCounts(),
         )
 
+    def rearrange(self, rewritten: Rewritten) -> None:
+        """Put leaves that were made in the place of others; every file stays as it is."""
+        self._add(Changes(intent=Intent.REWRITE), RowCounts())
+        self._rewritten = rewritten
+
     def truncate(self) -> None:
         """Remove every file."""
         root, reader = self._tree()
@@ -271,6 +278,7 @@ class Transaction(Evolution, RowVerbs):
             summary=self._summary,
             key=self._key,
             picked=self._picked,
+            rewritten=self._rewritten,
             written=tuple(self._written),
         )
         try:
@@ -410,7 +418,7 @@ class Transaction(Evolution, RowVerbs):
     def _add(self, changes: Changes, rows: RowCounts = UNCOUNTED) -> None:
         self._require_open()
         require_plain(self.metadata)
-        self._require_version()
+        self.require_version()
         self._changes.append(changes)
         self._rows += rows
 
@@ -425,7 +433,7 @@ class Transaction(Evolution, RowVerbs):
         if added.filter(is_content(added, content)).num_rows < added.num_rows:
             raise InvalidInput("append takes data files only: deletes go through row_delta")
 
-    def _require_version(self) -> None:
+    def require_version(self) -> None:
         """Refuse rows unless the table has our version, or has it by now in this transaction.
 
         Files that were laid out before would tell their partitions by ids that are given to

@@ -9,29 +9,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.codec import bitmap
 from icetree.spec.entry import (
     MANIFESTS,
-    POSITION,
     Content,
     Entries,
     Status,
     concat,
     has_format,
     is_content,
-    is_live,
     only,
-    with_columns,
 )
 from icetree.spec.shape import Shape
 from icetree.tree.cluster import clustered
 from icetree.tree.draft import Stamp
+from icetree.tree.exchange import exchanged, existing_in
 from icetree.tree.flush import existing_entry
-from icetree.tree.leaf import NewLeaf, Reshaped, entries_per_leaf, make_leaf
+from icetree.tree.leaf import Reshaped, entries_per_leaf, make_leaf
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
@@ -147,7 +143,7 @@ def _is_worn(candidate: _Candidate, policy: Policy) -> bool:
 def _rewrite(
     tree: Reshaped, group: list[_Candidate], stamp: Stamp, shape: Shape, reader: Reader
 ) -> Reshaped:
-    entries = concat(_live_entries(each, reader) for each in group)
+    entries = concat(existing_in(each.leaf, each.removed, reader) for each in group)
     first = group[0].leaf
     location = stamp.name("c", len(tree.leaves)) + ".parquet"
     made = make_leaf(
@@ -158,35 +154,5 @@ def _rewrite(
         status=Status.EXISTING,
         referenced_file=first.referenced_file,
     )
-    return tree.then(_replace(tree.root, group, made, stamp), made)
-
-
-def _live_entries(candidate: _Candidate, reader: Reader) -> Entries:
-    entries = reader.leaf(candidate.leaf)
-    keep = is_live(entries)
-    if candidate.removed:
-        keep = pc.and_not(keep, pc.is_in(entries[POSITION], bitmap.to_array(candidate.removed)))
-    return with_columns(only(entries, keep), status=int(Status.EXISTING))
-
-
-def _replace(root: Entries, group: list[_Candidate], made: NewLeaf, stamp: Stamp) -> Entries:
-    """Put the new leaf's entry where the first old one stood; drop old ones and their DVs."""
-    gone = pa.array([each.leaf.location for each in group], pa.string())
-    old = pc.and_(is_content(root, *MANIFESTS), pc.is_in(root["location"], gone))
-    refers = pc.is_in(root["referenced_file"], gone)
-    manifest_dvs = pc.and_(is_content(root, Content.MANIFEST_DV), refers)
-    at = pc.index(old, pa.scalar(True)).as_py()
-    affiliated = pc.and_(is_content(root, Content.DELETE_MANIFEST), refers)
-    root = with_columns(
-        root,
-        referenced_file=pc.if_else(affiliated, made.file.location, root["referenced_file"]),
-    )
-    stays = pc.invert(pc.or_(old, manifest_dvs))
-    before, after = stays.slice(0, at), stays.slice(at)
-    return concat(
-        [
-            root.slice(0, at).filter(before),
-            existing_entry(made, stamp),
-            root.slice(at).filter(after),
-        ]
-    )
+    heirs = {each.leaf.location: location for each in group}
+    return tree.then(exchanged(tree.root, heirs, [existing_entry(made.entry, stamp)]), made)

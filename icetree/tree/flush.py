@@ -84,14 +84,14 @@ def flush(
     known = {leaf.file.location: leaf.entries for leaf in (*tree.leaves, *made)}
     for owner, owned in _by_owner(remaining, root, known, removed, policy, reader):
         make(owned, Content.DELETE_MANIFEST, owner)
-    entries = [existing_entry(leaf, stamp) for leaf in made]
+    entries = [existing_entry(leaf.entry, stamp) for leaf in made]
     return tree.then(concat([only(root, pc.invert(moving)), *entries]), *made)
 
 
-def existing_entry(leaf: NewLeaf, stamp: Stamp) -> Entries:
+def existing_entry(leaf: Entries, stamp: Stamp) -> Entries:
     """Return the root entry of a leaf that only rearranges what the table had."""
     return with_columns(
-        leaf.entry,
+        leaf,
         snapshot_id=stamp.snapshot_id,
         sequence_number=stamp.sequence_number,
         file_sequence_number=stamp.sequence_number,

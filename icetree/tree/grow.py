@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.codec import bitmap, manifest, puffin
+from icetree.codec import manifest
 from icetree.spec import stats
 from icetree.spec.entry import (
-    BASE_SCHEMA,
     MANIFESTS,
     ROOT,
     Content,
@@ -25,26 +24,25 @@ from icetree.spec.entry import (
     complete,
     concat,
     empty,
-    has_format,
     is_content,
     is_data_file,
-    is_live,
     only,
     with_columns,
 )
-from icetree.spec.equality import without_loose_stats
 from icetree.spec.shape import Shape
+from icetree.tree.carry_over import Carried, carry_over
 from icetree.tree.changes import Changes
 from icetree.tree.cluster import clustered
 from icetree.tree.compact import compact
 from icetree.tree.draft import Draft, Head, Prepared, Stamp
 from icetree.tree.flush import flush
 from icetree.tree.leaf import NewFile, NewLeaf, Reshaped, make_leaf, split
-from icetree.tree.live import live_in_leaf
 from icetree.tree.locate import Located, locate
-from icetree.tree.manifest_dvs import loosened, read_manifest_dvs
+from icetree.tree.manifest_dvs import loosened
+from icetree.tree.mark import removing
 from icetree.tree.policy import Policy
-from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
+from icetree.tree.reading import Reader, leaves_in
+from icetree.tree.rewritten import Rewritten, take_over
 from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
 
@@ -89,22 +87,28 @@ def grow(
     policy: Policy,
     reader: Reader,
     *,
+    rewritten: Rewritten | None = None,
     encode: Encode = manifest.encode,
 ) -> Draft:
     """Return the root that follows `head` when the change is applied to it.
 
-    `encode` makes the root's bytes; a caller may pass one that also keeps the time.
+    `rewritten` are leaves that were made, and stored, to take the place of others. `encode` makes the root's bytes; a caller may pass one that also keeps the time.
     """
-    manifest_dvs = read_manifest_dvs(head.root, reader, root_file=head.root_file)
-    live, manifest_dvs = _carry_over(head.root, manifest_dvs, reader)
-    live = without_loose_stats(live, shape)
-    live, legacy_rows = _number_legacy_rows(live, head.next_row_id)
+    carried = carry_over(head, shape, reader)
+    live, manifest_dvs = carried.root, carried.manifest_dvs
+    processed, marks = 0, tuple[NewFile, ...]()
+    if rewritten is not None:
+        taken = take_over(rewritten, live, manifest_dvs, stamp, shape, policy)
+        live, manifest_dvs = taken.root, taken.manifest_dvs
+        processed, marks = taken.processed, taken.files
+        # What gains was chosen with all leaves in sight, so nothing else is done to them.
+        policy = policy.at_rest()
     leaves = leaves_in(live)
     located = locate(live, leaves, manifest_dvs, prepared.changes, reader)
     require_new(prepared.changes, live, leaves, manifest_dvs, located, shape, reader)
     require_targets(prepared.changes, live, leaves, manifest_dvs, located, reader)
     kept, new_manifest_dvs, files = _remove(live, located, manifest_dvs, stamp, shape, policy)
-    added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + legacy_rows)
+    added, added_rows = _stamp_added(prepared, stamp, head.next_row_id + carried.numbered)
 
     new = [some for some in (new_manifest_dvs, added) if some.num_rows]
     tidied = compact(kept, manifest_dvs, located.in_leaves.keys(), stamp, shape, policy, reader)
@@ -123,77 +127,13 @@ def grow(
     return Draft(
         root=flushed.root,
         root_bytes=encoded,
-        files=(*files, *(leaf.file for leaf in flushed.leaves)),
-        summary=_summary(head, prepared, located, live, flushed, shape),
+        files=(*marks, *files, *(leaf.file for leaf in flushed.leaves)),
+        summary=_summary(
+            head, prepared, located, live, shape, _told_of_leaves(carried, flushed, processed)
+        ),
         first_row_id=head.next_row_id,
-        added_rows=legacy_rows + added_rows,
+        added_rows=carried.numbered + added_rows,
     )
-
-
-def _carry_over(
-    root: Entries, manifest_dvs: dict[str, BitMap], reader: Reader
-) -> tuple[Entries, dict[str, BitMap]]:
-    """Return the live entries as EXISTING, without leaves that have no live entry left."""
-    live = only(root, is_live(root))
-    live = with_columns(live, status=int(Status.EXISTING), dv_added_positions=None)
-    dead = _dead_leaves(live, manifest_dvs, reader)
-    if dead:
-        names = pa.array(dead, pa.string())
-        is_dead = pc.or_(
-            pc.and_(is_content(live, *MANIFESTS), pc.is_in(live["location"], names)),
-            pc.and_(
-                is_content(live, Content.MANIFEST_DV), pc.is_in(live["referenced_file"], names)
-            ),
-        )
-        live = only(live, pc.invert(is_dead))
-        manifest_dvs = {leaf: gone for leaf, gone in manifest_dvs.items() if leaf not in dead}
-    return live, manifest_dvs
-
-
-def _dead_leaves(live: Entries, manifest_dvs: dict[str, BitMap], reader: Reader) -> set[str]:
-    """Return the leaves whose live entries are all removed.
-
-    Counts only tell which cannot be dead: a manifest DV may also name entries that were DELETED
-    already, so where they leave a doubt the leaf itself is asked.
-    """
-    leaves = only(live, is_content(live, *MANIFESTS))
-    alive = pc.add(leaves["added_files_count"], leaves["existing_files_count"])
-    gone = pa.array(
-        [len(manifest_dvs.get(leaf, ())) for leaf in leaves["location"].to_pylist()], _LONG
-    )
-    doubtful = only(leaves.select(LEAF_COLUMNS), pc.less_equal(alive, gone))
-    return {
-        leaf.location
-        for leaf in leaves_in(doubtful)
-        if _is_dead(leaf, manifest_dvs.get(leaf.location, BitMap()), reader)
-    }
-
-
-def _is_dead(leaf: Leaf, gone: BitMap, reader: Reader) -> bool:
-    # No position is past the entries, so as many as there are entries are all of them.
-    if len(gone) == leaf.record_count:
-        return True
-    return not len(live_in_leaf(leaf, gone, reader, ("status",)))
-
-
-def _number_legacy_rows(live: Entries, next_row_id: int) -> tuple[Entries, int]:
-    """Give row ids to the files of manifests from before row lineage, as v3 tells to.
-
-    A columnar leaf without a first row id needs none: its entries have theirs.
-    """
-    lacks = pc.and_(
-        pc.and_(is_content(live, Content.DATA_MANIFEST), has_format(live, "avro")),
-        pc.is_null(live["first_row_id"]),
-    )
-    if not pc.any(lacks).as_py():
-        return live, 0
-    held = pc.add(
-        pc.coalesce(live["added_rows_count"], 0), pc.coalesce(live["existing_rows_count"], 0)
-    )
-    rows = pc.if_else(lacks, held, pa.scalar(0, _LONG))
-    start = pc.add(pc.subtract(pc.cumulative_sum(rows), rows), next_row_id)
-    ids = pc.if_else(lacks, start, live["first_row_id"])
-    return with_columns(live, first_row_id=ids), pc.sum(rows).as_py()
 
 
 def _remove(
@@ -221,52 +161,8 @@ def _remove(
         is_content(live, Content.MANIFEST_DV),
         pc.is_in(live["referenced_file"], pa.array(list(located.in_leaves), pa.string())),
     )
-    rows: list[dict[str, object]] = []
-    files: list[NewFile] = []
-    for leaf, gone in located.in_leaves.items():
-        row, file = _manifest_dv(
-            leaf, gone, manifest_dvs.get(leaf), stamp, shape, policy, len(files)
-        )
-        rows.append(row)
-        files += file
-    table = pa.Table.from_pylist(rows, schema=BASE_SCHEMA)
-    return only(live, pc.invert(replaced)), table, files
-
-
-def _manifest_dv(
-    leaf: str,
-    gone: BitMap,
-    before: BitMap | None,
-    stamp: Stamp,
-    shape: Shape,
-    policy: Policy,
-    number: int,
-) -> tuple[dict[str, object], list[NewFile]]:
-    full = gone if before is None else before | gone
-    row: dict[str, object] = {
-        "content_type": int(Content.MANIFEST_DV),
-        "file_format": "puffin",
-        "status": int(Status.ADDED),
-        "snapshot_id": stamp.snapshot_id,
-        "sequence_number": stamp.sequence_number,
-        "file_sequence_number": stamp.sequence_number,
-        "partition_spec_id": shape.default_spec_id,
-        "record_count": len(full),
-        "referenced_file": leaf,
-        "dv_added_positions": bitmap.encode(gone),
-    }
-    inline = bitmap.encode(full)
-    if len(inline) <= policy.inline_max_bytes:
-        return row | {"dv_inline_content": inline}, []
-    location = stamp.name("dv", number) + ".puffin"
-    stored = puffin.write([puffin.dv_blob(full, referenced_data_file=leaf)])
-    row |= {
-        "location": location,
-        "file_size_in_bytes": len(stored.data),
-        "dv_offset": stored.blobs[0].offset,
-        "dv_size_in_bytes": stored.blobs[0].length,
-    }
-    return row, [NewFile(location=location, content=stored.data)]
+    marks, files = removing(located.in_leaves, manifest_dvs, stamp, shape, policy)
+    return only(live, pc.invert(replaced)), marks, files
 
 
 def _stamp_added(prepared: Prepared, stamp: Stamp, next_row_id: int) -> tuple[Entries, int]:
@@ -302,26 +198,30 @@ def _rows_to_number(prepared: Prepared) -> pa.Array:
     return pa.concat_arrays([rows, in_leaves])
 
 
+def _told_of_leaves(before: Carried, after: Reshaped, processed: int) -> dict[str, int]:
+    old, new = (
+        set(root["location"].filter(is_content(root, *MANIFESTS)).to_pylist())
+        for root in (before.root, after.root)
+    )
+    processed += sum(leaf.entries.num_rows for leaf in after.leaves)
+    counts = (len(new - old), len(new & old), len(old - new), processed)
+    return dict(zip(TOLD_OF_LEAVES, counts, strict=True))
+
+
 def _summary(
     head: Head,
     prepared: Prepared,
     located: Located,
     live: Entries,
-    after: Reshaped,
     shape: Shape,
+    manifests: dict[str, int],
 ) -> dict[str, str]:
-    old, new = (
-        set(root["location"].filter(is_content(root, *MANIFESTS)).to_pylist())
-        for root in (live, after.root)
-    )
-    processed = sum(leaf.entries.num_rows for leaf in after.leaves)
-    counts = (len(new - old), len(new & old), len(old - new), processed)
     return summarise(
         prepared.changes.operation,
         prepared.changes.added,
         located.facts,
         head.summary,
-        manifests=dict(zip(TOLD_OF_LEAVES, counts, strict=True)),
+        manifests=manifests,
         # Entries removed from leaves are not read, so their partitions are not known.
         changed_partitions=None
         if located.in_leaves

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from icetree.spec.properties import whole_number
@@ -47,6 +48,17 @@ class Policy:
     affinity_min_entries: int = 50
     #: Beyond this many leaves, the owner of a delete is not looked up.
     affinity_max_leaves: int = 100
+
+    def at_rest(self) -> Policy:
+        """Return the policy of a commit that is to move no entries by itself."""
+        most = sys.maxsize
+        return replace(
+            self,
+            compact_max_entries=0,
+            root_target_bytes=most,
+            root_max_data_entries=most,
+            root_max_delete_entries=most,
+        )
 
 
 def policy_of(properties: Mapping[str, str]) -> Policy:

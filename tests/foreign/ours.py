@@ -36,7 +36,14 @@ class Ours:
 
     def commit(self, count: int) -> None:
         """Commit at random, and hold every commit against the rows it should leave."""
-        steps = (self._append, self._delete_files, self._vectors, self._equality, self._rewrite)
+        steps = (
+            self._append,
+            self._delete_files,
+            self._vectors,
+            self._equality,
+            self._rewrite,
+            self._rewrite_manifests,
+        )
         for _ in range(count):
             before, since = self.rows, self._head()
             self.rng.choice(steps)()
@@ -73,6 +80,12 @@ class Ours:
         columns = [*NAMES, *LINEAGE, *_PLACE]
         found: list[dict[str, Any]] = self.table.scan(where, columns=columns).to_arrow().to_pylist()
         return found
+
+    def _rewrite_manifests(self) -> None:
+        by = self.rng.choice([None, "id"])
+        self.table.maintenance.rewrite_manifests(by=by)
+        again = self.table.maintenance.rewrite_manifests(by=by, dry_run=True)
+        assert again.rewritten_manifests_count == 0
 
     def _append(self) -> None:
         spec_id = self.table.metadata.default_spec_id

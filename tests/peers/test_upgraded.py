@@ -17,11 +17,13 @@ from icetree.store.places import local_path
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.tree.check import check
+from icetree.tree.reading import leaves_in
 from tests.peers.conftest import JavaTable
 from tests.peers.plans import Planned, planned, require_all_matches
 from tests.peers.pyiceberg_tables import plain_v1
 from tests.peers.rows import RowsOf
 from tests.peers.values import JAVA_TABLES
+from tests.rows.lake import rows
 
 _COUNTS = (504, 505, 506, 512, 513, 514)
 
@@ -104,6 +106,53 @@ def _one_of_each_kind(planned: Planned, locations: list[str]) -> list[str]:
         found.setdefault(kinds, location)
     assert frozenset() in found
     return list(found.values())
+
+
+_LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
+
+
+def _lineage(table: Table) -> list[str]:
+    return rows(table.scan(columns=_LINEAGE).to_arrow())
+
+
+def _avro_leaves(table: Table) -> int:
+    root = table.files.root(table.snapshot(), table.metadata.shape())
+    return len([leaf for leaf in leaves_in(root) if leaf.file_format == "avro"])
+
+
+def _require_columnar(table: Table, *, commit_first: bool) -> None:
+    """Turn a table's leaves into columnar ones: files, deletes and lineage stay."""
+    table.upgrade()
+    if commit_first:
+        table.append(table.scan().to_arrow().slice(0, 1))
+    before, lineage = planned(table), _lineage(table) if commit_first else []
+    done = table.maintenance.rewrite_manifests()
+    assert done.rewritten_manifests_count > 0
+    assert _avro_leaves(table) == done.kept_avro_manifests_count
+    assert planned(table) == before
+    assert lineage in ([], _lineage(table))
+    _require_sound(table)
+    assert table.verify(deep=True).findings == ()
+    assert table.maintenance.rewrite_manifests(dry_run=True).rewritten_manifests_count == 0
+
+
+@pytest.mark.parametrize("name", JAVA_TABLES)
+def test_leaves_of_an_upgraded_table_of_java_become_columnar(
+    java_tables: Mapping[str, JavaTable], name: str
+) -> None:
+    _require_columnar(java_tables[name].opened(), commit_first=True)
+
+
+@pytest.mark.parametrize("commit_first", [False, True])
+def test_leaves_of_an_upgraded_table_become_columnar(tmp_path: Path, commit_first: bool) -> None:
+    uri = f"sqlite:///{tmp_path}/catalog.db"
+    catalog = SqlCatalog("main", uri=uri, warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("db")
+    plain_v1(catalog, "db.t")
+    catalog.engine.dispose()
+    with icetree.connect(uri, properties={"name": "main"}) as lake:
+        _require_columnar(lake.table("db.t"), commit_first=commit_first)
+        assert _avro_leaves(lake.table("db.t")) == 0
 
 
 def test_manifests_that_their_list_does_not_count_are_counted_by_the_first_root(

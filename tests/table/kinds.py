@@ -66,6 +66,13 @@ def _long_history(table: Table) -> None:
         table.append_files([data_file(f"h{number}")])
 
 
+def _worn_leaves(table: Table) -> None:
+    table.append_files([data_file(name) for name in _MANY])
+    table.append_files([data_file(f"y{name}") for name in _MANY])
+    table.row_delta([vector("v1", "x0"), vector("v2", "yx0"), vector("v3", "yx1")])
+    table.delete_files(["data/x1.parquet", "data/yx5.parquet"])
+
+
 def _metadata_only(table: Table) -> None:
     with table.transaction() as tx:
         tx.set_properties({"owner": "ada"})
@@ -94,6 +101,11 @@ KINDS: Mapping[str, Kind] = {
         properties={"write.metadata.inline-snapshots": "1"},
         before=_long_history,
         commit=_append("b"),
+    ),
+    "rewrite manifests": Kind(
+        properties={**_SMALL, "write.commit.compact-max-entries": "0"},
+        before=_worn_leaves,
+        commit=lambda table: table.maintenance.rewrite_manifests(),
     ),
     "metadata only": Kind(before=_append("a"), commit=_metadata_only),
     "retried append": Kind(before=_append("a"), commit=_append("b"), meanwhile=_append("c")),

@@ -26,12 +26,14 @@ from icetree.spec.update import ExpireSnapshots
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.report import Report
 from icetree.table.commit.validate import KEY
+from icetree.table.commit.widen import widen_rewritten
 from icetree.table.state import State, Work
 from icetree.tree.draft import Head, Prepared, Stamp
 from icetree.tree.grow import grow
 from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
 from icetree.tree.recount import with_counts
+from icetree.tree.rewritten import Rewritten
 
 _VERSION = re.compile(r"(\d+)-[^/]*$")
 
@@ -129,15 +131,7 @@ def _snapshot(
         attempt=report.attempts - 1,
     )
     with report.phase("grow"):
-        root_before = files.root(parent, shape, keep=True)
-        if parent is not None and parent.root_manifest is None:
-            root_before = with_counts(root_before, files.reader(shape))
-        start = Head(
-            root=root_before,
-            next_row_id=metadata.next_row_id or 0,
-            summary=None if parent is None else parent.summary,
-            root_file="root" if parent is None else parent.root_file,
-        )
+        start = head_of(parent, metadata, files)
         draft = grow(
             start,
             prepared,
@@ -145,6 +139,7 @@ def _snapshot(
             shape,
             policy,
             files.reader(shape),
+            rewritten=_rewritten(work, metadata),
             encode=report.timed("encode", manifest.encode),
         )
     root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
@@ -161,6 +156,28 @@ def _snapshot(
     )
     files.remember_root(snapshot, shape, draft.root)
     return snapshot, [root, *draft.files]
+
+
+def head_of(parent: Snapshot | None, metadata: TableMetadata, files: TableFiles) -> Head:
+    """Return the tree that a commit to a table starts from."""
+    shape = metadata.shape()
+    root = files.root(parent, shape, keep=True)
+    if parent is not None and parent.root_manifest is None:
+        root = with_counts(root, files.reader(shape))
+    return Head(
+        root=root,
+        next_row_id=metadata.next_row_id or 0,
+        summary=None if parent is None else parent.summary,
+        root_file="root" if parent is None else parent.root_file,
+    )
+
+
+def _rewritten(work: Work, metadata: TableMetadata) -> Rewritten | None:
+    if work.rewritten is None or (
+        metadata.current_schema_id == work.base.metadata.current_schema_id
+    ):
+        return work.rewritten
+    return widen_rewritten(work.rewritten, metadata.shape())
 
 
 def _summary(counted: Mapping[str, str], work: Work) -> dict[str, str]:

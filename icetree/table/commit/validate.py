@@ -150,7 +150,16 @@ def _may_hold_null(added: Entries, field_id: int) -> pa.ChunkedArray:
 
 
 def _minds_others(work: Work) -> bool:
-    return any(change.intent is not Intent.APPEND for change in work.changes)
+    return any(
+        change.intent is not Intent.APPEND and not _is_still(change) for change in work.changes
+    )
+
+
+def _is_still(change: Changes) -> bool:
+    """Tell whether a change leaves every file as it is, as one that rewrites leaves does."""
+    return change.intent is Intent.REWRITE and not (
+        change.added.num_rows or change.removed.num_rows
+    )
 
 
 def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommit]:

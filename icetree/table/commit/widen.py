@@ -9,6 +9,7 @@ from icetree.spec.entry import Entries, with_columns
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
+from icetree.tree.rewritten import Rewritten
 
 
 def widen_changes(changes: Changes, shape: Shape) -> Changes:
@@ -24,6 +25,13 @@ def widen_prepared(prepared: Prepared, shape: Shape) -> Prepared:
         leaves=tuple(
             dataclasses.replace(leaf, entry=_widened(leaf.entry, shape)) for leaf in prepared.leaves
         ),
+    )
+
+
+def widen_rewritten(rewritten: Rewritten, shape: Shape) -> Rewritten:
+    """Do the same for leaves that were made to take the place of others."""
+    return dataclasses.replace(
+        rewritten, entries=tuple(_widened(each, shape) for each in rewritten.entries)
     )
 
 

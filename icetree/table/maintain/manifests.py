@@ -1,0 +1,141 @@
+"""Rewriting manifests: leaves that gain from it are put in order, and all rows stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from icetree.errors import CommitConflict, InvalidInput
+from icetree.files.parallel import in_order
+from icetree.spec.shape import Shape
+from icetree.spec.texts import did_you_mean
+from icetree.surroundings import new_uuid
+from icetree.table.arguments import texts
+from icetree.table.commit.attempt import head_of
+from icetree.table.progress import Progress
+from icetree.tree.arrange import Arrangement, arrange
+from icetree.tree.carry_over import carry_over
+from icetree.tree.cluster import Order, order_by, order_of
+from icetree.tree.policy import policy_of
+from icetree.tree.rewritten import Rewritten, make_leaves
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+    from icetree.table.transaction import Transaction
+
+#: How often leaves are chosen anew when others rewrote all that were chosen before.
+_TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenManifests:
+    """What was done, or with `dry_run` would be; counts are named as Iceberg's procedure names them."""
+
+    rewritten_manifests_count: int
+    added_manifests_count: int
+    #: Avro manifests with position delete files of v2, which only they can hold: these become DVs
+    #: by `rewrite_position_delete_files`.
+    kept_avro_manifests_count: int
+    dry_run: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        verb = "would rewrite" if self.dry_run else "rewrote"
+        kept = self.kept_avro_manifests_count
+        rest = f"; {kept:,} of Avro stay, with position deletes of v2" if kept else ""
+        return (
+            f"{verb} {self.rewritten_manifests_count:,} manifests "
+            f"as {self.added_manifests_count:,}{rest}"
+        )
+
+
+def rewrite_manifests(
+    table: Table,
+    *,
+    by: str | Iterable[str] | None,
+    branch: str,
+    dry_run: bool,
+    progress: Progress | None,
+) -> RewrittenManifests:
+    """Rewrite the leaves of a branch that gain from it, as one snapshot that changes no file."""
+    tell = progress or (lambda *_: None)
+    for attempt in range(_TRIES):
+        table.refresh()
+        with table.transaction(branch=branch) as transaction:
+            arrangement = _arranged(transaction, by)
+            if dry_run or not arrangement.old:
+                return _told(arrangement, dry_run=dry_run)
+            try:
+                transaction.rearrange(_made(transaction, arrangement, tell))
+                done = transaction.commit()
+            except CommitConflict:
+                if attempt == _TRIES - 1:
+                    raise
+                continue
+        assert done.snapshot is not None
+        root = table.files.root(done.snapshot, table.metadata.shape())
+        there = set(root["location"].to_pylist())
+        table.files.delete(each.location for each in arrangement.new if each.location not in there)
+        return _told(arrangement, there)
+    raise AssertionError("every try ends in an answer or an error")
+
+
+def _arranged(transaction: Transaction, by: str | Iterable[str] | None) -> Arrangement:
+    metadata, files = transaction.metadata, transaction.table_files
+    shape, name = metadata.shape(), new_uuid()
+    transaction.require_version()
+    reader = files.reader(shape)
+    return arrange(
+        carry_over(head_of(transaction.snapshot, metadata, files), shape, reader),
+        reader,
+        policy_of(metadata.properties),
+        _order(by, shape),
+        name=lambda number: f"metadata/{name}-r{number}.parquet",
+        run=in_order,
+    )
+
+
+def _order(by: str | Iterable[str] | None, shape: Shape) -> Order:
+    if by is None:
+        return order_of(shape)
+    ids = {name: id for id, name in shape.names.items() if shape.bounds_type(id) is not None}
+    names = texts(by, what="by")
+    if not names:
+        raise InvalidInput("by: give columns, or leave it out for the table's own order")
+    for each in names:
+        if each not in ids:
+            raise InvalidInput(
+                f"by: there is no column or partition field {each!r} with bounds"
+                f"{did_you_mean(each, ids)}"
+            )
+    return order_by(ids[each] for each in names)
+
+
+def _made(transaction: Transaction, arrangement: Arrangement, tell: Progress) -> Rewritten:
+    files, shape = transaction.table_files, transaction.metadata.shape()
+    entries = []
+    for leaf in make_leaves(arrangement, files.reader(shape), shape, run=in_order):
+        transaction.adopt(leaf.entry)
+        files.write([leaf.file])
+        entries.append(leaf.entry)
+        tell("manifests written", len(entries), len(arrangement.new))
+    return Rewritten(arrangement=arrangement, entries=tuple(entries))
+
+
+def _told(
+    arrangement: Arrangement, there: set[str] | None = None, *, dry_run: bool = False
+) -> RewrittenManifests:
+    """Tell what became of leaves, in a root that names these; None where all would be taken over."""
+    old, new = arrangement.old, arrangement.new
+    return RewrittenManifests(
+        rewritten_manifests_count=sum(
+            there is None or each.leaf.location not in there for each in old
+        ),
+        added_manifests_count=sum(there is None or each.location in there for each in new),
+        kept_avro_manifests_count=arrangement.kept_avro,
+        dry_run=dry_run,
+    )

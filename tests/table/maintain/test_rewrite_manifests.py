@@ -1,0 +1,155 @@
+"""Rewriting manifests: rows, row ids, history and feed stay; leaves are in order, and stay so."""
+
+from __future__ import annotations
+
+import pytest
+
+from icetree.errors import InvalidInput, NotFound
+from icetree.spec.entry import is_live
+from icetree.surroundings import within
+from icetree.table.table import Table
+from icetree.tree.reading import Leaf, leaves_in
+from tests.effort import EFFORT
+from tests.rows.lake import rows
+from tests.table.changing import changing_table, some
+from tests.table.maintain.history import Past, stored, told
+
+COLUMNS = ["id", "v", "_row_id", "_last_updated_sequence_number"]
+
+
+def leaves(table: Table, at: str | None = None) -> list[Leaf]:
+    """The leaves of a branch."""
+    shape = table.metadata.shape()
+    root = table.files.root(table.snapshot(at), shape)
+    return leaves_in(root.filter(is_live(root)))
+
+
+def content(table: Table, at: str | None = None) -> list[str]:
+    """Rows with their lineage."""
+    return rows(table.scan(at=at, columns=COLUMNS).to_arrow())
+
+
+def beside(table: Table) -> Table:
+    """Another's handle of the same table."""
+    return Table(catalog=table.catalog, files=table.files, state=table.state)
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", [*range(2 * EFFORT)])
+def test_all_that_can_be_read_stays_as_it_was(seed: int) -> None:
+    past = Past(seed)
+    past.live(20)
+    table = past.table
+    for _ in range(EFFORT):
+        before = told(table, past.ids())
+        branch = past.choose.choice([n for n, ref in table.refs.items() if ref.type == "branch"])
+        by = past.choose.choice([None, "id", ["v", "id"]])
+        was = content(table, branch)
+        with within(past.clock):
+            done = table.maintenance.rewrite_manifests(by=by, branch=branch)
+            again = table.maintenance.rewrite_manifests(by=by, branch=branch)
+        assert content(table, branch) == was
+        assert again.rewritten_manifests_count == again.added_manifests_count == 0
+        new = past.ids() - before.keys()
+        assert len(new) == (1 if done.rewritten_manifests_count else 0)
+        after = told(table, past.ids())
+        assert {id: after[id] for id in before} == before
+        assert all(after[id].files == [] and after[id].changed == [] for id in new)
+        assert table.verify(deep=True).is_clean
+        past.live(5)
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", [*range(20, 20 + 2 * EFFORT)])
+def test_what_others_do_meanwhile_is_kept_and_nobody_has_a_conflict(seed: int) -> None:
+    past = Past(seed)
+    past.live(30)
+    table, other = past.table, beside(past.table)
+    expected: list[list[str]] = []
+
+    def meanwhile(*_: object) -> None:
+        past.table = other.refresh()
+        past.live(2)
+        expected[:] = [content(other)]
+
+    with within(past.clock):
+        done = table.maintenance.rewrite_manifests(by="id", progress=meanwhile)
+    assert done.rewritten_manifests_count == 0 or expected == [content(table)]
+    assert table.verify(deep=True).is_clean
+
+
+def _leafy(count: int = 12) -> Table:
+    """A table whose files, of one row each, are in leaves of one file each but for the last."""
+    table = changing_table(
+        properties={"write.root.max-data-entries": "1", "write.commit.compact-max-entries": "0"}
+    )
+    for number in range(count):
+        table.append(some((number, "v")))
+    return table
+
+
+def test_what_is_in_good_order_stays_byte_for_byte() -> None:
+    table = _leafy()
+    table.maintenance.rewrite_manifests(by="id")
+    [first] = leaves(table)
+    for number in range(100, 103):
+        table.append(some((number, "v")))
+    table.set_properties({"write.leaf.max-entries": "12"})
+    done = table.maintenance.rewrite_manifests(by="id")
+    assert first.location in {leaf.location for leaf in leaves(table)}
+    assert (done.rewritten_manifests_count, done.added_manifests_count) == (3, 1)
+
+
+def test_entries_that_others_removed_meanwhile_stay_removed_and_nothing_changes_twice() -> None:
+    table = _leafy()
+    other = beside(table)
+    stay: list[object] = []
+
+    def meanwhile(*_: object) -> None:
+        if not stay:
+            stay.append(other.delete("id = 3 or id = 5"))
+
+    done = table.maintenance.rewrite_manifests(by="id", progress=meanwhile)
+    assert done.added_manifests_count == 1
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 4, *range(6, 12)]
+    assert table.verify(deep=True).is_clean
+    since = table.snapshot().parent_snapshot_id  # type: ignore[union-attr]
+    assert table.changes(since=since).files().num_rows == 0
+
+
+def test_a_branch_that_is_rolled_back_meanwhile_loses_nothing() -> None:
+    """An entry that was removed when leaves were chosen is there again when they are taken over."""
+    table = _leafy()
+    before, other = table.snapshot(), beside(table)
+    assert before is not None
+    table.delete("id = 3")
+    moved: list[object] = []
+
+    def meanwhile(*_: object) -> None:
+        if not moved:
+            moved.append(other.refresh().rollback(to=before.snapshot_id))
+
+    table.maintenance.rewrite_manifests(by="id", progress=meanwhile)
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(12)]
+    assert table.verify(deep=True).is_clean
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing() -> None:
+    table = _leafy()
+    files, state = stored(table), table.state
+    plan = table.maintenance.rewrite_manifests(dry_run=True)
+    assert (stored(table), table.refresh().state) == (files, state)
+    done = table.maintenance.rewrite_manifests()
+    assert plan.as_dict() == {**done.as_dict(), "dry_run": True}
+    assert str(done) == "rewrote 11 manifests as 1"
+
+
+def test_columns_and_branches_that_are_not_there_are_told() -> None:
+    table = _leafy(1)
+    with pytest.raises(InvalidInput, match=r"no column or partition field 'idd' .* 'id'"):
+        table.maintenance.rewrite_manifests(by="idd")
+    with pytest.raises(InvalidInput, match="give columns"):
+        table.maintenance.rewrite_manifests(by=[])
+    with pytest.raises(NotFound, match="no branch 'nowhere'"):
+        table.maintenance.rewrite_manifests(branch="nowhere")
+    assert changing_table().maintenance.rewrite_manifests().rewritten_manifests_count == 0
