@@ -74,6 +74,7 @@ KNOWN = SHARED | words(
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put
     query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots
+    purge
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
     text trigger updates uri value values verb wap_id warehouse written
     """
@@ -88,6 +89,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     """
     as_json by catalog current debug deep force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
+    purge
     """
 )
 

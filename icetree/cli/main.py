@@ -14,6 +14,7 @@ from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
 from icetree.cli.tables import create, describe, ls
+from icetree.cli.whole import backup, copy, drop, rename
 from icetree.errors import IcetreeError
 
 
@@ -87,6 +88,10 @@ for _command in (
     expire,
     orphans,
     rewrite_manifests,
+    rename,
+    copy,
+    backup,
+    drop,
     demo,
 ):
     cli.add_command(_command)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.schema import Schema
 from typing_extensions import Self, override
@@ -16,7 +16,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.location import absolute
+from icetree.spec.location import absolute, scheme_of
 from icetree.spec.properties import whole_number
 from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.spec.texts import did_you_mean, text
@@ -28,9 +28,13 @@ from icetree.table.arguments import texts
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.lake_rows import LakeRows
 from icetree.table.nearest import instead_of
+from icetree.table.progress import Progress
 from icetree.table.properties import check_properties
 from icetree.table.state import State
 from icetree.table.table import Table
+
+if TYPE_CHECKING:
+    from icetree.table.maintain.purge import Purged
 
 #: How many bytes of manifests a connection keeps at most.
 CACHE_BYTES: Final = "io.manifest.cache.max-total-bytes"
@@ -208,16 +212,59 @@ class Lake(LakeRows):
         """Give a table another name; its files stay where they are."""
         self.catalog.rename(parse_name(name), parse_name(to))
 
-    def drop_table(self, name: str, *, missing_ok: bool = False) -> None:
+    def copy_table(
+        self,
+        name: str,
+        to: str,
+        *,
+        location: str | None = None,
+        progress: Progress | None = None,
+    ) -> Table:
+        """Copy a table with its history to another name, and return that: a table of its own.
+
+        Writers may go on: the copy is the table as it is when the copy begins. Cut off, it goes on
+        where it stopped when it is asked for again with the same location.
+        """
+        from icetree.table.maintain.copying import copy
+
+        target = parse_name(to)
+        if self._exists(target):
+            raise AlreadyExists(f"table {target} exists: choose another name, or drop it")
+        place = self._place(target, None if location is None else _folder(location))
+        at = copy(self.table(name), place, self.store, uuid=new_uuid(), progress=progress)
+        self.catalog.create(target, at)
+        return self.table(to)
+
+    def backup_table(self, name: str, location: str, *, progress: Progress | None = None) -> str:
+        """Copy a table's files with its history elsewhere, and return where its metadata is there.
+
+        Only what is not there yet is copied. `register_table` gives a backup a name again.
+        """
+        from icetree.table.maintain.copying import copy
+
+        return copy(self.table(name), _folder(location), self.store, progress=progress)
+
+    def drop_table(
+        self, name: str, *, purge: bool = False, missing_ok: bool = False
+    ) -> Purged | None:
         """Remove a table's name; its files stay where they are.
 
-        With `missing_ok`, a name that no table has is fine.
+        With `purge` they are deleted, those of old snapshots too. Cut off, it is taken up again by
+        registering the newest metadata file that is there, and dropping that. With `missing_ok`, a
+        name that no table has is fine.
         """
+        table = parse_name(name)
         try:
-            self.catalog.drop(parse_name(name))
+            if purge:
+                from icetree.table.maintain.purge import purge as drop_with_files
+
+                return drop_with_files(self.table(name))
+            self.catalog.drop(table)
         except NotFound:
-            if not missing_ok:
+            # A table whose metadata is missing is there all the same.
+            if not missing_ok or self._exists(table):
                 raise
+        return None
 
     # --- within ----------------------------------------------------------------------------
 
@@ -250,6 +297,12 @@ class Lake(LakeRows):
                 f"no place for table {table}: give the table a location, or the connection a warehouse"
             )
         return "/".join((self.warehouse, *table.namespace, table.name))
+
+
+def _folder(given: str) -> str:
+    """Return a folder that a user names; one without a scheme is on this machine's disk."""
+    given = text(given, what="location").rstrip("/")
+    return given if scheme_of(given) else local_folder(given)
 
 
 def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:

@@ -282,3 +282,18 @@ def test_creating_a_table_makes_the_catalog(tmp_path: Path) -> None:
     run = runner(tmp_path)
     assert run("create", "db.t", "--schema", "id long").exit_code == 0
     assert "db.t" in run("ls").stdout
+
+
+def test_a_table_is_renamed_copied_backed_up_and_dropped(run: Run, tmp_path: Path) -> None:
+    assert run("rename", "db.t", "--to", "db.u").stdout == "db.t is db.u now\n"
+    copied = run("copy", "db.u", "--to", "db.v", "--location", str(tmp_path / "v"))
+    assert copied.stdout == f"Made db.v at {tmp_path}/v\n"
+    saved = run("backup", "db.v", "--location", str(tmp_path / "safe"))
+    assert Path(saved.stdout.strip()).is_file()
+    plan = run("drop", "db.v", "--purge")
+    assert "repeat with --yes" in plan.stdout
+    assert parsed(run("verify", "db.v", "--json"))["clean"]
+    done = run("drop", "db.v", "--purge", "--yes")
+    assert done.stdout.startswith("dropped db.v; files deleted: ")
+    assert [each for each in (tmp_path / "v").rglob("*") if each.is_file()] == []
+    assert parsed(run("ls", "db", "--json")) == [{"kind": "table", "name": "db.u"}]

@@ -110,10 +110,14 @@ def test_a_query_becomes_a_table_or_takes_its_place(sql: SqlLake) -> None:
 def test_dropped_and_renamed_tables_are_gone(plain: SqlLake) -> None:
     plain("ALTER TABLE t RENAME TO u")
     assert plain("SHOW TABLES") == [("db", "u", False)]
-    with pytest.raises(Unsupported, match="PURGE"):
-        plain("DROP TABLE u PURGE")
+    place = Path(plain.lake.table("db.u").location)
+    plain("CREATE TABLE v LIKE u")
     plain("DROP TABLE u")
-    plain("DROP TABLE IF EXISTS u")
+    assert [each for each in place.rglob("*") if each.is_file()] != []
+    place = Path(plain.lake.table("db.v").location)
+    plain("DROP TABLE v PURGE")
+    assert [each for each in place.rglob("*") if each.is_file()] == []
+    plain("DROP TABLE IF EXISTS u PURGE")
     with pytest.raises(NotFound, match="no table u"):
         plain("DROP TABLE u")
 

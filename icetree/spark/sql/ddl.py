@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
+from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.names import quoted
 from icetree.spark.sql.alter import ALTERATIONS
 from icetree.spark.sql.columns import new_schema
@@ -181,13 +181,8 @@ def _drop(lake: SparkLake, plan: Any, _: str) -> bool:
     found = find_table(lake, parts)
     if found is None and plan.ifExists():
         return True
-    if plan.purge():
-        raise Unsupported(
-            f"DROP TABLE {'.'.join(parts)} PURGE: files are not deleted here; "
-            "drop the table without PURGE, then remove its folder"
-        )
     name = known_table(lake, parts)
-    lake.drop_table(name)
+    lake.drop_table(name, purge=plan.purge())
     lake.cache.forget(name)
     return True
 

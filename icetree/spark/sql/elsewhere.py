@@ -23,7 +23,7 @@ _KEPT: Final = "CALL system.expire_snapshots('db.t') forgets old snapshots and d
 _LOAD: Final = (
     "INSERT INTO t SELECT * FROM parquet.`path` loads rows, CALL system.add_files takes the files"
 )
-_CLONE: Final = "CREATE TABLE x AS SELECT * FROM t copies rows, CREATE TABLE x LIKE t the layout"
+_CLONE: Final = "lake.copy_table('db.t', to) copies a table, CREATE TABLE x LIKE t the layout"
 _DESCRIBE: Final = ("DESCRIBE", "DESC")
 #: How statements start, and what to do instead.
 _INSTEAD: Final[Mapping[tuple[str, ...], str]] = {

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
-from icetree.spec.entry import MANIFESTS, Content
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.retention import Expiry, chosen, expired, rules_of
@@ -18,7 +17,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
-from icetree.table.maintain.deleting import delete, require_own_files
+from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.reach import Reach, less_needed, only_in
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
 
 #: How often the plan is made anew when another points a branch or tag to what was to go.
 _TRIES: Final = 5
-
-#: What counts as which of Iceberg's kinds; None is a root or a manifest list.
-_KINDS: Final = {
-    "data_files": (Content.DATA,),
-    "position_delete_files": (Content.POSITION_DELETES,),
-    "equality_delete_files": (Content.EQUALITY_DELETES,),
-    "manifest_files": (*MANIFESTS, Content.MANIFEST_DV),
-    "manifest_lists": (None,),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,17 +179,11 @@ def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:
 
 
 def _told(plan: _Plan, files: pa.Table, *, dry_run: bool, left: tuple[str, ...] = ()) -> Expired:
-    counted = files["content_type"].value_counts().to_pylist()
-    by_content = {each["values"]: each["counts"] for each in counted}
-    counts = {
-        f"deleted_{kind}_count": sum(by_content.get(content, 0) for content in contents)
-        for kind, contents in _KINDS.items()
-    }
     return Expired(
         snapshot_ids=tuple(sorted(plan.expiry.snapshot_ids)),
         refs=plan.expiry.refs,
         deleted_statistics_files_count=len(plan.statistics),
         dry_run=dry_run,
         left_behind=left,
-        **counts,
+        **counts_of(files),
     )

@@ -213,6 +213,11 @@ def _entries_only_in(gone: Reach, kept: Reach, reader: Reader) -> Iterator[pa.Ta
         yield _named(entries.filter(wanted))
 
 
+def names_in(leaf: Leaf, reader: Reader) -> pa.Table:
+    """Return every file that a leaf names, whoever needs it."""
+    return _named(_read(leaf, reader))
+
+
 def _read(leaf: Leaf, reader: Reader) -> Entries:
     return reader.leaf(leaf, columns={"location", "content_type", "status", POSITION})
 

@@ -1,0 +1,141 @@
+"""Copying a whole table elsewhere, history and all, while writers go on.
+
+Names in a v4 table are relative, so a copy of its files is a table. Files never change: one that is
+there is not copied again, which makes a second backup a short one. The newest metadata file comes
+last, so that the place always holds whole tables only.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec.structs import replace
+
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import AlreadyExists, CommitExhausted, InvalidInput, NotFound
+from icetree.files.parallel import in_order
+from icetree.spec.location import absolute, leads_up, no_name, prefix_of, stored_form
+from icetree.spec.locations import is_uri, stored_form_array
+from icetree.spec.pages import history
+from icetree.store.base import Store
+from icetree.table.maintain.neighbours import comparable, neighbours, require_apart
+from icetree.table.maintain.reach import (
+    VERSION_HINT,
+    Reach,
+    less,
+    named,
+    named_by,
+    needed_below,
+    once,
+)
+from icetree.table.progress import Progress
+from icetree.table.state import State
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+#: How often it is begun anew, when files expire while they are copied.
+_TRIES: Final = 5
+
+
+def copy(
+    table: Table,
+    location: str,
+    store: Store,
+    *,
+    uuid: str | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Copy a table's files elsewhere, and return where the copy's metadata is.
+
+    With a `uuid` the copy is a table of its own. `store` has both places.
+    """
+    tell = progress or (lambda *_: None)
+    _require_place(table, location)
+    for _ in range(_TRIES):
+        state = table.refresh().state
+        try:
+            _copy(table, _missing(_every_file(table, tell), location, store), location, store, tell)
+        except NotFound:
+            # Expired while it was copied, if the table has gone on since.
+            if table.refresh().state is state:
+                raise
+        else:
+            return _write_metadata(state, location, store, uuid)
+    raise CommitExhausted(
+        f"table {table.name}: files expire faster than they are copied; copy it again, which goes "
+        "on where this one stopped"
+    )
+
+
+def _write_metadata(state: State, location: str, store: Store, uuid: str | None) -> str:
+    metadata = replace(
+        state.metadata,
+        location=location,
+        table_uuid=uuid or state.metadata.table_uuid,
+        # Former metadata files stay where they are.
+        metadata_log=(),
+    )
+    at = f"{prefix_of(location)}metadata/{state.metadata_location.rpartition('/')[2]}"
+    compress = at.endswith(".gz.metadata.json")
+    # A copy of the same state may be there already.
+    if uuid is not None or not store.exists(at):
+        store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+    return at
+
+
+def _require_place(table: Table, location: str) -> None:
+    if leads_up(location):
+        raise InvalidInput(no_name(location))
+    if table.metadata.format_version < 4:
+        raise InvalidInput(
+            f"table {table.name} is of v{table.metadata.format_version}, where files are named in "
+            "full: upgrade it, then copy it"
+        )
+    # A path without a scheme is one on this machine, wherever the table is.
+    there = comparable(location, location if location.startswith("/") else table.location)
+    here = comparable(table.location, table.location)
+    if there.startswith(here) or here.startswith(there):
+        raise InvalidInput(
+            f"{location} and the table's own place {table.location} lie one in the other: choose "
+            "another place for the copy"
+        )
+    require_apart(table, there, neighbours(table))
+
+
+def _every_file(table: Table, tell: Progress) -> pa.Array:
+    """Return what the table needs, but for its newest metadata."""
+    files, shape, reach = table.files, table.metadata.shape(), Reach()
+    reach.gather([*history(table.metadata, files.page)], files, shape, what="trees", tell=tell)
+    below = needed_below(reach, files.reader(shape))
+    found = once([named_by(table.state), reach.settle(), *below])
+    newest = stored_form(table.state.metadata_location, table.location)
+    former = [each.metadata_file for each in table.metadata.metadata_log]
+    unwanted = named(stored_form(each, table.location) for each in former)
+    found = less(less(found, unwanted), named([newest, VERSION_HINT]))
+    names = found["location"].combine_chunks()
+    for name in names.filter(is_uri(names))[:1].to_pylist():
+        raise InvalidInput(
+            f"{name} lies outside the table's folder, so a copy would share it: rewrite the table's "
+            "data files, expire the snapshots before, then copy it"
+        )
+    return names
+
+
+def _missing(names: pa.Array, location: str, store: Store) -> pa.Array:
+    there = pa.array([each.location for each in store.list(location)], pa.string())
+    known = stored_form_array(there, location)
+    return names.filter(pc.invert(pc.is_in(names, value_set=known)))
+
+
+def _copy(table: Table, names: pa.Array, location: str, store: Store, tell: Progress) -> None:
+    def copy_one(name: str) -> None:
+        content = store.read(absolute(name, table.location))
+        with suppress(AlreadyExists):
+            store.write_new(prefix_of(location) + name, content)
+
+    for done, _ in enumerate(in_order(copy_one, names.to_pylist()), start=1):
+        tell("files copied", done, len(names))
