@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD
 from icetree.spec.layout import PartitionField, expressions_for
 from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
-from icetree.spec.pages import forget
+from icetree.spec.pages import inline_forgotten
 from icetree.spec.properties import properties_of
 from icetree.spec.snapshot import MAIN
 from icetree.spec.stats import can_be_stored
@@ -53,12 +53,16 @@ from icetree.spec.update import (
     UpgradeFormatVersion,
 )
 
+#: Returns metadata without some snapshots.
+Forget: TypeAlias = Callable[[TableMetadata, Collection[int]], TableMetadata]
+
 
 @dataclass(slots=True, kw_only=True)
 class _Progress:
     """What later updates of one list may refer to."""
 
     at_ms: int
+    forget: Forget
     last_added: dict[str, int] = field(default_factory=dict)
 
     def resolve(self, kind: str, id: int, known: Iterable[int]) -> int:
@@ -72,9 +76,18 @@ class _Progress:
         return id
 
 
-def apply(metadata: TableMetadata, updates: Iterable[Update], *, at_ms: int) -> TableMetadata:
-    """Return the metadata after the updates, in order; InvalidInput changes nothing."""
-    progress = _Progress(at_ms=at_ms)
+def apply(
+    metadata: TableMetadata,
+    updates: Iterable[Update],
+    *,
+    at_ms: int,
+    forget: Forget = inline_forgotten,
+) -> TableMetadata:
+    """Return the metadata after the updates, in order; InvalidInput changes nothing.
+
+    `forget` takes snapshots away: whoever can read pages of history takes them off these, too.
+    """
+    progress = _Progress(at_ms=at_ms, forget=forget)
     before = metadata
     for update in updates:
         handler = _HANDLERS.get(type(update))
@@ -321,16 +334,18 @@ def _remove_snapshots(m: TableMetadata, update: RemoveSnapshots, _: _Progress) -
     for id in update.snapshot_ids:
         if id not in m.by_id:
             raise InvalidInput(f"there is no snapshot {id}")
-    return forget(m, update.snapshot_ids)
+    return inline_forgotten(m, update.snapshot_ids)
 
 
-def _expire_snapshots(m: TableMetadata, update: ExpireSnapshots, _: _Progress) -> TableMetadata:
+def _expire_snapshots(
+    m: TableMetadata, update: ExpireSnapshots, progress: _Progress
+) -> TableMetadata:
     for name, ref in m.refs.items():
         if ref.snapshot_id in update.snapshot_ids:
             raise CommitConflict(
                 f"{ref.type} {name!r} points to snapshot {ref.snapshot_id} now, so it cannot expire"
             )
-    return forget(m, update.snapshot_ids)
+    return progress.forget(m, update.snapshot_ids)
 
 
 def _set_statistics(m: TableMetadata, update: SetStatistics, _: _Progress) -> TableMetadata:

@@ -248,18 +248,16 @@ def remove_snapshots(
     read_page: ReadPage,
     encode_page: Callable[[Page], bytes],
     new_location: Callable[[], str],
-    log_is_cut: bool = False,
 ) -> PagedOut:
     """Return the metadata without the snapshots, wherever they are: for expiry.
 
     Pages that hold any are rewritten, or dropped when nothing is left. Statistics of the
     snapshots go with them, and so does the log up to its last mention of one of them: what
-    was current then can no longer be told; with `log_is_cut` that was in metadata.json already.
-    Ids that are not there are ignored.
+    was current then can no longer be told. Ids that are not there are ignored.
     """
     unwanted = set(ids)
-    rest = forget(metadata, unwanted)
-    cut = log_is_cut or len(rest.snapshot_log) < len(metadata.snapshot_log)
+    rest = inline_forgotten(metadata, unwanted)
+    cut = len(rest.snapshot_log) < len(metadata.snapshot_log)
     shelf = _shelf(metadata, read_page, encode_page, new_location)
     by_log = sorted(
         range(len(shelf.pages)), key=lambda at: shelf.pages[at][0].last_log_timestamp_ms or 0
@@ -280,7 +278,7 @@ def remove_snapshots(
     return shelf.settle(rest)
 
 
-def forget(metadata: TableMetadata, ids: Collection[int]) -> TableMetadata:
+def inline_forgotten(metadata: TableMetadata, ids: Collection[int]) -> TableMetadata:
     """Do the inline part of `remove_snapshots`: all of it where there are no pages."""
     unwanted = set(ids)
     for name, ref in metadata.refs.items():

@@ -159,7 +159,7 @@ class RemoveSnapshots:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSnapshots:
-    """Forget snapshots that no ref points to, wherever they are; who commits rewrites the pages.
+    """Forget snapshots that no ref points to, wherever they are, on pages of history too.
 
     Ids that are not there any more are ignored.
     """

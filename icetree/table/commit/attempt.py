@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from icetree.codec import manifest
@@ -18,11 +18,10 @@ from icetree.spec.metadata import (
     with_previous,
     with_snapshot,
 )
-from icetree.spec.pages import PagedOut, page_out, remove_snapshots
+from icetree.spec.pages import page_out, remove_snapshots
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.table_properties import METADATA_COMPRESSION
-from icetree.spec.update import ExpireSnapshots
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.report import Report
 from icetree.table.commit.validate import KEY
@@ -55,10 +54,19 @@ def next_attempt(
     metadata = head.metadata
     new: list[NewFile] = []
     if work.updates:
-        metadata = apply(metadata, work.updates, at_ms=at_ms)
-        expired = _expired_on_pages(work, head.metadata, metadata, files)
-        metadata = expired.metadata
-        new += [NewFile(location=at, content=page) for at, page in expired.files.items()]
+
+        def forget(before: TableMetadata, ids: Collection[int]) -> TableMetadata:
+            rest = remove_snapshots(
+                before,
+                ids,
+                read_page=files.page,
+                encode_page=metadata_codec.encode_page,
+                new_location=_new_page,
+            )
+            new.extend(NewFile(location=at, content=page) for at, page in rest.files.items())
+            return rest.metadata
+
+        metadata = apply(metadata, work.updates, at_ms=at_ms, forget=forget)
     snapshot = None
     if prepared is not None:
         snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)
@@ -88,24 +96,6 @@ def next_attempt(
         metadata_location=absolute(location, metadata.location),
     )
     return Attempt(state=state, snapshot=snapshot, files=tuple(new))
-
-
-def _expired_on_pages(
-    work: Work, before: TableMetadata, after: TableMetadata, files: TableFiles
-) -> PagedOut:
-    """Take expired snapshots off the pages of history too; the updates did so in metadata.json."""
-    expired = [each for each in work.updates if isinstance(each, ExpireSnapshots)]
-    ids = frozenset[int]().union(*(each.snapshot_ids for each in expired))
-    if not ids or not after.snapshot_pages:
-        return PagedOut(metadata=after)
-    return remove_snapshots(
-        after,
-        ids,
-        read_page=files.page,
-        encode_page=metadata_codec.encode_page,
-        new_location=_new_page,
-        log_is_cut=len(after.snapshot_log) < len(before.snapshot_log),
-    )
 
 
 def _new_page() -> str:

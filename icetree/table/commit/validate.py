@@ -19,6 +19,7 @@ from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
 from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
+from icetree.spec.update import AddSnapshot, RecallSnapshot, SetSnapshotRef
 from icetree.table.commit.carry import Carrier
 from icetree.table.commit.merge import merge
 from icetree.table.state import State, Work
@@ -58,11 +59,12 @@ def validate(
     """Return the work's changes as they may land on the head; `CommitConflict` when they may not."""
     for requirement in work.requirements:
         requirement.require(head.metadata, head.name)
+    _require_targets(work, head)
+    _require_picked(work, head, files)
     if not work.changes:
         return ()
     require_plain(head.metadata)
     _require_branch(work, head)
-    _require_picked(work, head, files)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
@@ -103,8 +105,24 @@ def _require_branch(work: Work, head: State) -> None:
         )
 
 
+def _require_targets(work: Work, head: State) -> None:
+    """Raise `CommitConflict` when a branch or tag is to point to what has expired since."""
+    if head.metadata_location == work.base.metadata_location:
+        return
+    there = set(head.metadata.by_id)
+    for update in work.updates:
+        match update:
+            case AddSnapshot(snapshot=snapshot) | RecallSnapshot(snapshot=snapshot):
+                there.add(snapshot.snapshot_id)
+            case SetSnapshotRef(ref_name=name, ref=ref) if ref.snapshot_id not in there:
+                raise CommitConflict(
+                    f"{head.name}: snapshot {ref.snapshot_id} expired before {name!r} pointed to it; "
+                    "refresh the table and choose another"
+                )
+
+
 def _require_picked(work: Work, head: State, files: TableFiles) -> None:
-    """Raise `CommitConflict` when what is picked has expired: its files go, or are gone."""
+    """Raise `CommitConflict` when what the work is about has expired: its files go, or are gone."""
     if work.picked is None:
         return
     try:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import CommitConflict, InvalidInput
+from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
 from icetree.spec.location import absolute, leads_up, no_name
 from icetree.spec.locations import absolute_array, is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
@@ -44,6 +44,8 @@ Mismatch: TypeAlias = Literal["error", "ignore", "delete"]
 
 _HOUR_MS: Final = 3_600_000
 _THREE_DAYS_MS: Final = 3 * 24 * _HOUR_MS
+#: How often the table is looked at anew when others expire what was being looked at.
+_TRIES: Final = 5
 #: Listed names become Arrow so many at a time.
 _PORTION: Final = 50_000
 #: A part of a name that readers of folders pass over.
@@ -261,6 +263,18 @@ class _Known:
 
     def less_needed(self, found: pa.Table) -> pa.Table:
         """Return the files that the table, as its handle sees it now, does not need."""
+        table = self.search.table
+        for _ in range(_TRIES - 1):
+            state = table.state
+            try:
+                return self._less_needed(found)
+            except (CorruptTable, NotFound):
+                # Another may have expired what was being looked at.
+                if table.refresh().state is state:
+                    raise
+        return self._less_needed(found)
+
+    def _less_needed(self, found: pa.Table) -> pa.Table:
         table = self.search.table
         if table.location != self.search.location:
             raise CommitConflict(

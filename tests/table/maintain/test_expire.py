@@ -224,6 +224,28 @@ def test_what_is_picked_must_not_have_expired() -> None:
     assert table.refresh().verify(deep=True).is_clean
 
 
+@pytest.mark.parametrize("verb", ["create_branch", "create_tag", "rollback", "set_current"])
+def test_a_ref_that_is_to_point_to_what_has_expired_is_a_conflict(verb: str) -> None:
+    """The writer saw the snapshot: what it asks for was right, and others were faster."""
+    clock = Clock()
+    table = _line(4, clock)
+    oldest = min(table.history(), key=lambda each: each.sequence_number).snapshot_id
+    stale = Table(catalog=table.catalog, files=table.files, state=table.state)
+    with within(clock):
+        table.maintenance.expire_snapshots(snapshot_ids=[oldest])
+    with pytest.raises(CommitConflict, match="expired before"):
+        _point(stale, verb, oldest)
+    with pytest.raises(NotFound):
+        _point(table, verb, oldest)
+
+
+def _point(table: Table, verb: str, id: int) -> None:
+    if verb.startswith("create"):
+        getattr(table, verb)("late", at=id)
+    else:
+        getattr(table, verb)(id)
+
+
 def test_a_file_that_another_adds_again_stays() -> None:
     clock = Clock()
     table = _line(1, clock)

@@ -199,6 +199,32 @@ def test_what_is_committed_before_the_last_moment_stays(others: int) -> None:
     assert table.refresh().verify(deep=True).is_clean
 
 
+def test_what_another_expires_meanwhile_is_not_missed() -> None:
+    clock = Clock()
+    table = tidy_table(clock, 4)
+    with within(clock):
+        strays = plant(table, "data/stray.parquet")
+    clock.at_ms += LONG
+
+    def expire() -> None:
+        with within(clock):
+            table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms), retain_last=1)
+
+    class Late(FlakyStore):
+        """Has another expire what is being looked at, once."""
+
+        def read(self, location: str) -> bytes:
+            if "root" in location and not once:
+                once.append(expire())
+            return super().read(location)
+
+    once: list[None] = []
+    fresh = Lake(catalog=table.catalog, store=Late(table.files.store)).table("db.rows")
+    assert strays <= set(remove(fresh, clock).orphan_file_location)
+    assert len(once) == 1
+    assert table.refresh().verify(deep=True).findings == ()
+
+
 def test_nothing_goes_once_the_name_is_anothers() -> None:
     clock = Clock()
     table = tidy_table(clock)
