@@ -76,6 +76,7 @@ KNOWN = SHARED | words(
     query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots
     purge
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
+    sort_order strategy
     text trigger updates uri value values verb wap_id warehouse written
     """
 )
@@ -90,6 +91,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     as_json by catalog current debug deep force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     purge
+    options sort_order strategy
     """
 )
 
@@ -207,7 +209,7 @@ OF_ICEBERG = words(
     content_size_in_bytes data_file delete_file_path deleted_data_files_count
     deleted_delete_files_count deleted_equality_delete_files_count deleted_manifest_files_count
     deleted_manifest_lists_count deleted_position_delete_files_count deleted_rows_count
-    deleted_statistics_files_count equality_delete_file_count
+    deleted_statistics_files_count equality_delete_file_count failed_data_files_count
     equality_delete_record_count equality_ids existing_data_files_count
     existing_delete_files_count existing_rows_count file file_count file_format file_path
     file_sequence_number file_size_in_bytes first_row_id is_current_ancestor key_metadata
@@ -217,7 +219,8 @@ OF_ICEBERG = words(
     nan_value_counts null_value_count null_value_counts operation orphan_file_location parent_id partition
     partition_spec_id partition_summaries path pos position_delete_file_count
     position_delete_record_count readable_metrics record_count reference_snapshot_id
-    referenced_data_file row schema_id sequence_number snapshot_id sort_order_id spec_id
+    referenced_data_file removed_delete_files_count rewritten_bytes_count
+    rewritten_data_files_count row schema_id sequence_number snapshot_id sort_order_id spec_id
     split_offsets status summary timestamp total_data_file_size_in_bytes type upper_bound
     value_count value_counts
     """
@@ -323,6 +326,7 @@ COMMANDS = {
     "repair": ("db.t",),
     "expire": ("db.t", "--retain-last", "1"),
     "orphans": ("db.t",),
+    "rewrite-data-files": ("db.t",),
     "rewrite-manifests": ("db.t",),
 }
 

@@ -71,3 +71,14 @@ where_option = click.option(
     "--where", metavar="FILTER", help="Such as \"country = 'DE' and n > 3\"."
 )
 table_argument = click.argument("name", metavar="TABLE")
+
+
+def pairs(given: tuple[str, ...], *, option: str) -> dict[str, str]:
+    """Return what an option says that is repeated, each time as KEY=VALUE."""
+    found = {}
+    for each in given:
+        key, equals, value = each.partition("=")
+        if not key or not equals:
+            raise InvalidInput(f"{option} {each}: write it as KEY=VALUE")
+        found[key] = value
+    return found

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from icetree.cli.compact import rewrite_data_files
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
@@ -87,6 +88,7 @@ for _command in (
     repair,
     expire,
     orphans,
+    rewrite_data_files,
     rewrite_manifests,
     rename,
     copy,

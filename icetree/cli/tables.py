@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen, as_json_option, pairs, pass_lake, table_argument
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -66,15 +66,8 @@ def create(
 ) -> None:
     """Make an empty table, and its namespace."""
     from icetree.cli.output import print_json, say
-    from icetree.errors import InvalidInput
     from icetree.spec.type_text import read_columns
 
-    given = {}
-    for each in properties:
-        key, equals, value = each.partition("=")
-        if not key or not equals:
-            raise InvalidInput(f"--set {each}: write it as KEY=VALUE")
-        given[key] = value
     schema = read_columns(columns)
     with lake.open(create=True) as connection:
         namespace = name.rpartition(".")[0]
@@ -85,7 +78,7 @@ def create(
             schema,
             partition_by=split_terms(partition_by),
             order_by=split_terms(order_by),
-            properties=given,
+            properties=pairs(properties, option="--set"),
             location=location,
         )
         if as_json:

@@ -54,14 +54,16 @@ def places_of(
     None where not each is found once. With `upto`, rows that were last changed by a later commit
     are others.
     """
+    if not len(ids):
+        return {}
     found: dict[int, list[Rows]] = {}
     seen = np.zeros(len(ids), np.int64)
     batches = read_by_task(plan.unfiltered(), store=store, metadata=metadata, columns=_COLUMNS)
     with closing(batches):
         for number, batch in batches:
             row_ids = batch.column(0).fill_null(-1).to_numpy()
-            at = np.minimum(np.searchsorted(ids, row_ids), max(len(ids) - 1, 0))
-            hit = ids[at] == row_ids if len(ids) else np.zeros(len(row_ids), np.bool_)
+            at = np.minimum(np.searchsorted(ids, row_ids), len(ids) - 1)
+            hit = ids[at] == row_ids
             if upto is not None:
                 hit &= batch.column(1).fill_null(np.iinfo(np.int64).max).to_numpy() <= upto
             np.add.at(seen, at[hit], 1)

@@ -130,6 +130,11 @@ def sorted_rows(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Tab
     """Return the rows sorted by the keys; equal ones stay as they were."""
     if not keys or rows.num_rows < 2:
         return rows
+    return rows.take(sort_indices(rows, keys, shape))
+
+
+def sort_indices(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Array:
+    """Return where each row comes from when they are sorted; equal ones stay as they were."""
     columns: dict[str, pa.Array] = {}
     order: list[tuple[str, str]] = []
 
@@ -152,4 +157,4 @@ def sorted_rows(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Tab
         if pa.types.is_fixed_size_binary(values.type):
             values = values.cast(pa.binary())
         add(values, descending=key.descending)
-    return rows.take(pc.sort_indices(pa.table(columns), sort_keys=order))
+    return pc.sort_indices(pa.table(columns), sort_keys=order)

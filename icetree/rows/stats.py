@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from math import isnan
 from typing import TypeAlias
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import (
+    FixedType,
     GeographyType,
     GeometryType,
     IcebergType,
@@ -17,6 +19,7 @@ from pyiceberg.types import (
     MapType,
     NestedField,
     StructType,
+    UUIDType,
 )
 
 from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
@@ -31,13 +34,88 @@ def stats_of(
     rows: pa.Table, fields: tuple[NestedField, ...], modes: Mapping[int, Mode]
 ) -> FileStats:
     """Return the stats of rows in the table's own columns, as much as the modes ask for."""
-    found: FileStats = {}
-    for field, name in zip(fields, rows.column_names, strict=True):
-        for leaf, values in _leaves(field, rows[name]):
-            mode = modes.get(leaf.field_id)
-            if mode is not None and mode.kind != "none":
-                found |= _stats(leaf.field_id, leaf.field_type, values, mode)
-    return found
+    gathered = StatsGatherer(fields, modes)
+    gathered.add(rows)
+    return gathered.stats()
+
+
+class StatsGatherer:
+    """Stats of a file whose rows come in portions: the same as if they came at once."""
+
+    def __init__(self, fields: tuple[NestedField, ...], modes: Mapping[int, Mode]) -> None:
+        self._fields = fields
+        self._modes = modes
+        self._columns: dict[int, _Column] = {}
+
+    def add(self, rows: pa.Table) -> None:
+        """Take in rows, whose columns are the fields in order."""
+        for top, name in zip(self._fields, rows.column_names, strict=True):
+            for leaf, values in _leaves(top, rows[name]):
+                mode = self._modes.get(leaf.field_id)
+                if mode is not None and mode.kind != "none":
+                    known = self._columns.get(leaf.field_id)
+                    if known is None:
+                        known = self._columns[leaf.field_id] = _Column(leaf.field_type, mode)
+                    known.add(values)
+
+    def stats(self) -> FileStats:
+        """Return the stats of all rows so far."""
+        return {
+            column(id, stat): value
+            for id, each in self._columns.items()
+            for stat, value in each.stats().items()
+        }
+
+
+@dataclass(slots=True)
+class _Column:
+    """What the stats of a column follow from."""
+
+    type: IcebergType
+    mode: Mode
+    values: int = 0
+    nulls: int = 0
+    nans: int = 0
+    #: Of what has a length: all of it, and the most.
+    size_total: int = 0
+    size_max: int | None = None
+    #: The least and the greatest value of each portion that has any.
+    ends: list[pa.Array] = field(default_factory=list)
+
+    def add(self, values: pa.ChunkedArray) -> None:
+        """Take in values."""
+        self.values += len(values)
+        self.nulls += values.null_count
+        if has_nans(self.type):
+            is_nan = pc.is_nan(values)
+            nans = pc.sum(is_nan).as_py() or 0
+            self.nans += nans
+            if nans:
+                values = values.filter(pc.fill_null(pc.invert(is_nan), False))
+        if values.null_count == len(values):
+            return
+        if is_variable_length(self.type):
+            sizes = pc.binary_length(values)
+            self.size_total += pc.sum(sizes).as_py()
+            self.size_max = max(self.size_max or 0, pc.max(sizes).as_py())
+        # Bounds of geo columns are boxes, which nothing here can tell from their bytes.
+        if self.mode.has_bounds and not isinstance(self.type, GeometryType | GeographyType):
+            self.ends.append(_ends(values))
+
+    def stats(self) -> FileStats:
+        """Return what is told of the column."""
+        found = {"values": _count(self.values), "nulls": _count(self.nulls)}
+        if has_nans(self.type):
+            found["nans"] = _count(self.nans)
+        if self.size_max is not None:
+            average = self.size_total / (self.values - self.nulls)
+            found["avg_size"] = pa.scalar(round(average), pa.int32())
+            found["max_size"] = pa.scalar(self.size_max, pa.int32())
+        return found | (_bounds(self.type, self.ends, self.mode) if self.ends else {})
+
+
+def _count(number: int) -> pa.Scalar:
+    return pa.scalar(number, pa.int64())
 
 
 def _leaves(
@@ -60,39 +138,24 @@ def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([each.storage for each in values.chunks], values.type.storage_type)
 
 
-def _stats(field_id: int, type: IcebergType, values: pa.ChunkedArray, mode: Mode) -> FileStats:
-    def count(number: int) -> pa.Scalar:
-        return pa.scalar(number, pa.int64())
-
-    found = {"values": count(len(values)), "nulls": count(values.null_count)}
-    if has_nans(type):
-        is_nan = pc.is_nan(values)
-        nans = pc.sum(is_nan).as_py() or 0
-        found["nans"] = count(nans)
-        if nans:
-            values = values.filter(pc.fill_null(pc.invert(is_nan), False))
-    if is_variable_length(type) and values.null_count < len(values):
-        sizes = pc.binary_length(values)
-        found["avg_size"] = pa.scalar(round(pc.mean(sizes).as_py()), pa.int32())
-        found["max_size"] = pc.max(sizes).cast(pa.int32())
-    # Bounds of geo columns are boxes, which nothing here can tell from their bytes.
-    if mode.has_bounds and not isinstance(type, GeometryType | GeographyType):
-        found |= _bounds(type, values, mode)
-    return {column(field_id, stat): value for stat, value in found.items()}
-
-
-def _bounds(type: IcebergType, values: pa.ChunkedArray, mode: Mode) -> FileStats:
-    want = bounds_type(type)
-    if want is None or values.null_count == len(values):
-        return {}
-    is_fixed = pa.types.is_fixed_size_binary(values.type)
+def _ends(values: pa.ChunkedArray) -> pa.Array:
+    """Return the least and the greatest of values, of which some are not null."""
     # Not every version orders fixed-size binary; plain binary has the same, bytewise order.
-    ordered = values.cast(pa.binary()) if is_fixed else values
-    ends = pc.min_max(ordered)
+    is_fixed = pa.types.is_fixed_size_binary(values.type)
+    ends = pc.min_max(values.cast(pa.binary()) if is_fixed else values)
     lower, upper = ends["min"], ends["max"]
     if pa.types.is_floating(values.type):
         lower, upper = _zero(lower, values, least=True), _zero(upper, values, least=False)
-    if mode.kind != "truncate" or is_fixed or not _has_length(values.type):
+    return pa.array([lower, upper], lower.type)
+
+
+def _bounds(type: IcebergType, ends: list[pa.Array], mode: Mode) -> FileStats:
+    want = bounds_type(type)
+    if want is None:
+        return {}
+    lower, upper = _ends(pa.chunked_array(ends))
+    is_fixed = isinstance(type, FixedType | UUIDType)
+    if mode.kind != "truncate" or is_fixed or not _has_length(lower.type):
         return {
             "lower": lower.cast(want),
             "upper": upper.cast(want),

@@ -135,11 +135,15 @@ class Layout:
     def stats(self, rows: pa.Table, values: Sequence[pa.Scalar]) -> FileStats:
         """Return the stats of a file's rows, its partition's among them."""
         found = stats_of(rows, self.fields, self.modes)
+        return self.with_partition(found, values, rows.num_rows)
+
+    def with_partition(self, found: FileStats, values: Sequence[pa.Scalar], rows: int) -> FileStats:
+        """Return the stats of a file with those of its partition."""
         for expression, value in zip(self.spec, values, strict=True):
             id = expression.stats_field
             # Of an identity, the column's own stats say it, where the file has the column.
             if expression.transform != "void" and column(id, "values") not in found:
-                found |= partition_stats(id, value, rows.num_rows)
+                found |= partition_stats(id, value, rows)
         return found
 
 
@@ -274,17 +278,28 @@ def _write(
 def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[int]]:
     """Return rows as a Parquet file, and where its row groups start."""
     sink = pa.BufferOutputStream()
-    options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
-    with pq.ParquetWriter(sink, rows.schema, **options) as writer:
-        writer.write_table(rows, row_group_size=_group_rows(rows, properties))
+    with new_writer(sink, rows.schema, properties) as writer:
+        writer.write_table(rows, row_group_size=group_rows(rows, properties))
     content = sink.getvalue()
+    return content.to_pybytes(), offsets_of(content)
+
+
+def new_writer(
+    sink: pa.NativeFile, schema: pa.Schema, properties: Mapping[str, str]
+) -> pq.ParquetWriter:
+    """Return what writes rows as a Parquet file, as the table's properties say."""
+    options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
+    return pq.ParquetWriter(sink, schema, **options)
+
+
+def offsets_of(content: pa.Buffer) -> list[int]:
+    """Return where the row groups of a Parquet file start."""
     footer = pq.read_metadata(pa.BufferReader(content))
     groups = (footer.row_group(at).column(0) for at in range(footer.num_row_groups))
-    offsets = [
+    return [
         min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
         for first in groups
     ]
-    return content.to_pybytes(), offsets
 
 
 def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
@@ -305,11 +320,16 @@ def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
+def group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
+    """Return how many of the rows make a row group."""
     most = whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
-    size = whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
     a_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
-    return max(1, min(most, int(size / a_row)))
+    return max(1, min(most, int(group_bytes(properties) / a_row)))
+
+
+def group_bytes(properties: Mapping[str, str]) -> int:
+    """Return how many bytes of rows make a row group."""
+    return whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
 
 
 def entries_of(files: Sequence[Written], shape: Shape) -> Entries:

@@ -124,6 +124,11 @@ def _part(
     yield from _nested(type[name], f"{where}.{name}")
 
 
+def holders(columns: Sequence[NestedField], field_ids: Collection[int]) -> list[NestedField]:
+    """Return the columns that are some fields, or have them within structs."""
+    return [each for each in columns if any(field_path(each, id) is not None for id in field_ids)]
+
+
 def field_path(field: NestedField, field_id: int) -> tuple[str, ...] | None:
     """Return the path from a column down to the field with the id, through structs alone."""
     if field.field_id == field_id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal
 
@@ -20,6 +20,7 @@ from icetree.spec.layout import (
     UNPARTITIONED,
     UNSORTED,
     PartitionSpec,
+    SortField,
     SortOrder,
     expressions_for,
 )
@@ -155,22 +156,10 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
     @cached_property
     def sort_keys(self) -> tuple[SortKey, ...]:
         """The default sort order, up to the first key over more than one column."""
-        keys = []
         for order in self.sort_orders:
-            if order.order_id != self.default_sort_order_id:
-                continue
-            for field in order.fields:
-                if len(field.sources) != 1:
-                    break
-                keys.append(
-                    SortKey(
-                        source_id=field.sources[0],
-                        transform=field.transform,
-                        descending=field.direction == "desc",
-                        nulls_first=field.null_order == "nulls-first",
-                    )
-                )
-        return tuple(keys)
+            if order.order_id == self.default_sort_order_id:
+                return sort_keys_of(order.fields)
+        return ()
 
     def metrics(self, schema_id: int | None = None) -> dict[int, metrics.Mode]:
         """Return how much stats each column has; a column without any is left out."""
@@ -233,6 +222,23 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
             former=columns.former(self.schemas, schema) if len(self.schemas) > 1 else {},
             tracked=(*self.metrics(schema_id), *derived),
         )
+
+
+def sort_keys_of(fields: Iterable[SortField]) -> tuple[SortKey, ...]:
+    """Return the keys of an order, up to the first over more than one column."""
+    keys = []
+    for field in fields:
+        if len(field.sources) != 1:
+            break
+        keys.append(
+            SortKey(
+                source_id=field.sources[0],
+                transform=field.transform,
+                descending=field.direction == "desc",
+                nulls_first=field.null_order == "nulls-first",
+            )
+        )
+    return tuple(keys)
 
 
 def _has_stats(expression: Expression) -> bool:

@@ -117,7 +117,7 @@ def _ranges(tasks: pa.Table, target: int) -> tuple[_Longs, _Longs, _Longs]:
     task, start = task[order], start[order]
     length = _lengths(task, start, size)
     # Row groups of a file that fit together are one range: the file is opened once for them.
-    kept = _first_of_each(length, target, of=task)
+    kept = first_of_each(length, target, of=task)
     task, start = task[kept], start[kept]
     return task, start, _lengths(task, start, size)
 
@@ -197,7 +197,7 @@ def _partners(weight: _Longs, group: _Longs, heavy: npt.NDArray[np.bool_], targe
 
 def _evened(weight: _Longs, target: int) -> npt.NDArray[np.bool_]:
     """Tell which ranges begin a split: as few splits as the order allows, evenly filled."""
-    best = _first_of_each(weight, target)
+    best = first_of_each(weight, target)
     count = int(best.sum())
     if count < 2:
         return best
@@ -206,7 +206,7 @@ def _evened(weight: _Longs, target: int) -> npt.NDArray[np.bool_]:
         if low >= high:
             break
         middle = (low + high) // 2
-        tried = _first_of_each(weight, middle)
+        tried = first_of_each(weight, middle)
         if tried.sum() > count:
             low = middle + 1
         else:
@@ -214,7 +214,7 @@ def _evened(weight: _Longs, target: int) -> npt.NDArray[np.bool_]:
     return best
 
 
-def _first_of_each(weight: _Longs, most: int, *, of: _Longs | None = None) -> npt.NDArray[np.bool_]:
+def first_of_each(weight: _Longs, most: int, *, of: _Longs | None = None) -> npt.NDArray[np.bool_]:
     """Cut a row of weights into runs of at most `most`, each as long as can be; tell the firsts.
 
     One that weighs more is a run by itself. With `of`, a run stays within equal values of it.

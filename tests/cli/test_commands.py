@@ -64,6 +64,7 @@ COMMANDS = [
     ("repair", "db.t"),
     ("expire", "db.t", "--retain-last", "1"),
     ("orphans", "db.t"),
+    ("rewrite-data-files", "db.t", "--option", "rewrite-all=true"),
     ("rewrite-manifests", "db.t"),
 ]
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from icetree.filters.filter import Filter
 from icetree.spec.snapshot import MAIN
 from icetree.table.arguments import spelled_out
+from icetree.table.maintain.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
 from icetree.table.maintain.manifests import RewrittenManifests, rewrite_manifests
 from icetree.table.maintain.orphans import Orphans, remove_orphan_files
@@ -106,4 +108,35 @@ class Maintenance:
         """
         return rewrite_manifests(
             self._table, by=by, branch=branch, dry_run=dry_run, progress=progress
+        )
+
+    @spelled_out()
+    def rewrite_data_files(
+        self,
+        *,
+        where: Filter | None = None,
+        strategy: str | None = None,
+        sort_order: str | Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        branch: str = MAIN,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Rewritten:
+        """Write small, oversized and worn data files anew, at the size they should have.
+
+        Of files that may hold rows which match, with all their rows. The strategy is `binpack`,
+        `sort` by `sort_order` or the table's own, or `zorder`; `options` have Iceberg's names, such
+        as `target-file-size-bytes` and `rewrite-all`. Rows keep their ids and ages, and their
+        deletes are applied. Beside writers it is safe: what they delete or change meanwhile is taken
+        in. Old files stay until their snapshots expire.
+        """
+        return rewrite_data_files(
+            self._table,
+            where=where,
+            strategy=strategy,
+            sort_order=sort_order,
+            options=options,
+            branch=branch,
+            dry_run=dry_run,
+            progress=progress,
         )
