@@ -155,7 +155,8 @@ class _Parts:
             self._files.append(stack.enter_context(file))
         options = pa.ipc.IpcWriteOptions(compression="lz4")
         self._writers = [
-            pa.ipc.new_stream(pa.PythonFile(file), schema, options=options) for file in self._files
+            pa.ipc.new_stream(pa.PythonFile(file, mode="w"), schema, options=options)
+            for file in self._files
         ]
 
     def add(self, batch: pa.RecordBatch, splits: pa.Table, order: Order) -> None:
@@ -175,7 +176,7 @@ class _Parts:
         for file, writer in zip(self._files, self._writers, strict=True):
             writer.close()
             file.seek(0)
-            found = pa.ipc.open_stream(pa.PythonFile(file)).read_all()
+            found = pa.ipc.open_stream(pa.PythonFile(file, mode="r")).read_all()
             file.close()
             if found.num_rows:
                 yield found

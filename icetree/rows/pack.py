@@ -74,7 +74,7 @@ def write_packed(
 ) -> Entries:
     """Write rows as files, in the order in which they come; return their entries.
 
-    Columns are those of the layout. When anything fails no file stays.
+    Columns are those of the layout, as `rows.fit.fitted` gives them. When anything fails no file stays.
     """
     packer = _Packer(layout=layout, store=store, size=size, sort_order_id=sort_order_id)
     try:

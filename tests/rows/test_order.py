@@ -12,6 +12,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from icetree.rows import order as ordering
+from icetree.rows.fit import fitted
 from icetree.rows.order import Sorted, ZOrdered, in_order
 from icetree.rows.pack import PackedSize, layout_of, write_packed
 from icetree.rows.stats import StatsGatherer, stats_of
@@ -109,7 +110,8 @@ def test_files_are_cut_evenly_in_the_order_in_which_rows_come() -> None:
     layout = layout_of(table.metadata, 0)
     total = 10_000
     columns = {field.name: pa.array(np.arange(total)) for field in layout.fields}
-    portions = pa.table(columns).to_batches(max_chunksize=777)
+    batches = pa.table(columns).to_batches(max_chunksize=777)
+    portions = fitted(batches, layout.fields, table="t")
     entries = write_packed(
         (pa.Table.from_batches([each]) for each in portions),
         layout,
