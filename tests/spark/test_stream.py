@@ -289,3 +289,31 @@ def test_rows_that_were_replaced_stay_away_when_their_files_are_rewritten(
         lake.upsert("db.t", source)
     last = [] if verb == "delete" else [(3, "x")]
     assert _rows(lake) == [(1, "new"), (2, "old"), *last]
+
+
+def test_a_query_that_is_stopped_within_a_batch_ends_quietly_and_commits_nothing(
+    lake: SparkLake, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark looks for the interrupt in what is said of the error; a long text overflows its stack."""
+    table = _table(lake)
+    _drop(tmp_path, "a", (1, "one"))
+    begun = str(tmp_path / "begun")
+
+    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            Path(begun).touch()
+            time.sleep(10)
+            yield batch
+
+    rows = _incoming(lake, tmp_path).mapInArrow(slow, "id long, v string")
+    query = write_stream(lake, "db.t", rows, checkpoint=tmp_path / "checkpoint")
+    while not Path(begun).exists():
+        assert query.isActive
+        time.sleep(0.05)
+    with caplog.at_level(logging.ERROR, logger="py4j"):
+        query.stop()
+    [said] = [record.exc_text or "" for record in caplog.records if record.name.startswith("py4j")]
+    assert len(said.rpartition("An error occurred while calling")[2]) < 1000
+    assert query.exception() is None
+    assert query.status["message"] == "Stopped"
+    assert table.refresh().current_snapshot is None

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
+from icetree.spark.stream.stopping import ending_with
 from icetree.spark.stream.upsert import upsert_by_equality
 from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
@@ -153,8 +154,9 @@ class _How:
         query_id = rows.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         assert query_id is not None  # Spark sets it for every batch
         key = batch_key(query_id, batch_id)
-        table = self.lake.table(self.name)
-        done = _done_before(table, key) or self._commit(table, rows, key)
+        with ending_with(rows.sparkSession, query_id):
+            table = self.lake.table(self.name)
+            done = _done_before(table, key) or self._commit(table, rows, key)
         summary = {} if done is None or done.snapshot is None else done.snapshot.summary or {}
         batch = Batch(
             query_id=query_id,
