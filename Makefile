@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-rows bench-spark laws soak writers simulate fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-rows bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -70,6 +70,9 @@ bench-spark: $(READY) $(ICEBERG_JAR) $(DELTA_JARS) ## Measure Spark beside plain
 
 laws: $(READY) ## Try every law for long, as seeds decide; ARGS="--minutes 10 --seed 3"
 	@$(PY) -m campaigns.laws $(ARGS)
+
+cluster: $(READY) $(S3A) ## Try Spark on a cluster of its own, of which workers are lost
+	@$(PY) -m pytest tests/spark/cluster -m "" --durations 10
 
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 2000 --on postgres --on s3" on servers in trouble
 	@$(PY) -m campaigns.soak $(ARGS)

@@ -25,6 +25,8 @@ _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
 _MISSING: Final = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
 _OURS: Final = re.compile(r"icetree\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+#: What an executor says that is asked to work for us and has never heard of it.
+_NOT_INSTALLED: Final = "ModuleNotFoundError: No module named 'icetree'"
 #: What Spark's own errors are, in Java.
 _SPARKS: Final = "org.apache.spark.SparkThrowable"
 #: Classes of SQL states that say that the statement or its rows are at fault.
@@ -109,6 +111,11 @@ def _plain(told: str) -> str:
 
 
 def _raised_elsewhere(text: str) -> IcetreeError | None:
+    if _NOT_INSTALLED in text:
+        return NotFound(
+            "icetree is not installed where Spark's executors run: install it in the Python that "
+            "PYSPARK_PYTHON names there, or send an environment along (docs/cluster.md)"
+        )
     found = _OURS.findall(text)
     if not found:
         return None

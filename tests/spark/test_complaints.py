@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from icetree import errors
-from icetree.errors import CorruptTable, IcetreeError
+from icetree.errors import CorruptTable, IcetreeError, NotFound
 from icetree.spark.complaints import one_line
 
 KINDS = [
@@ -25,3 +25,8 @@ def test_an_error_of_an_executor_comes_back_as_it_was(kind: type[IcetreeError]) 
         raise PySparkException(told)
     assert type(caught.value) is kind
     assert str(caught.value) == f"{file}: {rule}"
+
+
+def test_executors_without_the_package_are_told_of_in_one_line() -> None:
+    with pytest.raises(NotFound, match=r"^icetree is not installed where .* run: .*$"), one_line():
+        raise PySparkException("Job aborted\n\nModuleNotFoundError: No module named 'icetree'\n")

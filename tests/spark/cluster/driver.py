@@ -1,0 +1,253 @@
+"""What the driver does on a cluster: it is a process of its own, and keeps its session between tasks.
+
+A process can have one Spark session, and that of the tests has another.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from icetree.spark import SparkLake, connect
+from icetree.spark.java import java_home
+from icetree.spark.read.internals import internals
+from icetree.spark.read.plan import plan
+from tests.spark.cluster.standalone import QUICK_JAVA
+from tests.spark.test_row_laws import SparkPlayer
+
+T = TypeVar("T")
+_LOOPBACK = "127.0.0.1"
+_PATIENCE_S = 120.0
+#: As many files in leaves as a few commits give.
+_LEAFY = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
+
+
+class Driver:
+    """A process that does one task after the other."""
+
+    def __init__(self) -> None:
+        self._pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+
+    def start(self, task: Callable[..., T], *given: object) -> Future[T]:
+        """Begin a task."""
+        return self._pool.submit(_done, task, *given)
+
+    def do(self, task: Callable[..., T], *given: object) -> T:
+        """Return what a task returns."""
+        return self.start(task, *given).result(300)
+
+    def stop(self) -> None:
+        """End the session and the process."""
+        self.do(_stop)
+        self._pool.shutdown()
+
+
+def _done(task: Callable[..., T], *given: object) -> T:
+    """Do a task; what Spark raises cannot leave the process, but its text can."""
+    try:
+        return task(*given)
+    except Exception:
+        raise RuntimeError(traceback.format_exc()) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where everything is."""
+
+    master: str
+    catalog: str
+    bucket: str
+    properties: dict[str, str]
+    jars: tuple[str, ...]
+    folder: Path
+
+
+_OPEN: dict[str, Any] = {}
+
+
+def begin(place: Place) -> None:
+    """Open the lake, on a session that the cluster works for."""
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    reached = place.properties
+    settings = {
+        "spark.master": place.master,
+        "spark.jars": ",".join(place.jars),
+        "spark.driver.host": _LOOPBACK,
+        "spark.driver.bindAddress": _LOOPBACK,
+        "spark.driver.extraJavaOptions": QUICK_JAVA,
+        "spark.executor.extraJavaOptions": QUICK_JAVA,
+        "spark.executor.memory": "512m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "FATAL",
+        "spark.sql.shuffle.partitions": "2",
+        # What was on a worker that is lost is asked for once more, and not for long.
+        "spark.shuffle.io.maxRetries": "1",
+        "spark.shuffle.io.retryWait": "100ms",
+        "spark.locality.wait": "0",
+        "spark.hadoop.fs.s3a.endpoint": reached["s3.endpoint"],
+        "spark.hadoop.fs.s3a.endpoint.region": reached["s3.region"],
+        "spark.hadoop.fs.s3a.access.key": reached["s3.access-key-id"],
+        "spark.hadoop.fs.s3a.secret.key": reached["s3.secret-access-key"],
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+    spark = SparkSession.builder.config(map=settings).getOrCreate()  # type: ignore[arg-type]
+    lake = connect(
+        place.catalog, warehouse=f"s3://{place.bucket}/lake", properties=reached, spark=spark
+    )
+    lake.create_namespace("db")
+    _OPEN.update(lake=lake, folder=place.folder)
+
+
+def _lake() -> SparkLake:
+    found: SparkLake = _OPEN["lake"]
+    return found
+
+
+def _stop() -> None:
+    lake = _OPEN.pop("lake", None)
+    if lake is not None:
+        lake.close()
+        lake.spark.stop()
+
+
+def wait_for_executors(many: int) -> None:
+    """Wait until so many executors are there."""
+    tracker = _lake().spark.sparkContext._jsc.sc().statusTracker()  # type: ignore[attr-defined]
+    give_up = time.monotonic() + _PATIENCE_S
+    # One of those that are told is the driver itself.
+    while len(tracker.getExecutorInfos()) - 1 != many:
+        assert time.monotonic() < give_up, "the executors did not come"
+        time.sleep(0.05)
+
+
+# --- tasks -------------------------------------------------------------------------------------
+
+
+def create(name: str, rows: int) -> None:
+    """Make a table of rows in four partitions, files of which are in leaves."""
+    lake = _lake()
+    columns = [("id", "long"), ("p", "long"), ("v", "string")]
+    lake.create_table(name, columns, partition_by=["p"], properties=_LEAFY)
+    lake.append(name, _rows(0, rows))
+
+
+def _rows(start: int, stop: int, *, of: str = "first") -> DataFrame:
+    """Return rows in four pieces, of which two workers do two at a time."""
+    some = _lake().spark.range(start, stop, 1, 4)
+    return some.selectExpr("id", "id % 4 AS p", f"'{of}' AS v")
+
+
+def values(name: str) -> dict[int, str]:
+    """Return the rows of a table; every id once."""
+    found = _lake().read(name).toArrow()
+    ids = found["id"].to_pylist()
+    assert len(set(ids)) == len(ids)
+    return dict(zip(ids, found["v"].to_pylist(), strict=True))
+
+
+def is_sound(name: str) -> bool:
+    """Tell whether a table keeps all rules."""
+    return bool(_lake().table(name).verify(deep=True).is_clean)
+
+
+def statements(name: str) -> list[tuple[Any, ...]]:
+    """Delete and merge, and return what is left, as a condition on the DataFrame finds it."""
+    lake = _lake()
+    assert internals(lake.spark) is not None, "files are planned when Spark asks"
+    lake.sql(f"DELETE FROM {name} WHERE id % 10 = 0")
+    lake.sql(f"""
+        MERGE INTO {name} AS t
+        USING (SELECT id + 90 AS id, 0 AS p, 'merged' AS v FROM range(20)) AS s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET v = s.v
+        WHEN NOT MATCHED THEN INSERT *
+    """)
+    found = lake.read(name).where("id >= 88 AND id < 93")
+    return sorted((row.id, row.v) for row in found.collect())
+
+
+def changed(name: str) -> dict[str, int]:
+    """Return how many rows were changed in which way."""
+    counted = _lake().changes(name, images=False).groupBy("_change_type").count().collect()
+    return {row["_change_type"]: row["count"] for row in counted}
+
+
+def plans(name: str, where: str) -> bool:
+    """Tell whether executors plan a scan as the driver does, leaf by leaf."""
+    lake = _lake()
+    here = lake.table(name).scan(where).plan()
+    there = plan(lake.spark, lake.table(name).scan(where), leaves_here=0)
+    assert here.metrics.data_leaves_read > 1
+    return bool(there.tasks.equals(here.tasks) and there.metrics == here.metrics)
+
+
+def play(seed: int, operations: int) -> None:
+    """Do anything to a table and to a list of rows: they are the same."""
+    player = SparkPlayer(_lake(), f"db.t{seed}", random.Random(seed))
+    while player.operations < operations:
+        player.step()
+    player.compare()
+    player.compare_filtered()
+    player.compare_changes()
+    assert is_sound(f"db.t{seed}")
+
+
+# --- tasks in which a worker is lost -----------------------------------------------------------
+
+
+def append(name: str, start: int, stop: int) -> None:
+    """Append rows, half of which wait until they are told to go on."""
+    _lake().append(name, _waiting(_rows(start, stop, of="new")))
+
+
+def merge(name: str, start: int, stop: int) -> None:
+    """Merge rows, half of which wait."""
+    merging = _lake().merge(name, _waiting(_rows(start, stop, of="new")), ["id"])
+    merging.when_matched_update_all().when_not_matched_insert_all().run()
+
+
+def stream(name: str, start: int, stop: int) -> None:
+    """Stream all rows of a table into another, half of which wait."""
+    lake, source = _lake(), f"{name}_source"
+    lake.create_table(source, lake.table(name).schema)
+    lake.append(source, _rows(start, stop, of="new"))
+    checkpoint = _OPEN["folder"] / f"checkpoint-{name}"
+    query = lake.write_stream(
+        name, _waiting(lake.read_stream(source)), checkpoint=checkpoint, trigger="available-now"
+    )
+    query.awaitTermination()
+
+
+def _waiting(rows: DataFrame) -> DataFrame:
+    """Return the same rows; those from 125 on wait for a file `go`."""
+    folder = str(_OPEN["folder"])
+
+    # Executors know nothing of this file, so what they run is within the function.
+    def wait(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import time
+        from pathlib import Path
+
+        at, give_up = Path(folder), time.monotonic() + 60
+        for batch in batches:
+            yield batch
+            late = batch.num_rows and max(batch.column("id").to_pylist()) >= 125
+            while late and not (at / "go").exists() and time.monotonic() < give_up:
+                # Where an executor works tells whose it is.
+                (at / "waiting").write_text(str(Path.cwd()))
+                time.sleep(0.05)
+
+    return rows.mapInArrow(wait, rows.schema)

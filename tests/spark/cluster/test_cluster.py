@@ -1,0 +1,124 @@
+"""Spark standalone, a catalog in PostgreSQL, tables in S3: all that the lake does, on other machines.
+
+Each worker is a process of its own, and executors have nothing but what is installed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effort import EFFORT, SEED
+from tests.jars import fetched
+from tests.servers.postgres import shared_server
+from tests.servers.s3 import shared_s3
+from tests.spark.cluster import driver as task
+from tests.spark.cluster.driver import Driver, Place
+from tests.spark.cluster.standalone import Standalone
+
+WORKERS = 2
+ROWS = 100
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that all of the cluster sees."""
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[Standalone]:
+    made = Standalone(folder, workers=WORKERS)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: Standalone, folder: Path) -> Iterator[Driver]:
+    jars = tuple(map(str, sorted(fetched("s3a").glob("*.jar"))))
+    s3 = shared_s3()
+    place = Place(
+        master=cluster.address,
+        catalog=shared_server().new_schema(),
+        bucket=s3.new_bucket(),
+        properties=s3.properties(),
+        jars=jars,
+        folder=folder,
+    )
+    made = Driver()
+    made.do(task.begin, place)
+    made.do(task.wait_for_executors, WORKERS)
+    yield made
+    made.stop()
+
+
+def test_rows_are_written_changed_planned_streamed_and_told_of_on_a_cluster(
+    driver: Driver, folder: Path
+) -> None:
+    driver.do(task.create, "db.t", ROWS)
+    assert driver.do(task.statements, "db.t") == [
+        (88, "first"),
+        (89, "first"),
+        (90, "merged"),
+        (91, "merged"),
+        (92, "merged"),
+    ]
+    expected = {id: "first" for id in range(ROWS) if id % 10} | dict.fromkeys(
+        range(90, 110), "merged"
+    )
+    assert driver.do(task.values, "db.t") == expected
+    assert driver.do(task.plans, "db.t", "id > 3")
+    # Ten rows were deleted, nine updated, and of eleven that are new one was deleted before.
+    assert driver.do(task.changed, "db.t") == {"INSERT": 120, "DELETE": 19}
+    (folder / "go").touch()
+    driver.do(task.stream, "db.t", 110, 130)
+    (folder / "go").unlink()
+    assert driver.do(task.values, "db.t") == expected | dict.fromkeys(range(110, 130), "new")
+    assert driver.do(task.is_sound, "db.t")
+
+
+@pytest.mark.law
+def test_any_sequence_of_statements_reads_like_a_list_of_rows_on_a_cluster(driver: Driver) -> None:
+    driver.do(task.play, SEED, 6 * EFFORT)
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        task.append,
+        pytest.param(task.merge, marks=pytest.mark.long),
+        pytest.param(task.stream, marks=pytest.mark.long),
+    ],
+    ids=lambda each: each.__name__,
+)
+def test_a_worker_that_is_lost_takes_no_row_along_and_brings_none_twice(
+    cluster: Standalone, driver: Driver, folder: Path, verb: Callable[[str, int, int], None]
+) -> None:
+    name = f"db.{verb.__name__}"
+    driver.do(task.create, name, ROWS)
+    before = driver.do(task.values, name)
+    new = range(50 if verb is task.merge else ROWS, 150)
+    running = driver.start(verb, name, new.start, new.stop)
+    cluster.lose_worker(_told(folder / "waiting"))
+    (folder / "go").touch()
+    failed = running.exception(240)
+    found = driver.do(task.values, name)
+    assert found == (before if failed else before | dict.fromkeys(new, "new"))
+    assert driver.do(task.is_sound, name)
+    # The next loses one as well.
+    cluster.add_worker()
+    driver.do(task.wait_for_executors, WORKERS)
+    for each in ("go", "waiting"):
+        (folder / each).unlink()
+
+
+def _told(file: Path) -> str:
+    """Return what a file says, as soon as it is there."""
+    give_up = time.monotonic() + 120
+    while not (file.exists() and file.read_text()):
+        assert time.monotonic() < give_up, "nothing waited"
+        time.sleep(0.05)
+    return file.read_text()
