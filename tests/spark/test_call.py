@@ -89,6 +89,11 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
             InvalidInput,
             "give true or false",
         ),
+        (
+            "system.remove_orphan_files(table => 'db.t', file_list_view => 'v')",
+            Unsupported,
+            "file_list_view is not taken",
+        ),
         ("system.expire_snapshot('db.t')", NotFound, "did you mean 'expire_snapshots'?"),
         ("system.what('db.t')", NotFound, "there are add_files, ancestors_of"),
         ("expire_snapshots('db.t')", NotFound, "CALL system.expire_snapshots"),
@@ -354,6 +359,33 @@ def test_snapshots_are_expired_by_age_by_number_and_by_id(sql: SqlLake) -> None:
     sql("CALL system.expire_snapshots('db.t', current_timestamp() + INTERVAL 1 DAY, 1)")
     assert ids(sql) == [last]
     assert rows(sql) == [1, 2, 3]
+
+
+def test_orphan_files_are_told_each_in_a_row_and_removed(sql: SqlLake) -> None:
+    orphan = Path(sql.lake.table("db.t").location.removeprefix("file://"), "data", "left.parquet")
+    orphan.write_bytes(b"nothing")
+    find = "CALL system.remove_orphan_files(table => 'db.t', older_than => {}, force => true, dry_run => {})"
+    soon = "current_timestamp() + INTERVAL 1 MINUTE"
+    assert [Path(name).name for [name] in sql(find.format(soon, "true"))] == ["left.parquet"]
+    assert sql(find.format("TIMESTAMP '2001-01-01'", "false")) == []
+    assert orphan.exists()
+    assert len(sql(find.format(soon, "false"))) == 1
+    assert not orphan.exists()
+    assert rows(sql) == [1, 2, 3]
+
+
+def test_manifests_are_rewritten_by_the_columns_that_are_named(sql: SqlLake) -> None:
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "2"}
+    sql.lake.table("db.t").set_properties(small)
+    for number in (6, 5, 4):
+        sql.lake.append("db.t", pa.table({"id": [number], "name": ["n"]}))
+    call = "CALL system.rewrite_manifests(table => 'db.t', use_caching => true, sort_by => array('id'))"
+    [would] = told(sql, call.replace("'id')", "'id'), dry_run => true"))
+    assert list(would) == ["rewritten_manifests_count", "added_manifests_count"]
+    assert told(sql, call) == [would]
+    assert rows(sql) == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(InvalidInput, match="nothere"):
+        sql("CALL system.rewrite_manifests(table => 'db.t', sort_by => array('nothere'))")
 
 
 def test_what_is_kept_of_a_table_is_outdated_by_a_procedure(sql: SqlLake) -> None:

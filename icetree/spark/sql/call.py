@@ -107,6 +107,8 @@ def _values(lake: SparkLake, given: Mapping[Parameter, Any], said: str) -> dict[
             [field] = nothing.select(column).schema
         if field.dataType.typeName() == "void":
             _require_optional(parameter, said)
+        elif parameter.refused is not None:
+            raise Unsupported(f"{said}: {parameter.name} is not taken: {parameter.refused}")
         elif not parameter.kind.takes(field.dataType):
             raise _refused(parameter, expression, said)
         elif not parameter.idle:
@@ -117,7 +119,7 @@ def _values(lake: SparkLake, given: Mapping[Parameter, Any], said: str) -> dict[
     for parameter, value in zip(columns, row, strict=True):
         if value is None:
             raise _refused(parameter, given[parameter], said)
-        found[parameter.name] = parameter.kind.read(value)
+        found[parameter.ours or parameter.name] = parameter.kind.read(value)
     return found
 
 

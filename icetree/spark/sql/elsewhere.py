@@ -19,7 +19,10 @@ _BACK: Final = "CALL system.rollback_to_snapshot('db.t', id) goes back, rollback
 _COMPACT: Final = (
     "commits keep the metadata compact; INSERT OVERWRITE t SELECT * FROM t writes larger files"
 )
-_KEPT: Final = "CALL system.expire_snapshots('db.t') forgets old snapshots and deletes their files"
+_KEPT: Final = (
+    "CALL system.expire_snapshots('db.t') deletes files of old snapshots, "
+    "system.remove_orphan_files('db.t') those that nothing names"
+)
 _LOAD: Final = (
     "INSERT INTO t SELECT * FROM parquet.`path` loads rows, CALL system.add_files takes the files"
 )

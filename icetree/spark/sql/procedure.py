@@ -52,6 +52,10 @@ class Parameter:
     required: bool = False
     #: It tunes what needs no tuning here: taken, so that statements run as they are, and left out.
     idle: bool = False
+    #: Why it cannot be given, and what to do instead, where Iceberg has it and we have not.
+    refused: str | None = None
+    #: What the verb calls it, where that is another word.
+    ours: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +128,14 @@ def needed(name: str, kind: Kind = TEXT) -> Parameter:
     return Parameter(name=name, kind=kind, required=True)
 
 
-def optional(name: str, kind: Kind = TEXT) -> Parameter:
+def optional(name: str, kind: Kind = TEXT, *, ours: str | None = None) -> Parameter:
     """Return a parameter that may be left out."""
-    return Parameter(name=name, kind=kind)
+    return Parameter(name=name, kind=kind, ours=ours)
+
+
+def refused(name: str, kind: Kind, *, instead: str) -> Parameter:
+    """Return a parameter that is there for its place among the others, and refused."""
+    return Parameter(name=name, kind=kind, refused=instead)
 
 
 def idle(name: str, kind: Kind) -> Parameter:

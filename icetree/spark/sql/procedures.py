@@ -18,6 +18,7 @@ from icetree.spark.sql.procedure import (
     NUMBER,
     NUMBERS,
     OPTIONS,
+    TEXT,
     TEXTS,
     TIME,
     Parameter,
@@ -25,6 +26,7 @@ from icetree.spark.sql.procedure import (
     idle,
     needed,
     optional,
+    refused,
 )
 from icetree.spark.trees import seq
 from icetree.spec.edit.refs import ancestors
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 _Rows: TypeAlias = Iterable[Sequence[Any]]
 
 _TABLE: Final = needed("table")
+_DRY_RUN: Final = optional("dry_run", FLAG)
 
 
 def _parts(lake: SparkLake, name: str) -> list[str]:
@@ -53,6 +56,10 @@ def _table(lake: SparkLake, name: str) -> Table:
 
 def _longs(*names: str) -> pa.Schema:
     return pa.schema([(name, pa.int64()) for name in names])
+
+
+def _ints(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.int32()) for name in names])
 
 
 # --- branches and snapshots --------------------------------------------------------------------
@@ -182,13 +189,18 @@ def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows
 
 
 def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
-    """Return a verb of `table.maintenance` as a procedure: it has the columns as attributes."""
+    """Return a verb of `table.maintenance` as a procedure.
+
+    What it returns has the columns as attributes: tuples, where there is more than one row to tell.
+    """
 
     def run(lake: SparkLake, *, table: str, **given: Any) -> _Rows:
         done = getattr(_table(lake, table).maintenance, verb)(**given)
-        return [[getattr(done, name) for name in gives.names]]
+        told = [getattr(done, name) for name in gives.names]
+        return zip(*told, strict=True) if isinstance(told[0], tuple) else [told]
 
-    return Procedure(takes=(_TABLE, *takes, optional("dry_run", FLAG)), gives=gives, run=run)
+    dry_run = () if _DRY_RUN in takes else (_DRY_RUN,)
+    return Procedure(takes=(_TABLE, *takes, *dry_run), gives=gives, run=run)
 
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
@@ -268,6 +280,28 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
             "deleted_manifest_lists_count",
             "deleted_statistics_files_count",
         ),
+    ),
+    "remove_orphan_files": _maintenance(
+        "remove_orphan_files",
+        optional("older_than", TIME),
+        optional("location"),
+        _DRY_RUN,
+        idle("max_concurrent_deletes", NUMBER),
+        refused("file_list_view", TEXT, instead="the table's own folder is listed"),
+        optional("equal_schemes", OPTIONS),
+        optional("equal_authorities", OPTIONS),
+        optional("prefix_mismatch_mode"),
+        idle("prefix_listing", FLAG),
+        idle("stream_results", FLAG),
+        optional("force", FLAG),
+        gives=pa.schema([("orphan_file_location", pa.string())]),
+    ),
+    "rewrite_manifests": _maintenance(
+        "rewrite_manifests",
+        idle("use_caching", FLAG),
+        refused("spec_id", NUMBER, instead="manifests of all partition specs are looked at"),
+        optional("sort_by", TEXTS, ours="by"),
+        gives=_ints("rewritten_manifests_count", "added_manifests_count"),
     ),
 }
 
