@@ -225,6 +225,7 @@ OF_ICEBERG = words(
     value_count value_counts
     """
 )
+OF_ICEBERG |= words("partition_statistics_file statistics_file")
 #: Words for what Iceberg's have no column for.
 OUR_COLUMNS = words(
     """
@@ -246,8 +247,9 @@ OF_JSON = words(
     snapshot_count snapshots source target tasks title total_objects uuid vectors where
     """
 )
+OF_JSON |= words("ndv partition_count")
 #: What holds names that are its users' own, or a snapshot's summary.
-OPEN = words("properties refs summary current_snapshot")
+OPEN = words("ndv properties refs summary current_snapshot")
 
 
 @pytest.fixture(scope="module")
@@ -260,6 +262,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
         columns = pa.schema([("id", pa.int64()), ("n", pa.float64())])
         table = lake.create_table("db.t", columns, partition_by=["id"], properties=how)
         rows = pa.table({"id": [1, 1, 2, 3], "n": [1.0, 2.0, 3.0, 4.0]})
+        lake.create_table("db.whole", columns).append(rows)
         for _ in range(3):
             table.append(rows)
         table.delete("n = 2")
@@ -327,6 +330,8 @@ COMMANDS = {
     "expire": ("db.t", "--retain-last", "1"),
     "orphans": ("db.t",),
     "rewrite-data-files": ("db.t",),
+    "compute-table-stats": ("db.whole",),
+    "compute-partition-stats": ("db.t",),
     "rewrite-manifests": ("db.t",),
 }
 

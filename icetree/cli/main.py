@@ -14,6 +14,7 @@ from icetree.cli.maintain import expire, orphans, rewrite_manifests
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
+from icetree.cli.statistics import compute_partition_stats, compute_table_stats
 from icetree.cli.tables import create, describe, ls
 from icetree.cli.whole import backup, copy, drop, rename
 from icetree.errors import IcetreeError
@@ -90,6 +91,8 @@ for _command in (
     orphans,
     rewrite_data_files,
     rewrite_manifests,
+    compute_table_stats,
+    compute_partition_stats,
     rename,
     copy,
     backup,

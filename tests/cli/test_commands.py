@@ -65,6 +65,7 @@ COMMANDS = [
     ("expire", "db.t", "--retain-last", "1"),
     ("orphans", "db.t"),
     ("rewrite-data-files", "db.t", "--option", "rewrite-all=true"),
+    ("compute-table-stats", "db.t", "--columns", "id"),
     ("rewrite-manifests", "db.t"),
 ]
 

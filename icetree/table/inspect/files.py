@@ -17,7 +17,7 @@ from icetree.rows.partition_values import (
 )
 from icetree.rows.same import row_codes
 from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_data_file
+from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
 from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
 from icetree.tree.live import LEAF
@@ -120,9 +120,15 @@ def readable_metrics(entries: Entries, shape: Shape) -> pa.StructArray:
 
 
 def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.Table:
+    """Return `partition_facts` in the columns of the `partitions` table."""
+    return partition_facts(entries, shape, committed).drop_columns(["dv_count"])
+
+
+def partition_facts(entries: Entries, shape: Shape, committed: pa.Table) -> pa.Table:
     """Return one row a partition that has live files; `committed` says when snapshots were.
 
-    `committed` has `snapshot_id` and `committed_at`. Files that no spec partitions are one row.
+    `committed` has `snapshot_id` and `committed_at`. Files that no spec partitions are one row. Of
+    what deletes positions, `dv_count` are data DVs.
     """
     values = [array for _, array in partition_values(entries, shape)]
     codes = row_codes([entries["partition_spec_id"], *values], entries.num_rows)
@@ -140,6 +146,7 @@ def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.
             number = pc.fill_null(entries[column], 0)
             facts[f"{name}_{what}"] = pc.if_else(is_kind, number, pa.scalar(0, pa.int64()))
         facts[f"{name}_files"] = is_kind.cast(pa.int64())
+    facts["dvs"] = is_data_dv(entries).cast(pa.int64())
     sums = [name for name in facts if name != "code"]
     found = pa.table(facts).group_by("code").aggregate([(name, "sum") for name in sums])
     found = found.sort_by("code")
@@ -164,6 +171,7 @@ def partitions_table(entries: Entries, shape: Shape, committed: pa.Table) -> pa.
                 entries["snapshot_id"].take(rows),
                 pa.scalar(None, pa.int64()),
             ),
+            "dv_count": found["dvs_sum"].cast(pa.int32()),
         }
     )
 

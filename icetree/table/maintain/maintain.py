@@ -13,6 +13,12 @@ from icetree.table.maintain.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
 from icetree.table.maintain.manifests import RewrittenManifests, rewrite_manifests
 from icetree.table.maintain.orphans import Orphans, remove_orphan_files
+from icetree.table.maintain.partition_statistics import (
+    PartitionStatistics,
+    compute_partition_stats,
+)
+from icetree.table.maintain.statistics import TableStatistics, compute_table_stats
+from icetree.table.point import Point
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -140,3 +146,31 @@ class Maintenance:
             dry_run=dry_run,
             progress=progress,
         )
+
+    @spelled_out()
+    def compute_table_stats(
+        self,
+        *,
+        columns: Iterable[str] | None = None,
+        at: Point | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> TableStatistics:
+        """Read the columns of a snapshot, and keep how many distinct values they have, nearly.
+
+        Without `columns`, of all that hold single values. Planners of other engines read it.
+        """
+        return compute_table_stats(
+            self._table, columns=columns, at=at, dry_run=dry_run, progress=progress
+        )
+
+    @spelled_out()
+    def compute_partition_stats(
+        self,
+        *,
+        at: Point | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> PartitionStatistics:
+        """Keep what each partition of a snapshot holds, from metadata alone."""
+        return compute_partition_stats(self._table, at=at, dry_run=dry_run, progress=progress)
