@@ -94,6 +94,18 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
             Unsupported,
             "file_list_view is not taken",
         ),
+        ("system.rewrite_data_files('db.t', 'best')", InvalidInput, "best"),
+        (
+            "system.rewrite_data_files(table => 'db.t', options => map('a', '2', 'b', true))",
+            InvalidInput,
+            "'2'",
+        ),
+        (
+            "system.rewrite_data_files(table => 'db.t', where => 'rand() < 0.5')",
+            InvalidInput,
+            "compares columns with constants",
+        ),
+        ("system.rewrite_data_files(table => 'db.t', where => 'x > 2')", InvalidInput, "x"),
         ("system.expire_snapshot('db.t')", NotFound, "did you mean 'expire_snapshots'?"),
         ("system.what('db.t')", NotFound, "there are add_files, ancestors_of"),
         ("expire_snapshots('db.t')", NotFound, "CALL system.expire_snapshots"),
@@ -386,6 +398,26 @@ def test_manifests_are_rewritten_by_the_columns_that_are_named(sql: SqlLake) -> 
     assert rows(sql) == [1, 2, 3, 4, 5, 6]
     with pytest.raises(InvalidInput, match="nothere"):
         sql("CALL system.rewrite_manifests(table => 'db.t', sort_by => array('nothere'))")
+
+
+def test_data_files_are_compacted_as_strategy_options_and_condition_say(sql: SqlLake) -> None:
+    [done] = told(
+        sql,
+        """CALL system.rewrite_data_files(
+            table => 'db.t', strategy => 'sort', sort_order => 'zorder(id, name)',
+            options => map('min-input-files', '2', 'rewrite-all', 'true'), where => "name >= 'n2' AND id < 9"
+        )""",
+    )
+    assert done.pop("rewritten_bytes_count") > 0
+    assert done == {
+        "rewritten_data_files_count": 2,
+        "added_data_files_count": 1,
+        "failed_data_files_count": 0,
+        "removed_delete_files_count": 0,
+    }
+    assert rows(sql) == [1, 2, 3]
+    would = "CALL system.rewrite_data_files('db.t', 'binpack', NULL, map('min-input-files', 2))"
+    assert [row[0] for row in sql(would)] == [2]
 
 
 def test_what_is_kept_of_a_table_is_outdated_by_a_procedure(sql: SqlLake) -> None:

@@ -79,7 +79,7 @@ def test_a_table_like_another_has_its_layout_and_no_rows(sql: SqlLake) -> None:
     [
         ("DESCRIBE HISTORY t", "t.snapshots"),
         ("desc history db.t", "t.snapshots"),
-        ("OPTIMIZE t ZORDER BY (id)", "INSERT OVERWRITE"),
+        ("OPTIMIZE t ZORDER BY (id)", "rewrite_data_files"),
         ("VACUUM t RETAIN 168 HOURS", "expire_snapshots"),
         ("RESTORE TABLE t TO VERSION AS OF 3", "rollback"),
         ("COPY INTO t FROM '/files'", "INSERT INTO"),

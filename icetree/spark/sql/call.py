@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 
 from icetree.errors import InvalidInput, NotFound, Unsupported
-from icetree.spark.complaints import plainly
+from icetree.spark.complaints import one_line, plainly
 from icetree.spark.frames import arrow_frame
 from icetree.spark.progress import telling
 from icetree.spark.sql.procedure import Parameter, Procedure
@@ -113,7 +113,7 @@ def _values(lake: SparkLake, given: Mapping[Parameter, Any], said: str) -> dict[
             raise _refused(parameter, expression, said)
         elif not parameter.idle:
             columns[parameter] = parameter.kind.plain(column)
-    with plainly():
+    with one_line():
         [row] = nothing.select(*columns.values()).collect() if columns else [()]
     found = {}
     for parameter, value in zip(columns, row, strict=True):

@@ -17,7 +17,7 @@ _HISTORY: Final = "SELECT * FROM db.t.snapshots, or db.t.history, tells of the p
 _REFS: Final = "SELECT * FROM db.t.refs lists branches and tags"
 _BACK: Final = "CALL system.rollback_to_snapshot('db.t', id) goes back, rollback_to_timestamp too"
 _COMPACT: Final = (
-    "commits keep the metadata compact; INSERT OVERWRITE t SELECT * FROM t writes larger files"
+    "CALL system.rewrite_data_files('db.t') writes larger files, in a sort order or z-order too"
 )
 _KEPT: Final = (
     "CALL system.expire_snapshots('db.t') deletes files of old snapshots, "

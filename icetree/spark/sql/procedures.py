@@ -7,9 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.complaints import plainly
+from icetree.spark.read.condition import condition_filter
 from icetree.spark.sql.add_files import source_files
 from icetree.spark.sql.changelog import create_changelog_view
 from icetree.spark.sql.names import known_table, new_table
@@ -195,12 +197,26 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
     """
 
     def run(lake: SparkLake, *, table: str, **given: Any) -> _Rows:
-        done = getattr(_table(lake, table).maintenance, verb)(**given)
+        found = _table(lake, table)
+        if "where" in given:
+            given["where"] = _files_where(lake, found, given["where"])
+        done = getattr(found.maintenance, verb)(**given)
         told = [getattr(done, name) for name in gives.names]
         return zip(*told, strict=True) if isinstance(told[0], tuple) else [told]
 
     dry_run = () if _DRY_RUN in takes else (_DRY_RUN,)
     return Procedure(takes=(_TABLE, *takes, *dry_run), gives=gives, run=run)
+
+
+def _files_where(lake: SparkLake, table: Table, where: str) -> BooleanExpression:
+    """Return a condition of Spark's as a filter of files, which may let more of them through."""
+    filter = condition_filter(lake.spark, table.schema, where, alias=table.name.name)
+    if filter == AlwaysTrue():
+        raise InvalidInput(
+            f"where => {where!r}: statistics tell no file by that, so all would be meant; give a "
+            "condition that compares columns with constants, or leave it out"
+        )
+    return filter
 
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
@@ -302,6 +318,21 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         refused("spec_id", NUMBER, instead="manifests of all partition specs are looked at"),
         optional("sort_by", TEXTS, ours="by"),
         gives=_ints("rewritten_manifests_count", "added_manifests_count"),
+    ),
+    "rewrite_data_files": _maintenance(
+        "rewrite_data_files",
+        optional("strategy"),
+        optional("sort_order"),
+        optional("options", OPTIONS),
+        optional("where"),
+        optional("branch"),
+        gives=pa.schema(
+            [
+                *_ints("rewritten_data_files_count", "added_data_files_count"),
+                *_longs("rewritten_bytes_count"),
+                *_ints("failed_data_files_count", "removed_delete_files_count"),
+            ]
+        ),
     ),
 }
 
