@@ -75,6 +75,7 @@ KNOWN = SHARED | words(
     prefix_mismatch_mode progress properties put
     query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots
     purge
+    rewrite_equality_deletes
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
     sort_order strategy
     text trigger updates uri value values verb wap_id warehouse written
@@ -92,6 +93,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     purge
     options sort_order strategy
+    rewrite_equality_deletes
     """
 )
 
@@ -204,7 +206,7 @@ def test_a_lake_says_a_row_verb_as_its_tables_do_after_the_name(verb: str) -> No
 #: Columns of Iceberg's metadata tables, whose names stay as people know them.
 OF_ICEBERG = words(
     """
-    added_data_files_count added_delete_files_count added_manifests_count rewritten_manifests_count added_rows added_rows_count added_snapshot_id
+    added_data_files_count added_delete_files_count added_manifests_count rewritten_manifests_count added_bytes_count rewritten_bytes_count rewritten_delete_files_count added_rows added_rows_count added_snapshot_id
     column_size column_sizes committed_at contains_nan contains_null content content_offset
     content_size_in_bytes data_file delete_file_path deleted_data_files_count
     deleted_delete_files_count deleted_equality_delete_files_count deleted_manifest_files_count
@@ -333,6 +335,7 @@ COMMANDS = {
     "compute-table-stats": ("db.whole",),
     "compute-partition-stats": ("db.t",),
     "rewrite-manifests": ("db.t",),
+    "rewrite-position-delete-files": ("db.t",),
 }
 
 

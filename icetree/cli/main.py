@@ -10,7 +10,12 @@ from icetree.cli.compact import rewrite_data_files
 from icetree.cli.demo.command import demo
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
-from icetree.cli.maintain import expire, orphans, rewrite_manifests
+from icetree.cli.maintain import (
+    expire,
+    orphans,
+    rewrite_manifests,
+    rewrite_position_delete_files,
+)
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -93,6 +98,7 @@ for _command in (
     rewrite_manifests,
     compute_table_stats,
     compute_partition_stats,
+    rewrite_position_delete_files,
     rename,
     copy,
     backup,

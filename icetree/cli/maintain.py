@@ -131,3 +131,44 @@ def rewrite_manifests(
     say(str(done))
     if done.rewritten_manifests_count and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command("rewrite-position-delete-files")
+@table_argument
+@click.option("--where", help="Only for data files that may have rows which match.")
+@click.option(
+    "--rewrite-equality-deletes", is_flag=True, help="Turn equality deletes into vectors, too."
+)
+@click.option("--branch", default="main", show_default=True, help="The branch whose deletes.")
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@as_json_option
+@pass_lake
+def rewrite_position_delete_files(
+    lake: Chosen,
+    name: str,
+    where: str | None,
+    rewrite_equality_deletes: bool,
+    branch: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Merge small files of deletes, and turn position delete files of v2 into vectors.
+
+    What deletes nothing any more goes. What is deleted stays the same.
+    """
+    from icetree.cli.output import print_json, say
+
+    with lake.table(name) as table:
+        done = table.maintenance.rewrite_position_delete_files(
+            where=where,
+            rewrite_equality_deletes=rewrite_equality_deletes,
+            branch=branch,
+            dry_run=not yes,
+            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
+        )
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if done.rewritten_delete_files_count and not yes:
+        click.echo("nothing was changed: repeat with --yes to do it")

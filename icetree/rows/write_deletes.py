@@ -78,7 +78,7 @@ def write_data_vectors(
     )
     vectors: dict[int, BitMap64] = {}
     for number, (fact, rows) in enumerate(zip(facts, positions.values(), strict=True)):
-        vector = _bitmap(rows)
+        vector = as_vector(rows)
         if vector and vector.max() >= fact["record_count"]:
             raise InvalidInput(
                 f"{fact['location']} has {fact['record_count']} rows: there is no row "
@@ -90,13 +90,13 @@ def write_data_vectors(
                 "give the plan's deletes too"
             )
         location = absolute(fact["location"], metadata.location)
-        old = _bitmap(pa.array(known.removed_rows(fact, location)))
+        old = as_vector(pa.array(known.removed_rows(fact, location)))
         vector = vector | old
         if vector != old:
             vectors[number] = vector
     if not vectors:
         return to_table([], metadata.shape())
-    return _store_vectors(vectors, named, metadata, store)
+    return store_vectors(vectors, named, metadata, store)
 
 
 def _named(tasks: pa.Table, names: pa.Array) -> pa.Table:
@@ -108,9 +108,13 @@ def _named(tasks: pa.Table, names: pa.Array) -> pa.Table:
     return tasks.take(at)
 
 
-def _store_vectors(
+def store_vectors(
     vectors: Mapping[int, BitMap64], tasks: pa.Table, metadata: TableMetadata, store: Store
 ) -> Entries:
+    """Write the rows deleted of data files, by their numbers in the tasks, as one Puffin file.
+
+    Return its entries. The tasks are those of a plan made with `stats_columns`.
+    """
     tasks = tasks.take(pa.array(list(vectors), pa.int64()))
     names = tasks["location"].to_pylist()
     blobs = [
@@ -168,7 +172,8 @@ def _with_partition_stats(entries: Entries, tasks: pa.Table, shape: Shape) -> En
     return entries
 
 
-def _bitmap(rows: Positions) -> BitMap64:
+def as_vector(rows: Positions) -> BitMap64:
+    """Return row positions as a bitmap; InvalidInput for what is none."""
     match rows:
         case BitMap64():
             return rows

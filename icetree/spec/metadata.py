@@ -33,10 +33,10 @@ from icetree.spec.texts import did_you_mean, json_bytes, storable
 
 #: How many snapshots stay in metadata.json when older ones move to pages.
 INLINE_SNAPSHOTS: Final = "write.metadata.inline-snapshots"
-DEFAULT_INLINE_SNAPSHOTS: Final = 100
+DEFAULT_INLINE_SNAPSHOTS: Final = 10
 #: How many former metadata files the log remembers.
 PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
-DEFAULT_PREVIOUS_VERSIONS: Final = 100
+DEFAULT_PREVIOUS_VERSIONS: Final = 20
 
 #: Shapes by all that they follow from. Few commits change that, and what is worked out of a shape
 #: takes longer than what they do.

@@ -3,11 +3,12 @@
 Inline stay the newest snapshots and those that refs point to. When enough others have gathered,
 they move to a page, an immutable file, together with the oldest part of the snapshot log.
 
-How pages merge: a page of fewer than 1,000 snapshots is of level 0, of fewer than 10,000 of
-level 1, and a bigger one is left alone (with pages of 100, which is the default). As soon as ten
-pages are of one level, they become one. So a snapshot is written to pages three times in its
-life; n snapshots have at most 18 + n / 10,000 pages; and no commit, however old the table,
-merges more than about 10,000 snapshots, which happens once in 10,000 commits.
+Pages start small, so that few snapshots wait in metadata.json for the next, and merge as they age: one
+of fewer than 50 snapshots is of level 0, of fewer than 250 of level 1, and so on by fives; from 6,250
+on one is left alone (with pages of 10, which is the default). As soon as five pages are of one level,
+they become one. So a snapshot is written to pages five times in its life; n snapshots have at most
+16 + n / 6,250 pages; and no commit, however old the table, merges more than about 6,250 snapshots,
+which happens once in 6,250 commits.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 
-PAGE_SIZE: Final = 100
-FAN_OUT: Final = 10
-LEVELS: Final = 2
+PAGE_SIZE: Final = 10
+FAN_OUT: Final = 5
+LEVELS: Final = 4
 
 ReadPage: TypeAlias = Callable[[SnapshotPage], Page]
 

@@ -13,6 +13,8 @@ MODE: Final = "write.{}.mode"
 MODES: Final = ("merge-on-read", "copy-on-write")
 ISOLATION: Final = "write.{}.isolation-level"
 WAP_ENABLED: Final = "write.wap.enabled"
+#: How large files of deletes are to be.
+DELETE_FILE_SIZE: Final = "write.delete.target-file-size-bytes"
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 METADATA_COMPRESSIONS: Final = ("gzip", "none")
 
@@ -22,7 +24,6 @@ RESERVED: Final = ("write.", "commit.", "read.", "schema.", "encryption.", "hist
 _OF_OTHERS: Final = (
     "write.format.default",
     "write.delete.format.default",
-    "write.delete.target-file-size-bytes",
     "write.delete.granularity",
     "write.(delete|update|merge).distribution-mode",
     "write.upsert.enabled",

@@ -21,6 +21,7 @@ from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import INLINE_SNAPSHOTS, PREVIOUS_VERSIONS, TableMetadata
 from icetree.spec.properties import choice, flag, whole_number
 from icetree.spec.table_properties import (
+    DELETE_FILE_SIZE,
     DISTRIBUTION,
     DISTRIBUTIONS,
     ISOLATION,
@@ -87,6 +88,7 @@ _READERS: Final[Mapping[str, Read]] = {
             writing.ROW_GROUP_LIMIT,
             writing.ROW_GROUP_SIZE,
             SOURCE_LIMIT,
+            DELETE_FILE_SIZE,
             INLINE_SNAPSHOTS,
             PREVIOUS_VERSIONS,
             retention.MAX_SNAPSHOT_AGE,

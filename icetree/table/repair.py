@@ -8,6 +8,7 @@ are statistics that are gone. All of it happens in ordinary commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from icetree.files.cache import Cache
 from icetree.files.table_files import read_metadata
 from icetree.spec.entry import Content
 from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot, SnapshotPage
 from icetree.spec.update import (
     DropSnapshotPages,
@@ -163,19 +165,20 @@ def _was_on(snapshot: Snapshot, page: SnapshotPage) -> bool:
 
 
 def _remembered(table: Table, pages: list[SnapshotPage]) -> dict[int, Snapshot]:
-    """Return snapshots of lost pages that former metadata files still hold themselves.
+    """Return snapshots of lost pages that former metadata files still hold, or pages they name.
 
     Only those that another page does not hold: a snapshot that expired must not come back.
     """
     found: dict[int, Snapshot] = {}
     wanted = sum(page.count for page in pages)
-    elsewhere = _held_elsewhere(table, {page.location for page in pages})
+    lost = {page.location for page in pages}
+    elsewhere = _held_elsewhere(table, lost)
     for former in reversed(table.metadata.metadata_log):
         try:
             old = read_metadata(table.files.store, absolute(former.metadata_file, table.location))
         except (NotFound, CorruptTable):
             continue
-        for each in old.snapshots:
+        for each in _all_of(old, table, lost):
             on_one = any(_was_on(each, page) for page in pages)
             if on_one and each.snapshot_id not in elsewhere:
                 found.setdefault(each.snapshot_id, each)
@@ -183,6 +186,16 @@ def _remembered(table: Table, pages: list[SnapshotPage]) -> dict[int, Snapshot]:
             break
     by_age = sorted(found.values(), key=lambda each: each.sequence_number)
     return {each.snapshot_id: each for each in by_age}
+
+
+def _all_of(former: TableMetadata, table: Table, lost: set[str]) -> Iterator[Snapshot]:
+    """Yield the snapshots of former metadata, with those on pages that have merged since."""
+    yield from former.snapshots
+    known = lost | {page.location for page in table.metadata.snapshot_pages}
+    for page in former.snapshot_pages:
+        if page.location not in known:
+            with suppress(NotFound, CorruptTable):
+                yield from table.files.page(page).snapshots
 
 
 def _held_elsewhere(table: Table, lost: set[str]) -> set[int]:

@@ -176,9 +176,9 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     bring a row back. An equality delete newer than every added data file still applies to them
     within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
     """
-    if not other.changes_rows or case.heirs.num_rows == 0:
+    if case.heirs.num_rows == 0:
         return _none()
-    added = other.diff.added
+    added = other.diff.added if other.changes_rows else _marking_more(other.diff)
     replaced = without(case.removed_data, case.changes.carried)
     data_dvs = added.filter(
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], replaced))
@@ -186,6 +186,20 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     deletes = only(added, is_content(added, Content.EQUALITY_DELETES))
     escaped = _reaching(case, deletes.filter(pc.invert(case.reach_heirs(deletes))))
     return pa.concat_arrays([_labels(each) for each in (data_dvs, escaped)])
+
+
+def _marking_more(diff: Diff) -> Entries:
+    """Return the DVs of a compaction that delete more rows than those they replace.
+
+    By itself it changes no row: what they delete more was deleted by others before, in another way.
+    """
+    added, removed = diff.added, diff.removed
+    before = only(removed, is_data_dv(removed))
+    counts = before["record_count"].take(
+        pc.index_in(added["referenced_file"], value_set=one_chunk(before["referenced_file"]))
+    )
+    alike = pc.fill_null(pc.equal(added["record_count"], counts), False)
+    return only(added, pc.and_not(is_data_dv(added), alike))
 
 
 def rows_back(case: Case, other: OtherCommit) -> pa.Array:

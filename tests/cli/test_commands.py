@@ -67,6 +67,7 @@ COMMANDS = [
     ("rewrite-data-files", "db.t", "--option", "rewrite-all=true"),
     ("compute-table-stats", "db.t", "--columns", "id"),
     ("rewrite-manifests", "db.t"),
+    ("rewrite-position-delete-files", "db.t"),
 ]
 
 

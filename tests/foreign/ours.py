@@ -43,6 +43,7 @@ class Ours:
             self._equality,
             self._rewrite,
             self._rewrite_manifests,
+            self._rewrite_deletes,
         )
         for _ in range(count):
             before, since = self.rows, self._head()
@@ -86,6 +87,10 @@ class Ours:
         self.table.maintenance.rewrite_manifests(by=by)
         again = self.table.maintenance.rewrite_manifests(by=by, dry_run=True)
         assert again.rewritten_manifests_count == 0
+
+    def _rewrite_deletes(self) -> None:
+        equality = self.rng.random() < 0.5
+        self.table.maintenance.rewrite_position_delete_files(rewrite_equality_deletes=equality)
 
     def _append(self) -> None:
         spec_id = self.table.metadata.default_spec_id

@@ -154,7 +154,7 @@ def test_pages_are_read_only_when_needed() -> None:
     assert len(table.read) == 1 + len(table.metadata.snapshot_pages)
 
 
-def test_the_list_of_pages_stays_short_and_a_snapshot_is_written_three_times() -> None:
+def test_the_list_of_pages_stays_short_and_a_snapshot_is_written_five_times() -> None:
     table = Table(keep=3, page_size=1)
     longest = 0
     for _ in range(350):
@@ -162,17 +162,17 @@ def test_the_list_of_pages_stays_short_and_a_snapshot_is_written_three_times() -
         longest = max(longest, len(table.metadata.snapshot_pages))
     paged = sum(ref.count for ref in table.metadata.snapshot_pages)
     assert paged == 347
-    assert longest <= 18 + paged // 100
-    assert table.written <= 3 * paged
-    assert max(ref.count for ref in table.metadata.snapshot_pages) == 100
+    assert longest <= 16 + paged // 625
+    assert table.written <= 5 * paged
+    assert max(ref.count for ref in table.metadata.snapshot_pages) == 125
 
 
 def test_a_long_history_moves_at_once_in_pages_of_bounded_size() -> None:
     table = Table(keep=3, page_size=1)
-    table.commit(253, page=False)
+    table.commit(1503, page=False)
     table.page_out()
-    assert [ref.count for ref in table.metadata.snapshot_pages] == [100, 100, 50]
-    assert len(table.ids()) == 253
+    assert [ref.count for ref in table.metadata.snapshot_pages] == [625, 625, 250]
+    assert len(table.ids()) == 1503
 
 
 def test_what_a_ref_points_to_stays_inline_and_leaves_once_the_ref_is_gone() -> None:

@@ -62,7 +62,7 @@ def _row_delta(table: Table) -> None:
 
 
 def _long_history(table: Table) -> None:
-    for number in range(100):
+    for number in range(10):
         table.append_files([data_file(f"h{number}")])
 
 

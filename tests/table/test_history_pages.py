@@ -47,10 +47,11 @@ def fresh(lake: Lake) -> Table:
 
 def test_metadata_json_stops_growing(made: tuple[Lake, list[Snapshot], list[int]]) -> None:
     lake, _, sizes = made
-    assert max(sizes[200:]) <= 1.05 * max(sizes[:120])
+    # A few more pages are named, which is bounded too.
+    assert max(sizes[200:]) <= 1.1 * max(sizes[:120])
     metadata = fresh(lake).metadata
-    assert len(metadata.snapshots) < 110
-    assert len(metadata.snapshot_log) < 110
+    assert len(metadata.snapshots) < 20
+    assert len(metadata.snapshot_log) < 20
     assert len(metadata.metadata_log) == 10
     assert len(metadata.snapshot_pages) == 3
 

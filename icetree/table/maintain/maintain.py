@@ -10,6 +10,7 @@ from icetree.filters.filter import Filter
 from icetree.spec.snapshot import MAIN
 from icetree.table.arguments import spelled_out
 from icetree.table.maintain.compact import Rewritten, rewrite_data_files
+from icetree.table.maintain.deletes import RewrittenDeletes, rewrite_position_delete_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
 from icetree.table.maintain.manifests import RewrittenManifests, rewrite_manifests
 from icetree.table.maintain.orphans import Orphans, remove_orphan_files
@@ -174,3 +175,29 @@ class Maintenance:
     ) -> PartitionStatistics:
         """Keep what each partition of a snapshot holds, from metadata alone."""
         return compute_partition_stats(self._table, at=at, dry_run=dry_run, progress=progress)
+
+    @spelled_out()
+    def rewrite_position_delete_files(
+        self,
+        *,
+        where: Filter | None = None,
+        rewrite_equality_deletes: bool = False,
+        branch: str = MAIN,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RewrittenDeletes:
+        """Merge data DVs of many small files into few, and turn other deletes into data DVs.
+
+        Position delete files of v2 become data DVs, and so do equality deletes where that is asked
+        for: their data files are read. What deletes nothing any more goes. `where` narrows it to
+        data files that may have rows which match. What is deleted stays the same, and others may
+        commit meanwhile: what they changed is looked at anew.
+        """
+        return rewrite_position_delete_files(
+            self._table,
+            where=where,
+            rewrite_equality_deletes=rewrite_equality_deletes,
+            branch=branch,
+            dry_run=dry_run,
+            progress=progress,
+        )

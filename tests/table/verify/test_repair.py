@@ -20,9 +20,9 @@ from tests.table.verify.reports import at_first, kinds, rules
 
 @pytest.fixture(scope="module")
 def paged() -> Table:
-    """A table of 104 snapshots, 100 of them or more on a page."""
+    """A table of 54 snapshots, 50 of them or more on a page."""
     table = new_table(connection(), properties={"write.metadata.inline-snapshots": "2"})
-    for at in range(104):
+    for at in range(54):
         entry: Entry = data_file(f"f{at}", at, at)
         assert entry.location is not None
         table.files.store.write_new(entry.location, bytes(100))
@@ -50,7 +50,7 @@ def restore(paged: Table, place: str, before: bytes) -> None:
 
 def test_a_paged_table_is_clean(paged: Table) -> None:
     report = paged.verify()
-    assert (rules(report), report.counts["snapshots"], report.counts["pages"]) == ("", 104, 1)
+    assert (rules(report), report.counts["snapshots"], report.counts["pages"]) == ("", 54, 1)
 
 
 def test_a_damaged_page_is_named_and_the_rest_still_checked(paged: Table) -> None:
@@ -91,7 +91,7 @@ def test_a_lost_page_is_repaired_from_former_metadata_files(paged: Table) -> Non
     }
     report = table.verify()
     assert rules(report) == ""
-    assert report.counts["snapshots"] == 104
+    assert report.counts["snapshots"] == 54
 
 
 # --- repair -------------------------------------------------------------------------------------
