@@ -13,19 +13,11 @@ ROWS: Final = 1_000
 #: Who asks for their events to be deleted.
 USER: Final = 42
 
-#: Fewer than by default, as suits small commits: files in a root, snapshots in metadata.json.
-ROOT_FILES: Final = 100
-INLINE_SNAPSHOTS: Final = 10
-
 CREATE: Final = f"""
     CREATE TABLE {EVENTS} (
         id BIGINT NOT NULL, user_id BIGINT, kind STRING, country STRING,
         amount DECIMAL(10, 2), at TIMESTAMP)
     PARTITIONED BY (days(at))
-    TBLPROPERTIES (
-        'write.root.max-data-entries' = '{ROOT_FILES}',
-        'write.root.max-delete-entries' = '{ROOT_FILES}',
-        'write.metadata.inline-snapshots' = '{INLINE_SNAPSHOTS}')
 """
 
 #: One every three seconds, from 2026-03-01 on.

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
-from icetree.cli.demo.events import INLINE_SNAPSHOTS, PAST, ROOT_FILES
+from icetree.cli.demo.events import PAST
 from icetree.cli.demo.ledger import Cost
 from icetree.cli.demo.pipeline import Pipeline, Step
 from icetree.cli.demo.show import heading, new_folder, print_laws
@@ -140,13 +140,6 @@ def _steps(console: Console, pipeline: Pipeline) -> None:
         pipeline.on_start, pipeline.on_commit = start, count
         for step in pipeline.run():
             progress.console.print(_line(step))
-    console.print(
-        Text(
-            f"\n  Set for small commits: {ROOT_FILES} data files in the root (default 1,000), "
-            f"{INLINE_SNAPSHOTS} inline snapshots (100).",
-            style="dim",
-        )
-    )
 
 
 def _progress(console: Console) -> Progress:
