@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -24,7 +25,7 @@ from icetree.files.table_files import TableFiles
 from icetree.rows.deletes import Rows, read_vector
 from icetree.rows.find import ids_of, places_of
 from icetree.rows.write_deletes import write_data_vectors
-from icetree.spec.arrays import is_among, one_chunk, without
+from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
 from icetree.spec.entry import Content, Entries, concat, is_content, is_data_dv, is_data_file, only
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
@@ -61,14 +62,16 @@ class Carrier:
         """Return the changes as they are to land on a head, after these commits."""
         after = since[-1].snapshot_id if since else None
         if after != self._after:
-            self._landing = tuple(
-                self._carried(change, head, since) for change in self._work.changes
-            )
+            carried = tuple(self._carried(change, head, since) for change in self._work.changes)
+            # Of two DVs for a data file the later one stands, without the other's rows.
+            self._landing = self._work.changes if _share_data_dvs(carried) else carried
             self._after = after
         return self._landing
 
     def unused(self) -> list[str]:
         """Return files of DVs that the changes, as they landed last, do not name."""
+        if not self._own:
+            return []
         location = self._files.location
         named = pa.array(
             {name for each in self._landing for name in each.added["location"].to_pylist()},
@@ -108,7 +111,7 @@ class Carrier:
             or new.num_rows < change.added.num_rows
         ):
             return change
-        plan = self._planned(self._base, pa.concat_arrays([gone, marked]))
+        plan = self._in_base(pa.concat_arrays([gone, marked]))
         picked = _picked(plan, self._vectors(plan, found.data_dvs), gone, self._files)
         if picked is None:
             return change
@@ -138,7 +141,7 @@ class Carrier:
         both = pa.concat_arrays([moved, remade])
         if not len(both) or len(found.removed.filter(is_among(found.removed, both))):
             return change
-        plan = self._planned(self._base, both)
+        plan = self._in_base(both)
         own = only(own, is_among(own["referenced_file"], both))
         whole = removed.filter(is_among(removed, moved))
         picked = _picked(plan, self._vectors(plan, own), whole, self._files)
@@ -149,7 +152,7 @@ class Carrier:
         if ids is None:
             return change
         there = pa.concat_arrays([added_by_compactions(since), remade]).unique()
-        now = self._planned(head, there, some=True)
+        now = _only(self._planned(head), there)
         age = 0 if (start := self._snapshot(self._work.base)) is None else start.sequence_number
         places = places_of(ids, now, metadata=head.metadata, store=store, upto=age)
         if places is None:
@@ -167,18 +170,25 @@ class Carrier:
 
     # --- trees and files ---------------------------------------------------------------------
 
-    @property
-    def _base(self) -> State:
-        return self._work.base
-
     def _snapshot(self, state: State) -> Snapshot | None:
         return state.head(self._work.branch or MAIN)
 
-    def _planned(self, state: State, names: pa.Array, *, some: bool = False) -> Plan:
-        """Return the plan of data files by their names; NotFound unless all are, or `some`."""
+    @cached_property
+    def _base_plan(self) -> Plan:
+        """The plan of the base, which stays the same however often the commit is tried."""
+        return self._planned(self._work.base)
+
+    def _in_base(self, names: pa.Array) -> Plan:
+        """Return the plan of data files of the base; NotFound where one was not there."""
+        plan = _only(self._base_plan, names)
+        if plan.tasks.num_rows < len(names):
+            raise NotFound("a file that a change relies on was not in the table")
+        return plan
+
+    def _planned(self, state: State) -> Plan:
         metadata, snapshot = state.metadata, self._snapshot(state)
         shape = metadata.shape()
-        plan = Planner(
+        return Planner(
             self._files.root(snapshot, shape, keep=True),
             self._files.reader(shape),
             shape,
@@ -188,10 +198,6 @@ class Carrier:
             stats_columns=True,
             run=in_order,
         ).whole()
-        tasks = plan.tasks.filter(is_among(plan.tasks["location"], names))
-        if tasks.num_rows < len(names) and not some:
-            raise NotFound("a file that a change relies on was not in the table")
-        return replace(plan, tasks=tasks)
 
     def _vectors(self, plan: Plan, data_dvs: Entries) -> Mapping[str, Rows]:
         """Return the rows that DVs delete, by data file."""
@@ -242,6 +248,16 @@ def _removed(change: Changes) -> pa.Array:
     return one_chunk(removed["key"].filter(is_content(removed, Content.DATA)))
 
 
+def _share_data_dvs(changes: Sequence[Changes]) -> bool:
+    """Tell whether one of several changes has carried a DV to a data file that another marks too."""
+    if len(changes) == 1 or not any(len(each.carried) for each in changes):
+        return False
+    marked = [
+        one_chunk(each.added["referenced_file"].filter(is_data_dv(each.added))) for each in changes
+    ]
+    return first_repeated(pa.concat_arrays(marked)) is not None
+
+
 def _is_named(removed: pa.Table, names: pa.Array) -> pa.ChunkedArray:
     return pc.and_(is_content(removed, Content.DATA), is_among(removed["key"], names))
 
@@ -279,6 +295,11 @@ def _picked(
             now = np.setdiff1d(now, before, assume_unique=True)
         picked[number] = now
     return picked
+
+
+def _only(plan: Plan, names: pa.Array) -> Plan:
+    """Return the plan of those data files alone that have one of the names."""
+    return replace(plan, tasks=plan.tasks.filter(is_among(plan.tasks["location"], names)))
 
 
 def _plan_of(new: Entries, metadata: TableMetadata) -> Plan:

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from icetree.errors import CommitConflict
+from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import Content
 from icetree.table.table import Table
 from icetree.tree.changes import removal
@@ -156,3 +157,25 @@ def test_what_lost_tries_wrote_is_gone() -> None:
         for each in table.refresh().scan().plan().tasks["dv_location"].drop_null().to_pylist()
     }
     assert puffins == named
+
+
+def test_two_deltas_of_one_transaction_whose_files_became_one_lose_no_delete() -> None:
+    table = _two_files()
+    stale = another(table)
+    first, second = data_files(stale)
+    tasks = stale.scan().plan().tasks
+    deltas = [
+        write_data_vectors(
+            {name: [0]}, tasks=tasks, metadata=stale.metadata, store=stale.files.store
+        )
+        for name in (first, second)
+    ]
+    compact(table)
+    tx = stale.transaction(isolation="snapshot")
+    for each in deltas:
+        tx.row_delta(each)
+    with pytest.raises(CommitConflict):
+        tx.commit()
+    assert table.refresh().scan().count() == 4
+    table.delete("id in (1, 3)")
+    assert table.refresh().scan().count() == 2
