@@ -74,6 +74,7 @@ KNOWN = SHARED | words(
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put
     query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots
+    clean_expired_metadata
     purge
     rewrite_equality_deletes
     source_alias spark state store stores strict summary table target_alias target_bytes tasks
@@ -91,7 +92,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     """
     as_json by catalog current debug deep force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
-    purge
+    purge clean_expired_metadata
     options sort_order strategy
     rewrite_equality_deletes
     """
@@ -249,7 +250,7 @@ OF_JSON = words(
     snapshot_count snapshots source target tasks title total_objects uuid vectors where
     """
 )
-OF_JSON |= words("ndv partition_count")
+OF_JSON |= words("cleaned ndv partition_count")
 #: What holds names that are its users' own, or a snapshot's summary.
 OPEN = words("ndv properties refs summary current_snapshot")
 

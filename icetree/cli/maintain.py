@@ -19,6 +19,9 @@ from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 @click.option(
     "--snapshot", "snapshot_ids", type=int, multiple=True, help="Expire this one; repeat for more."
 )
+@click.option(
+    "--clean-expired-metadata", is_flag=True, help="Forget schemas and layouts nothing uses, too."
+)
 @click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
 @as_json_option
 @pass_lake
@@ -28,6 +31,7 @@ def expire(
     older_than: str | None,
     retain_last: int | None,
     snapshot_ids: tuple[int, ...],
+    clean_expired_metadata: bool,
     yes: bool,
     as_json: bool,
 ) -> None:
@@ -43,6 +47,7 @@ def expire(
             older_than=older_than,
             retain_last=retain_last,
             snapshot_ids=snapshot_ids or None,
+            clean_expired_metadata=clean_expired_metadata,
             dry_run=not yes,
             progress=None if as_json or not sys.stderr.isatty() else progress_line(),
         )
@@ -50,7 +55,7 @@ def expire(
         print_json(done.as_dict())
         return
     say(str(done))
-    if done.snapshot_ids and not yes:
+    if (done.snapshot_ids or done.cleaned) and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")
 
 

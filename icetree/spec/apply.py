@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.spec import apply_alone as alone
 from icetree.spec import columns
 from icetree.spec.column_uses import uses
 from icetree.spec.expressions import Expression
@@ -35,10 +36,14 @@ from icetree.spec.update import (
     ExpireSnapshots,
     RecallSnapshot,
     RemoveEncryptionKey,
+    RemoveExpressions,
+    RemovePartitionSpecs,
     RemovePartitionStatistics,
     RemoveProperties,
+    RemoveSchemas,
     RemoveSnapshotRef,
     RemoveSnapshots,
+    RemoveSortOrders,
     RemoveStatistics,
     RenameExpressions,
     SetCurrentSchema,
@@ -348,54 +353,10 @@ def _expire_snapshots(
     return progress.forget(m, update.snapshot_ids)
 
 
-def _set_statistics(m: TableMetadata, update: SetStatistics, _: _Progress) -> TableMetadata:
-    new = update.statistics
-    others = (each for each in m.statistics if each.snapshot_id != new.snapshot_id)
-    return replace(m, statistics=(*others, new))
-
-
-def _remove_statistics(m: TableMetadata, update: RemoveStatistics, _: _Progress) -> TableMetadata:
-    kept = tuple(each for each in m.statistics if each.snapshot_id != update.snapshot_id)
-    return replace(m, statistics=kept)
-
-
-def _set_partition_statistics(
-    m: TableMetadata, update: SetPartitionStatistics, _: _Progress
-) -> TableMetadata:
-    new = update.partition_statistics
-    others = (each for each in m.partition_statistics if each.snapshot_id != new.snapshot_id)
-    return replace(m, partition_statistics=(*others, new))
-
-
-def _remove_partition_statistics(
-    m: TableMetadata, update: RemovePartitionStatistics, _: _Progress
-) -> TableMetadata:
-    kept = tuple(e for e in m.partition_statistics if e.snapshot_id != update.snapshot_id)
-    return replace(m, partition_statistics=kept)
-
-
-def _add_key(m: TableMetadata, update: AddEncryptionKey, _: _Progress) -> TableMetadata:
-    key = update.encryption_key
-    if m.format_version < 3:
-        raise InvalidInput(f"encryption keys need v3, this table is v{m.format_version}")
-    if any(each.key_id == key.key_id for each in m.encryption_keys):
-        raise InvalidInput(f"there is an encryption key {key.key_id!r}")
-    return replace(m, encryption_keys=(*m.encryption_keys, key))
-
-
-def _remove_key(m: TableMetadata, update: RemoveEncryptionKey, _: _Progress) -> TableMetadata:
-    id = update.key_id
-    if all(each.key_id != id for each in m.encryption_keys):
-        raise InvalidInput(f"there is no encryption key {id!r}")
-    if m.snapshot_pages:
-        raise InvalidInput(f"snapshots in history pages may need encryption key {id!r}")
-    for snapshot in m.snapshots:
-        if snapshot.key_id == id:
-            raise InvalidInput(f"snapshot {snapshot.snapshot_id} needs encryption key {id!r}")
-    for key in m.encryption_keys:
-        if key.encrypted_by_id == id and key.key_id != id:
-            raise InvalidInput(f"encryption key {key.key_id!r} is wrapped by {id!r}")
-    return replace(m, encryption_keys=tuple(e for e in m.encryption_keys if e.key_id != id))
+def _by(
+    change: Callable[[TableMetadata, Any], TableMetadata],
+) -> Callable[[TableMetadata, Any, _Progress], TableMetadata]:
+    return lambda m, update, _: change(m, update)
 
 
 _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMetadata]]] = (
@@ -411,6 +372,10 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             SetDefaultSpec: _set_spec,
             AddSortOrder: _add_order,
             SetDefaultSortOrder: _set_order,
+            RemoveSchemas: _by(alone.remove_schemas),
+            RemovePartitionSpecs: _by(alone.remove_specs),
+            RemoveExpressions: _by(alone.remove_expressions),
+            RemoveSortOrders: _by(alone.remove_orders),
             SetProperties: _set_properties,
             RemoveProperties: _remove_properties,
             SetLocation: _set_location,
@@ -421,12 +386,12 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             RemoveSnapshotRef: _remove_ref,
             RemoveSnapshots: _remove_snapshots,
             ExpireSnapshots: _expire_snapshots,
-            SetStatistics: _set_statistics,
-            RemoveStatistics: _remove_statistics,
-            SetPartitionStatistics: _set_partition_statistics,
-            RemovePartitionStatistics: _remove_partition_statistics,
-            AddEncryptionKey: _add_key,
-            RemoveEncryptionKey: _remove_key,
+            SetStatistics: _by(alone.set_statistics),
+            RemoveStatistics: _by(alone.remove_statistics),
+            SetPartitionStatistics: _by(alone.set_partition_statistics),
+            RemovePartitionStatistics: _by(alone.remove_partition_statistics),
+            AddEncryptionKey: _by(alone.add_key),
+            RemoveEncryptionKey: _by(alone.remove_key),
         }
     )
 )

@@ -6,7 +6,7 @@ for parsing one costs more than a whole commit may.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -32,6 +32,11 @@ def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
     """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
     _require_shallow(schema)
     return frozenset(_columns(json_bytes(schema)))
+
+
+def ids_in(schemas: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+    """Return the id of every column that any of the schemas has."""
+    return frozenset[int]().union(*map(column_ids, schemas))
 
 
 def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, NestedField]:

@@ -89,6 +89,34 @@ class SetDefaultSortOrder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSchemas:
+    """Forget schemas, none of which is the current one or an inline snapshot's."""
+
+    schema_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovePartitionSpecs:
+    """Forget specs, none of which is the default one; no file may be of them."""
+
+    spec_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveExpressions:
+    """Forget expressions (v4) that no spec names; their ids are never given again."""
+
+    expr_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveSortOrders:
+    """Forget sort orders, none of which is the default one."""
+
+    sort_order_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetProperties:
     """Set table properties."""
 
@@ -220,6 +248,10 @@ Update: TypeAlias = (
     | SetDefaultSpec
     | AddSortOrder
     | SetDefaultSortOrder
+    | RemoveSchemas
+    | RemovePartitionSpecs
+    | RemoveExpressions
+    | RemoveSortOrders
     | SetProperties
     | RemoveProperties
     | SetLocation

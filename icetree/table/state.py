@@ -62,6 +62,7 @@ _FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {
     "format version": lambda m: m.format_version,
     "current schema": lambda m: m.current_schema_id,
     "last column id": lambda m: m.last_column_id,
+    "last sequence number": lambda m: m.last_sequence_number,
     "default partition spec": lambda m: m.default_spec_id,
     "default sort order": lambda m: m.default_sort_order_id,
     "location": lambda m: m.location,

@@ -13,6 +13,7 @@ from pyiceberg.schema import index_by_id
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec import stats
+from icetree.spec.columns import ids_in
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import require_plain
 from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
@@ -65,6 +66,7 @@ def validate(
         return ()
     require_plain(head.metadata)
     _require_branch(work, head)
+    _require_layouts(work, head)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
@@ -131,6 +133,27 @@ def _require_picked(work: Work, head: State, files: TableFiles) -> None:
         raise CommitConflict(
             f"{head.name}: snapshot {work.picked} expired before it was picked; its files are gone"
         ) from None
+
+
+def _require_layouts(work: Work, head: State) -> None:
+    """Raise `CommitConflict` for files of what another took away: a spec, or deletes by a column."""
+    before, now = work.base.metadata, head.metadata
+    specs = {each.spec_id for each in now.partition_specs}
+    columns = ids_in(now.schemas) if len(now.schemas) < len(before.schemas) else None
+    if columns is None and specs >= {each.spec_id for each in before.partition_specs}:
+        return
+    for change in work.changes:
+        added = change.added
+        ids = set(pc.unique(added["partition_spec_id"]).to_pylist()) - specs
+        names = {f"partition spec {id}" for id in ids}
+        if columns is not None:
+            deleted_by = pc.unique(pc.list_flatten(added["equality_ids"])).to_pylist()
+            names |= {f"column {id}" for id in deleted_by if id not in columns}
+        for name in sorted(names):
+            raise CommitConflict(
+                f"{head.name}: another commit took away {name}, which nothing used any more but "
+                "files of this change; refresh the table and write its rows again"
+            )
 
 
 def _added_together(changes: Sequence[Changes]) -> Entries | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
+from icetree.spec.edit.unused import unused
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.retention import Expiry, chosen, expired, rules_of
@@ -19,6 +20,7 @@ from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.reach import Reach, less_needed, only_in
+from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
 
@@ -45,6 +47,8 @@ class Expired:
     dry_run: bool
     #: Files that could not be deleted: nothing names them any more.
     left_behind: tuple[str, ...] = ()
+    #: Schemas, partition specs, sort orders and expressions that nothing used any more.
+    cleaned: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""
@@ -58,7 +62,8 @@ class Expired:
         )
         verb = "would expire" if self.dry_run else "expired"
         refs = f" and {', '.join(self.refs)}" if self.refs else ""
-        return f"{verb} {len(self.snapshot_ids):,} snapshots{refs}; files: {counts or 'none'}"
+        rest = f"; also {', '.join(self.cleaned)}" if self.cleaned else ""
+        return f"{verb} {len(self.snapshot_ids):,} snapshots{refs}; files: {counts or 'none'}{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,7 @@ def expire_snapshots(
     older_than: datetime | str | None = None,
     retain_last: int | None = None,
     snapshot_ids: Iterable[int] | None = None,
+    clean_expired_metadata: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Expired:
@@ -87,6 +93,7 @@ def expire_snapshots(
 
     Files are deleted once the commit has landed; when that is not known, none is.
     """
+    clean = clean_expired_metadata
     require_own_files(table.metadata, table.name)
     older_than_ms = None if older_than is None else milliseconds(older_than, what="older_than")
     least = None if retain_last is None else whole(retain_last, what="retain_last", least=1)
@@ -103,8 +110,12 @@ def expire_snapshots(
             if attempt == _TRIES - 1 or table.refresh().state.metadata_location == seen:
                 raise
             continue
-        if dry_run or not (plan.expiry.snapshot_ids or plan.expiry.refs):
-            return _told(plan, plan.files, dry_run=dry_run)
+        if dry_run:
+            names = _unused_after(table, plan) if clean else ()
+            return _told(plan, plan.files, dry_run=True, cleaned=names)
+        if not (plan.expiry.snapshot_ids or plan.expiry.refs):
+            names = forget_unused(table) if clean else ()
+            return _told(plan, plan.files, dry_run=False, cleaned=names)
         gone = [RemoveSnapshotRef(ref_name=name) for name in plan.expiry.refs]
         try:
             table.update_metadata(*gone, ExpireSnapshots(snapshot_ids=plan.expiry.snapshot_ids))
@@ -118,7 +129,14 @@ def expire_snapshots(
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
     left += delete(table.files, [*pages], lambda *_: None)
-    return _told(plan, going, dry_run=False, left=left)
+    names = forget_unused(table) if clean else ()
+    return _told(plan, going, dry_run=False, left=left, cleaned=names)
+
+
+def _unused_after(table: Table, plan: _Plan) -> tuple[str, ...]:
+    gone = plan.expiry.snapshot_ids
+    staying = [each for each in plan.history if each.snapshot_id not in gone]
+    return names_of(unused(plan.base, used_by(table, staying)))
 
 
 def _plan(
@@ -178,12 +196,20 @@ def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:
     return less_needed(plan.files, later, table.files.reader(shape), known=plan.kept)
 
 
-def _told(plan: _Plan, files: pa.Table, *, dry_run: bool, left: tuple[str, ...] = ()) -> Expired:
+def _told(
+    plan: _Plan,
+    files: pa.Table,
+    *,
+    dry_run: bool,
+    left: tuple[str, ...] = (),
+    cleaned: tuple[str, ...] = (),
+) -> Expired:
     return Expired(
         snapshot_ids=tuple(sorted(plan.expiry.snapshot_ids)),
         refs=plan.expiry.refs,
         deleted_statistics_files_count=len(plan.statistics),
         dry_run=dry_run,
         left_behind=left,
+        cleaned=cleaned,
         **counts_of(files),
     )

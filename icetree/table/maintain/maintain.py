@@ -42,6 +42,7 @@ class Maintenance:
         older_than: datetime | str | None = None,
         retain_last: int | None = None,
         snapshot_ids: Iterable[int] | None = None,
+        clean_expired_metadata: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Expired:
@@ -51,13 +52,15 @@ class Maintenance:
         `history.expire.*`; `older_than` and `retain_last` take the place of the properties, for
         branches that say nothing themselves. Or name the snapshots. Time travel and change feed of
         what stays are as before. Beside writers it is safe; one that started on a snapshot which
-        goes has a conflict.
+        goes has a conflict. With `clean_expired_metadata`, schemas, partition specs, sort orders and
+        expressions go too that neither a snapshot left nor a file in its tree uses.
         """
         return expire_snapshots(
             self._table,
             older_than=older_than,
             retain_last=retain_last,
             snapshot_ids=snapshot_ids,
+            clean_expired_metadata=clean_expired_metadata,
             dry_run=dry_run,
             progress=progress,
         )
