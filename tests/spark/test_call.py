@@ -420,6 +420,34 @@ def test_data_files_are_compacted_as_strategy_options_and_condition_say(sql: Sql
     assert [row[0] for row in sql(would)] == [2]
 
 
+def test_deletes_are_brought_together(sql: SqlLake) -> None:
+    for first in range(10, 60, 10):
+        sql.lake.append("db.t", pa.table({"id": range(first, first + 10), "name": ["n"] * 10}))
+        sql.lake.table("db.t").delete(f"id = {first}")
+    left = rows(sql)
+    [done] = told(
+        sql, "CALL system.rewrite_position_delete_files(table => 'db.t', where => 'id > 9')"
+    )
+    assert done.pop("rewritten_bytes_count") > 0
+    assert done.pop("added_bytes_count") > 0
+    assert done == {"rewritten_delete_files_count": 5, "added_delete_files_count": 1}
+    assert rows(sql) == left
+
+
+def test_statistics_are_computed_of_a_snapshot(sql: SqlLake) -> None:
+    first = ids(sql)[0]
+    [[file]] = sql(f"CALL system.compute_table_stats('db.t', {first}, array('id'))")
+    [kept] = sql.lake.table("db.t").metadata.statistics
+    assert kept.snapshot_id == first
+    assert file.endswith(kept.statistics_path)
+    sql("CREATE TABLE parted (id INT) PARTITIONED BY (id)")
+    assert sql("CALL system.compute_partition_stats('db.parted')") == []
+    sql("INSERT INTO parted VALUES (1), (2)")
+    [[file]] = sql("CALL system.compute_partition_stats(table => 'db.parted')")
+    [of] = sql.lake.table("db.parted").metadata.partition_statistics
+    assert file.endswith(of.statistics_path)
+
+
 def test_what_is_kept_of_a_table_is_outdated_by_a_procedure(sql: SqlLake) -> None:
     first = ids(sql)[0]
     sql("CACHE TABLE t")

@@ -193,7 +193,8 @@ def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows
 def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
     """Return a verb of `table.maintenance` as a procedure.
 
-    What it returns has the columns as attributes: tuples, where there is more than one row to tell.
+    What it returns has the columns as attributes: tuples, where there is more than one row to tell,
+    and None in all of them where there is nothing.
     """
 
     def run(lake: SparkLake, *, table: str, **given: Any) -> _Rows:
@@ -202,7 +203,9 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
             given["where"] = _files_where(lake, found, given["where"])
         done = getattr(found.maintenance, verb)(**given)
         told = [getattr(done, name) for name in gives.names]
-        return zip(*told, strict=True) if isinstance(told[0], tuple) else [told]
+        if isinstance(told[0], tuple):
+            return zip(*told, strict=True)
+        return [] if all(value is None for value in told) else [told]
 
     dry_run = () if _DRY_RUN in takes else (_DRY_RUN,)
     return Procedure(takes=(_TABLE, *takes, *dry_run), gives=gives, run=run)
@@ -333,6 +336,30 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
                 *_ints("failed_data_files_count", "removed_delete_files_count"),
             ]
         ),
+    ),
+    "rewrite_position_delete_files": _maintenance(
+        "rewrite_position_delete_files",
+        refused("options", OPTIONS, instead="what gains is rewritten, and where narrows it down"),
+        optional("where"),
+        optional("rewrite_equality_deletes", FLAG),
+        optional("branch"),
+        gives=pa.schema(
+            [
+                *_ints("rewritten_delete_files_count", "added_delete_files_count"),
+                *_longs("rewritten_bytes_count", "added_bytes_count"),
+            ]
+        ),
+    ),
+    "compute_table_stats": _maintenance(
+        "compute_table_stats",
+        optional("snapshot_id", NUMBER, ours="at"),
+        optional("columns", TEXTS),
+        gives=pa.schema([("statistics_file", pa.string())]),
+    ),
+    "compute_partition_stats": _maintenance(
+        "compute_partition_stats",
+        optional("snapshot_id", NUMBER, ours="at"),
+        gives=pa.schema([("partition_statistics_file", pa.string())]),
     ),
 }
 
