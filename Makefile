@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-plan bench-rows bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rows bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -56,6 +56,9 @@ bench-core: $(READY) ## Measure the core; ARGS="--quick" for a minute's worth
 
 bench-commit: $(BENCH) ## Measure commits beside PyIceberg and deltalake; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.commit $(ARGS)
+
+bench-defaults: $(BENCH) ## Measure what thresholds cost after 10,000 commits, which takes an hour; ARGS="--quick" for a minute's worth
+	@$(PY) -m benchmarks.defaults $(ARGS)
 
 bench-rows: $(BENCH) ## Measure upserts and deletes beside PyIceberg; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.rows $(ARGS)

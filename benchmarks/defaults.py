@@ -31,7 +31,7 @@ LOG = "write.metadata.previous-versions-max"
 
 #: Choices beside the defaults, by what is told of them.
 CHOICES: Mapping[str, Mapping[str, str]] = {
-    **{f"root of {most}": {ROOT: str(most)} for most in (50, 200, 500, 1000, 2000)},
+    **{f"root of {most}": {ROOT: str(most)} for most in (50, 100, 200, 500, 1000, 2000)},
     **{f"{count} snapshots inline": {INLINE: str(count)} for count in (50, 100)},
     **{f"log of {count}": {LOG: str(count)} for count in (10, 100)},
 }
@@ -83,14 +83,14 @@ def measure(report: Report, quick: bool) -> None:
 
 
 def _tell(report: Report, aged: Aged, choice: str, quick: bool) -> None:
-    last = min(_LAST, len(aged.cpu_ms) // 2)
+    last = _last(aged)
     case = f"{choice}, {aged.columns} columns"
     at = f"commit {len(aged.cpu_ms):,}"
     cpu = Timing(cpu_ms=mean(aged.cpu_ms[-last:]), wall_ms=mean(aged.cpu_ms[-last:]))
     sizes = aged.size_bytes[-last:]
     report.add(f"{case}: {at}", cpu, bytes=int(mean(sizes)), leaves=aged.leaves())
     report.tell(
-        f"    bytes: median {median(sizes):,.0f}, 99 of 100 within "
+        f"    bytes: mean {mean(sizes):,.0f}, median {median(sizes):,.0f}, 99 of 100 within "
         f"{quantiles(sizes, n=100)[-1]:,.0f}, most {max(sizes):,}; "
         f"{', '.join(f'{kind} {size:,}' for kind, size in _newest(aged).items())}"
     )
@@ -108,10 +108,15 @@ def _tell(report: Report, aged: Aged, choice: str, quick: bool) -> None:
 
 
 def _judge(report: Report, aged: Aged) -> None:
-    last = aged.size_bytes[-_LAST:]
+    last = aged.size_bytes[-_last(aged) :]
     report.at_most(
         f"bytes of a commit, {aged.columns} columns", mean(last), MOST_BYTES[aged.columns]
     )
+
+
+def _last(aged: Aged) -> int:
+    """Return how many commits at the end are looked at: not those to a table that is still young."""
+    return min(_LAST, len(aged.cpu_ms) // 2)
 
 
 def _plan(aged: Aged, where: str | None) -> object:

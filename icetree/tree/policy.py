@@ -32,7 +32,7 @@ class Policy:
 
     root_target_bytes: int = 1024 * 1024
     #: Data files and deletes are counted apart: their footprint in the root differs.
-    root_max_data_entries: int = 100
+    root_max_data_entries: int = 64
     root_max_delete_entries: int = 100
     leaf_target_bytes: int = 8 * 1024 * 1024
     leaf_max_entries: int = 50_000

@@ -210,3 +210,20 @@ def test_a_store_that_fails_at_any_step_changes_no_row() -> None:
         attempt(Fault(at=at, how=How.BEFORE))
         attempt(Fault(at=at, how=How.AFTER))
     assert table.verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("equality", [False, True])
+def test_who_deletes_rows_whose_vectors_are_rewritten_meanwhile_has_no_conflict(
+    equality: bool,
+) -> None:
+    table = marked()
+    if equality:
+        delete_equal(table, [4])
+    stale = beside(table)
+    with stale.transaction() as late:
+        late.delete("id = 7")
+        done = table.maintenance.rewrite_position_delete_files(rewrite_equality_deletes=equality)
+        assert done.added_delete_files_count == 1
+    gone = {0, 3, 6, 9, 12, 15, 7} | ({4} if equality else set())
+    assert ids(table) == sorted({*range(18)} - gone)
+    assert table.verify(deep=True).is_clean
