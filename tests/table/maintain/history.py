@@ -174,6 +174,7 @@ def named(table: Table) -> set[str]:
     found = {table.state.metadata_location}
     found |= {each.metadata_file for each in metadata.metadata_log}
     found |= {each.location for each in metadata.snapshot_pages}
+    found |= {each.statistics_path for each in metadata.statistics}
     for snapshot in table.history():
         found.add(snapshot.root_file)
         root = table.files.root(snapshot, shape)

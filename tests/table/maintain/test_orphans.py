@@ -65,11 +65,15 @@ def another(table: Table) -> Table:
 @pytest.mark.law
 @pytest.mark.parametrize("seed", [*range(20, 20 + 2 * EFFORT)])
 def test_all_that_is_retained_reads_as_before_and_nothing_else_is_left(seed: int) -> None:
-    """With snapshots expired, orphans planted and a commit under way, in a random history."""
+    """With snapshots expired, statistics, orphans and a commit under way, in a random history."""
     past = Past(seed)
-    past.live(20)
+    past.live(12)
     table, clock = past.table, past.clock
     with within(clock):
+        table.maintenance.compute_table_stats(columns=["id"])
+    past.live(8)
+    with within(clock):
+        table.maintenance.compute_table_stats(columns=["id", "v"])
         table.maintenance.expire_snapshots(
             older_than=time_of(clock.at_ms - past.choose.randrange(20) * SECOND), retain_last=2
         )
