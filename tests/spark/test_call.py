@@ -368,9 +368,16 @@ def test_snapshots_are_expired_by_age_by_number_and_by_id(sql: SqlLake) -> None:
     assert ids(sql) == [second, last]
     sql("CALL system.expire_snapshots('db.t', TIMESTAMP '2001-01-01 00:00:00', 1, 4, true)")
     assert ids(sql) == [second, last]
-    sql("CALL system.expire_snapshots('db.t', current_timestamp() + INTERVAL 1 DAY, 1)")
-    assert ids(sql) == [last]
-    assert rows(sql) == [1, 2, 3]
+    sql("ALTER TABLE t ADD COLUMN more INT")
+    sql("INSERT INTO t VALUES (4, 'n4', 4)")
+    assert len(sql.lake.table("db.t").metadata.schemas) == 2
+    sql("""CALL system.expire_snapshots(
+        table => 'db.t', older_than => current_timestamp() + INTERVAL 1 DAY, retain_last => 1,
+        clean_expired_metadata => true
+    )""")
+    assert len(ids(sql)) == 1
+    assert len(sql.lake.table("db.t").metadata.schemas) == 1
+    assert rows(sql) == [1, 2, 3, 4]
 
 
 def test_orphan_files_are_told_each_in_a_row_and_removed(sql: SqlLake) -> None:

@@ -291,6 +291,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         idle("max_concurrent_deletes", NUMBER),
         idle("stream_results", FLAG),
         optional("snapshot_ids", NUMBERS),
+        optional("clean_expired_metadata", FLAG),
         gives=_longs(
             "deleted_data_files_count",
             "deleted_position_delete_files_count",
