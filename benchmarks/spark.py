@@ -59,10 +59,17 @@ QUICK: Final = Sizes(
 class Worker:
     """A system in a process of its own."""
 
-    def __init__(self, name: str, folder: Path, log: IO[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        log: IO[str],
+        *,
+        jars: str = "",
+        program: str = "spark_worker",
+    ) -> None:
         self.name = name
-        jars = os.environ.get(_JARS.get(name, ""), "")
-        command = [sys.executable, "-m", "benchmarks.spark_worker", name, str(folder), jars]
+        command = [sys.executable, "-m", f"benchmarks.{program}", name, str(folder), jars]
         self._process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
@@ -99,7 +106,8 @@ def _workers(folder: Path) -> Iterator[dict[str, Worker]]:
             place = folder / name.replace(" ", "")
             place.mkdir()
             log = stack.enter_context((folder / f"{place.name}.log").open("w"))
-            made[name] = Worker(name, place, log)
+            jars = os.environ.get(_JARS.get(name, ""), "")
+            made[name] = Worker(name, place, log, jars=jars)
             stack.callback(made[name].close)
         yield made
 

@@ -48,6 +48,7 @@ FLOORS = {
         ["table"],
         ["lake_rows"],
         ["lake"],
+        ["rounds"],
     ],
     "spark": [
         ["functions"],

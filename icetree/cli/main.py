@@ -12,6 +12,8 @@ from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
 from icetree.cli.maintain import (
     expire,
+    maintain,
+    optimize,
     orphans,
     rewrite_manifests,
     rewrite_position_delete_files,
@@ -99,6 +101,8 @@ for _command in (
     compute_table_stats,
     compute_partition_stats,
     rewrite_position_delete_files,
+    optimize,
+    maintain,
     rename,
     copy,
     backup,

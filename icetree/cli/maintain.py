@@ -177,3 +177,82 @@ def rewrite_position_delete_files(
     say(str(done))
     if done.rewritten_delete_files_count and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command()
+@table_argument
+@click.option("--max-seconds", type=float, help="Begin nothing after so many seconds.")
+@click.option("--max-bytes", type=int, help="Read and write no more than so many bytes of data.")
+@click.option("--branch", default="main", show_default=True, help="The branch to look at.")
+@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@as_json_option
+@pass_lake
+def optimize(
+    lake: Chosen,
+    name: str,
+    max_seconds: float | None,
+    max_bytes: int | None,
+    branch: str,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Look at the table, and do what is worth it: data files, deletes, leaves, history, orphans."""
+    from icetree.cli.output import print_json, say
+
+    with lake.table(name) as table:
+        done = table.maintenance.optimize(
+            max_seconds=max_seconds,
+            max_bytes=max_bytes,
+            branch=branch,
+            dry_run=not yes,
+            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
+        )
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if done.steps and not yes:
+        click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command()
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option(
+    "--every", type=float, default=600, show_default=True, help="Seconds from round to round."
+)
+@click.option("--rounds", type=int, help="Stop after so many; without, go on until stopped.")
+@click.option("--max-seconds", type=float, help="For each table and round.")
+@click.option("--max-bytes", type=int, help="For each table and round.")
+@as_json_option
+@pass_lake
+def maintain(
+    lake: Chosen,
+    names: tuple[str, ...],
+    every: float,
+    rounds: int | None,
+    max_seconds: float | None,
+    max_bytes: int | None,
+    as_json: bool,
+) -> None:
+    """Optimize tables again and again; all of the catalog without names.
+
+    It may be stopped at any moment: what is under way is simply not committed.
+    """
+    from icetree.cli.output import print_json, say
+    from icetree.table.rounds import rounds as each_round
+
+    with lake.open() as connection:
+        for each in each_round(
+            connection,
+            names,
+            every_seconds=every,
+            max_rounds=rounds,
+            max_seconds=max_seconds,
+            max_bytes=max_bytes,
+        ):
+            if as_json:
+                told = {"error": str(each.error)} if each.done is None else each.done.as_dict()
+                print_json({"table": each.table, **told})
+            else:
+                say(f"{each.table}: {each.done or each.error}")
+            sys.stdout.flush()

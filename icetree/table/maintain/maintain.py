@@ -13,6 +13,7 @@ from icetree.table.maintain.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.deletes import RewrittenDeletes, rewrite_position_delete_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
 from icetree.table.maintain.manifests import RewrittenManifests, rewrite_manifests
+from icetree.table.maintain.optimize import Optimized, optimize
 from icetree.table.maintain.orphans import Orphans, remove_orphan_files
 from icetree.table.maintain.partition_statistics import (
     PartitionStatistics,
@@ -201,6 +202,32 @@ class Maintenance:
             where=where,
             rewrite_equality_deletes=rewrite_equality_deletes,
             branch=branch,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    @spelled_out()
+    def optimize(
+        self,
+        *,
+        max_seconds: float | None = None,
+        max_bytes: int | None = None,
+        branch: str = MAIN,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Optimized:
+        """Look at the table, and do what is worth it, each step with its reason.
+
+        Small and worn data files, scattered deletes, leaves, snapshots that have had their time,
+        files that nothing names. Nothing is begun once the seconds are over, or that would read and
+        write more data than is left of the bytes. Without arguments it is safe to run at any time,
+        beside writers and readers.
+        """
+        return optimize(
+            self._table,
+            branch=branch,
+            max_seconds=max_seconds,
+            max_bytes=max_bytes,
             dry_run=dry_run,
             progress=progress,
         )

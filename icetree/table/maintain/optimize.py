@@ -1,0 +1,341 @@
+"""One verb that looks at a table, and does what is worth it: the others, each for a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.expressions import AlwaysTrue
+
+from icetree.errors import InvalidInput
+from icetree.spec.entry import MANIFESTS, is_content, is_live
+from icetree.spec.metadata import TableMetadata
+from icetree.surroundings import elapsed_s
+from icetree.table.arguments import whole
+from icetree.table.maintain.compact import rewrite_data_files
+from icetree.table.maintain.compact_options import options_of
+from icetree.table.maintain.deletes import rewrite_position_delete_files
+from icetree.table.maintain.expire import expire_snapshots
+from icetree.table.maintain.manifests import rewrite_manifests
+from icetree.table.maintain.orphans import remove_orphan_files
+from icetree.table.progress import Progress
+from icetree.table.scan.planning import planner
+from icetree.tree.overlap import overlap
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+#: Where ranges of so many files have a part in common, sorting them anew is worth reading all.
+_MANY: Final = 4.0
+#: A compaction is done in so many commits, so that it can stop between two.
+_PORTIONS: Final = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """How a branch of a table is: what `optimize` decides by."""
+
+    data_files: int
+    data_bytes: int
+    rows: int
+    #: Rows that DVs mark as deleted.
+    deleted_rows: int
+    #: The column that rows are sorted by, and how many files of full size share a part of the range
+    #: of one, on average.
+    sort_column: str | None
+    sort_overlap: float | None
+    leaves: int
+    root_entries: int
+    snapshots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One verb: why it is worth it, and what came of it."""
+
+    verb: str
+    reason: str
+    #: What is read and written for it, about.
+    cost_bytes: int
+    #: Why it was not done; None where it was, or with `dry_run` would be.
+    left: str | None = None
+    #: What the verb told.
+    result: dict[str, Any] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.verb}: {self.reason}{f' (left: {self.left})' if self.left else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimized:
+    """How the table was, and what was done for it, or with `dry_run` would be."""
+
+    health: Health
+    steps: tuple[Step, ...]
+    dry_run: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        head = "would do" if self.dry_run else "did"
+        if not self.steps:
+            return "nothing is worth doing"
+        return "\n".join([f"{head}:", *(f"  {each}" for each in self.steps)])
+
+
+class _Spent(Exception):
+    """The budget is used up in the midst of a compaction, after one of its commits."""
+
+
+class _Budget:
+    """Seconds and bytes that may be spent; None is as many as it takes."""
+
+    def __init__(self, seconds: float | None, size_bytes: int | None) -> None:
+        self._until = None if seconds is None else elapsed_s() + seconds
+        self._bytes = size_bytes
+
+    def allows(self, cost_bytes: int) -> str | None:
+        """Return why something of this cost may not be begun; None where it may."""
+        if self._until is not None and elapsed_s() >= self._until:
+            return "the time is up"
+        if self._bytes is not None and cost_bytes > self._bytes:
+            return f"{cost_bytes:,} bytes are more than the {self._bytes:,} that are left"
+        return None
+
+    def spend(self, cost_bytes: int) -> None:
+        """Take note of what was done."""
+        if self._bytes is not None:
+            self._bytes -= cost_bytes
+
+
+def optimize(
+    table: Table,
+    *,
+    branch: str,
+    max_seconds: float | None = None,
+    max_bytes: int | None = None,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Optimized:
+    """Do what is worth it for a branch, and for the table's history and files, within a budget.
+
+    First data files, then deletes, leaves, snapshots and orphans: each leaves something for the
+    next. Nothing is begun once the seconds are over, or that would read and write more than is left
+    of the bytes; a compaction stops between two of its commits.
+    """
+    if max_seconds is not None and (isinstance(max_seconds, bool) or not max_seconds > 0):
+        raise InvalidInput(f"max_seconds={max_seconds!r}: give seconds above 0")
+    if max_bytes is not None:
+        whole(max_bytes, what="max_bytes", least=1)
+    budget = _Budget(max_seconds, max_bytes)
+    health = health_of(table.refresh(), branch)
+    work = _Work(table, branch, health, budget, dry_run, progress or (lambda *_: None))
+    steps = [
+        work.data_files(),
+        work.deletes(),
+        work.manifests(),
+        work.snapshots(),
+        work.orphans(),
+    ]
+    done = tuple(each for each in steps if each is not None)
+    return Optimized(health=health, steps=done, dry_run=dry_run)
+
+
+def health_of(table: Table, branch: str) -> Health:
+    """Look at a branch: its plan and its root, no data."""
+    metadata, head = table.metadata, table.state.head(branch)
+    plan = planner(
+        table.files, metadata, head, AlwaysTrue(), stats_columns=True, every_row=True
+    ).whole()
+    root, files = table.files.root(head, metadata.shape()), plan.tasks
+    column = _sort_column(metadata)
+    # Small ones are rewritten in order anyway.
+    least = options_of(None, metadata).rules.min_bytes
+    full = files.filter(pc.greater_equal(files["file_size_in_bytes"], least))
+    return Health(
+        data_files=files.num_rows,
+        data_bytes=_sum(files["file_size_in_bytes"]),
+        rows=_sum(files["record_count"]),
+        deleted_rows=_sum(files["dv_cardinality"]),
+        sort_column=None if column is None else metadata.schema().find_column_name(column),
+        sort_overlap=None if column is None else overlap(full, column, metadata.shape()),
+        leaves=_sum(pc.and_(is_content(root, *MANIFESTS), is_live(root))),
+        root_entries=root.num_rows,
+        snapshots=sum(1 for _ in table.history()),
+    )
+
+
+def _sort_column(metadata: TableMetadata) -> int | None:
+    """Return the column that rows are sorted by first, as it is."""
+    order = next(
+        each for each in metadata.sort_orders if each.order_id == metadata.default_sort_order_id
+    )
+    first = order.fields[0] if order.fields else None
+    return first.sources[0] if first is not None and first.transform == "identity" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What each step needs; a step is None where there is nothing to do."""
+
+    table: Table
+    branch: str
+    health: Health
+    budget: _Budget
+    dry_run: bool
+    tell: Progress
+
+    def data_files(self) -> Step | None:
+        """Rewrite small, oversized and worn files; all of them where their order is lost."""
+        health, mixed = self.health, (self.health.sort_overlap or 0) >= _MANY
+        how: dict[str, Any] = {"branch": self.branch, "options": {"rewrite-all": mixed}}
+        how["strategy"] = "binpack" if health.sort_column is None else "sort"
+        due = rewrite_data_files(self.table, **how, dry_run=True)
+        if not due.rewritten_data_files_count:
+            return None
+        reason = (
+            f"{health.sort_overlap:.0f} files share a part of each one's range of "
+            f"{health.sort_column}: sort all {health.data_files:,} anew"
+            if mixed
+            else f"{due.rewritten_data_files_count:,} of {health.data_files:,} data files are "
+            f"small, oversized or worn: about {due.added_data_files_count:,} would do"
+        )
+        cost = 2 * due.rewritten_bytes_count
+        portion = -(-cost // _PORTIONS)
+
+        def carry_out() -> tuple[dict[str, Any], str | None]:
+            how["options"] |= {
+                "partial-progress.enabled": True,
+                "partial-progress.max-commits": _PORTIONS,
+            }
+            reached = [0, 1]
+
+            def watch(what: str, count: int, total: int) -> None:
+                self.tell(what, count, total)
+                reached[:] = count, total
+                self.budget.spend(portion)
+                if count < total and self.budget.allows(portion) is not None:
+                    raise _Spent
+
+            try:
+                return rewrite_data_files(self.table, **how, progress=watch).as_dict(), None
+            except _Spent:
+                count, total = reached
+                return {
+                    "file_groups": count
+                }, f"{total - count:,} of {total:,} groups: the budget is spent"
+
+        return self._step("rewrite_data_files", reason, cost, carry_out, least=portion, spends=True)
+
+    def deletes(self) -> Step | None:
+        """Bring deletes together."""
+        how: dict[str, Any] = {
+            "where": None,
+            "rewrite_equality_deletes": False,
+            "branch": self.branch,
+        }
+        due = rewrite_position_delete_files(self.table, **how, dry_run=True, progress=None)
+        if not due.rewritten_delete_files_count:
+            return None
+        return self._step(
+            "rewrite_position_delete_files",
+            f"{due.rewritten_delete_files_count:,} delete files become {due.added_delete_files_count:,}",
+            due.rewritten_bytes_count + due.added_bytes_count,
+            lambda: (
+                rewrite_position_delete_files(
+                    self.table, **how, dry_run=False, progress=self.tell
+                ).as_dict(),
+                None,
+            ),
+        )
+
+    def manifests(self) -> Step | None:
+        """Cluster leaves, and apply their manifest DVs."""
+        due = rewrite_manifests(
+            self.table, by=None, branch=self.branch, dry_run=True, progress=None
+        )
+        if not due.rewritten_manifests_count:
+            return None
+        return self._step(
+            "rewrite_manifests",
+            f"{due.rewritten_manifests_count:,} of {self.health.leaves:,} leaves are small, worn, "
+            f"old or overlap: {due.added_manifests_count:,} would do",
+            0,
+            lambda: (
+                rewrite_manifests(
+                    self.table, by=None, branch=self.branch, dry_run=False, progress=self.tell
+                ).as_dict(),
+                None,
+            ),
+        )
+
+    def snapshots(self) -> Step | None:
+        """Expire snapshots by the table's own rules."""
+        return self._files_go(
+            "expire_snapshots",
+            lambda: expire_snapshots(self.table, dry_run=True),
+            lambda due: (
+                f"{len(due.snapshot_ids):,} of {self.health.snapshots:,} snapshots have had their time"
+                if due.snapshot_ids or due.refs
+                else None
+            ),
+            lambda: expire_snapshots(self.table, progress=self.tell),
+        )
+
+    def orphans(self) -> Step | None:
+        """Delete what nothing names, older than the guard."""
+        return self._files_go(
+            "remove_orphan_files",
+            lambda: remove_orphan_files(self.table, dry_run=True),
+            lambda due: (
+                f"{len(due.orphan_file_location):,} files are named by nothing"
+                if due.orphan_file_location
+                else None
+            ),
+            lambda: remove_orphan_files(self.table, progress=self.tell),
+        )
+
+    def _files_go(
+        self,
+        verb: str,
+        look: Callable[[], Any],
+        reason: Callable[[Any], str | None],
+        do: Callable[[], Any],
+    ) -> Step | None:
+        """Return the step of a verb that deletes files, which a table may not allow."""
+        try:
+            due = reason(look())
+        except InvalidInput as error:
+            return Step(verb=verb, reason="not looked at", cost_bytes=0, left=str(error))
+        if due is None:
+            return None
+        return self._step(verb, due, 0, lambda: (do().as_dict(), None))
+
+    def _step(
+        self,
+        verb: str,
+        reason: str,
+        cost_bytes: int,
+        do: Callable[[], tuple[dict[str, Any], str | None]],
+        *,
+        least: int | None = None,
+        spends: bool = False,
+    ) -> Step:
+        """Return a step, done if the budget allows its beginning; `spends` by itself, or at once."""
+        told = Step(verb=verb, reason=reason, cost_bytes=cost_bytes)
+        left = self.budget.allows(cost_bytes if least is None else least)
+        if left is not None or self.dry_run:
+            return replace(told, left=left)
+        result, left = do()
+        if not spends:
+            self.budget.spend(cost_bytes)
+        return replace(told, left=left, result=result)
+
+
+def _sum(numbers: pa.ChunkedArray) -> int:
+    return pc.sum(numbers).as_py() or 0

@@ -1,0 +1,150 @@
+"""One verb for all of maintenance: it says why, does what is worth it, and then finds nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icetree.errors import InvalidInput
+from icetree.surroundings import within
+from icetree.table.rounds import rounds
+from icetree.table.table import Table
+from tests.rows.lake import new_lake
+from tests.table.changing import changing_table, delete_rows, some
+from tests.table.maintain.history import Clock
+
+DAY = 86_400_000
+
+
+def _lived(clock: Clock, **how: Any) -> Table:
+    """A table of many small appends and some deletes."""
+    table = changing_table(
+        properties={"write.root.max-data-entries": "4", "write.root.max-delete-entries": "2"}, **how
+    )
+    with within(clock):
+        for number in range(12):
+            clock.tick()
+            table.append(some((2 * number, "a"), (2 * number + 1, "b")))
+            if number % 3 == 2:
+                delete_rows(table, [2 * number])
+    return table
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    columns = ["id", "v", "_row_id", "_last_updated_sequence_number"]
+    found = table.scan(columns=columns).to_arrow().sort_by("_row_id").to_pylist()
+    return list(found)
+
+
+def test_a_table_that_lived_gets_few_files_and_leaves_and_the_same_rows() -> None:
+    clock = Clock()
+    table = _lived(clock)
+    before = _rows(table)
+    clock.at_ms += 10 * DAY
+    with within(clock):
+        done = table.maintenance.optimize()
+        assert [each.verb for each in done.steps if each.left is None][:1] == ["rewrite_data_files"]
+        assert "expire_snapshots" in [each.verb for each in done.steps]
+        assert done.health.data_files == 12
+        assert done.health.deleted_rows == 4
+        assert _rows(table) == before
+        assert table.scan().plan().tasks.num_rows == 1
+        assert len([*table.history()]) == 1
+        assert table.verify(deep=True).is_clean
+        # What is done is done.
+        again = table.maintenance.optimize()
+    assert again.steps == ()
+    assert str(again) == "nothing is worth doing"
+
+
+def test_a_dry_run_tells_reasons_and_changes_nothing() -> None:
+    clock = Clock()
+    table = _lived(clock)
+    at = table.state.metadata_location
+    with within(clock):
+        told = table.maintenance.optimize(dry_run=True)
+    assert table.refresh().state.metadata_location == at
+    assert told.steps[0].reason.startswith("12 of 12 data files are small, oversized or worn")
+    assert told.steps[0].cost_bytes > 0
+    assert str(told).startswith("would do:\n  rewrite_data_files: 12 of 12")
+    assert told.as_dict()["health"]["data_files"] == 12
+
+
+def test_nothing_is_begun_that_the_budget_does_not_allow() -> None:
+    clock = Clock()
+    table = _lived(clock)
+    before = _rows(table)
+    with within(clock):
+        [data, *_] = table.maintenance.optimize(max_bytes=10).steps
+    assert data.left is not None
+    assert "bytes are more than the 10 that are left" in data.left
+    assert table.scan().plan().tasks.num_rows == 12
+    assert _rows(table) == before
+
+
+def test_a_compaction_stops_between_commits_once_the_budget_is_spent() -> None:
+    table = changing_table(partition_by="truncate(1, v)")
+    for number in range(60):
+        table.append(some((number, "abcdefghij"[number % 10])))
+    before = _rows(table)
+    whole = table.maintenance.optimize(dry_run=True).steps[0].cost_bytes
+    [data, *_] = table.maintenance.optimize(max_bytes=whole // 2).steps
+    assert data.left is not None
+    assert data.left.endswith("the budget is spent")
+    assert 10 < table.scan().plan().tasks.num_rows < 60
+    assert _rows(table) == before
+    table.maintenance.optimize()
+    assert table.scan().plan().tasks.num_rows == 10
+
+
+def test_files_of_full_size_that_lie_across_each_other_are_sorted() -> None:
+    rows = 1_000
+    table = changing_table(order_by="id")
+    for number in range(6):
+        ids = range(number, 6 * rows, 6)
+        table.append(some(*((id, str(id)) for id in ids)))
+    size = table.scan().plan().tasks["file_size_in_bytes"][0].as_py()
+    table.set_properties({"write.target-file-size-bytes": str(size)})
+    before = _rows(table)
+    done = table.maintenance.optimize()
+    assert done.health.sort_column == "id"
+    assert done.health.sort_overlap == pytest.approx(6)
+    assert "sort all" in done.steps[0].reason
+    assert _rows(table) == before
+    after = table.maintenance.optimize(dry_run=True)
+    assert after.health.sort_overlap is not None
+    assert after.health.sort_overlap < 1.5
+
+
+def test_a_table_whose_files_may_be_anothers_keeps_them() -> None:
+    clock = Clock()
+    table = _lived(clock)
+    table.set_properties({"gc.enabled": "false"})
+    clock.at_ms += 10 * DAY
+    with within(clock):
+        left = {each.verb: each.left for each in table.maintenance.optimize().steps}
+    assert "gc.enabled is false" in str(left["expire_snapshots"])
+    assert "gc.enabled is false" in str(left["remove_orphan_files"])
+    assert table.verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("wrong", [{"max_seconds": 0}, {"max_bytes": 0}, {"max_seconds": True}])
+def test_a_budget_of_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        changing_table().maintenance.optimize(**wrong)
+
+
+def test_rounds_go_over_all_tables_whatever_is_wrong_with_one() -> None:
+    lake = new_lake()
+    lake.create_namespace("db", exist_ok=True)
+    for name in ("one", "two"):
+        table = lake.create_table(f"db.{name}", pa.schema([("id", pa.int64())]))
+        for number in range(6):
+            table.append(pa.table({"id": [number]}))
+    told = [*rounds(lake, ["db.one", "db.gone", "db.two"], every_seconds=0, max_rounds=2)]
+    assert [each.table for each in told] == ["db.one", "db.gone", "db.two"] * 2
+    assert [each.done is not None for each in told] == [True, False, True] * 2
+    assert "db.gone" in str(told[1].error)
+    assert [len(lake.table(f"db.{name}").scan().plan().tasks) for name in ("one", "two")] == [1, 1]
