@@ -20,7 +20,7 @@ from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.neighbours import comparable, neighbours, require_apart
-from icetree.table.maintain.reach import Reach, less, named, named_by, names_in, once
+from icetree.table.maintain.reach import Reach, less, named, named_by, names_in, once, tops_of
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _named_in_trees(table: Table, tell: Progress) -> pa.Table:
         tell("trees", done, len(every))
     reader = files.reader(shape)
     parts = [_attempt(names_in, leaf, reader) for leaf in reach.leaves.values()]
-    tops = [top for each in every for top in (each.root_manifest, each.manifest_list) if top]
+    tops = [top for each in every for top in tops_of(each, table.location)]
     found = once([reach.settle(), named(tops), *(each for each in parts if each is not None)])
     by_level = (FILES, (*MANIFESTS, Content.MANIFEST_DV))
     levels = [found.filter(_of(found, *contents)) for contents in by_level]

@@ -94,8 +94,7 @@ class Reach:
             files.reader(shape),
             snapshot.root_file,
         )
-        tops = [each for each in (snapshot.root_manifest, snapshot.manifest_list) if each]
-        self._parts += [_named(root), named(tops)]
+        self._parts += [_named(root), named(tops_of(snapshot, files.location))]
         if len(self._parts) >= _GATHERED:
             self.settle()
         gone = read_manifest_dvs(root, reader, root_file=file)
@@ -130,6 +129,12 @@ def named(locations: Iterable[str] | pa.Array, content: Content | None = None) -
     if not isinstance(locations, pa.Array):
         names = pa.array([*locations], pa.string())
     return pa.table([names, pa.repeat(pa.scalar(content, pa.int32()), len(names))], schema=NAMED)
+
+
+def tops_of(snapshot: Snapshot, location: str) -> list[str]:
+    """Return the files at the top of a snapshot's tree, by the one name that each has in a table."""
+    tops = (snapshot.root_manifest, snapshot.manifest_list)
+    return [stored_form(each, location) for each in tops if each]
 
 
 def named_by(state: State) -> pa.Table:
