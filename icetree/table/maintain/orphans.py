@@ -288,8 +288,10 @@ class _Known:
         below = needed_below(reach, files.reader(shape), but=self.leaves)
         outside = []
         for needed in (named_by(table.state), reach.settle(), *below):
-            found = less(found, needed)
-            far = _elsewhere(needed, self.search)
+            # Whatever named it, and however: by the name that the listing has for it.
+            names = stored_form_array(needed["location"], self.search.location)
+            found = less(found, named(names))
+            far = _elsewhere(names, self.search)
             if far is not None:
                 found = less(found, named(far))
                 outside.append(far.filter(is_uri(far)))
@@ -298,9 +300,8 @@ class _Known:
         return _less_mismatched(found, outside, self.search)
 
 
-def _elsewhere(needed: pa.Table, search: _Search) -> pa.Array | None:
+def _elsewhere(names: pa.Array, search: _Search) -> pa.Array | None:
     """Return needed files outside the table, in the spelling that the caller calls equal."""
-    names = needed["location"].combine_chunks()
     names = names.filter(is_uri(names))
     if not len(names):
         return None
