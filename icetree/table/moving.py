@@ -54,7 +54,16 @@ def settle(state: State, store: Store) -> State:
             f"{state.metadata_location} is of a v{metadata.format_version} table at "
             f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
         )
-    files = TableFiles(store=store, location=folder)
+    require_movable(metadata, TableFiles(store=store, location=folder))
+    moved = replace(metadata, location=folder, last_updated_ms=now_ms())
+    name = next_metadata_location(state.metadata_location, compress=True)
+    at = absolute(name, folder)
+    store.write_new(at, metadata_codec.encode(moved))
+    return State(name=state.name, metadata=moved, metadata_location=at)
+
+
+def require_movable(metadata: TableMetadata, files: TableFiles) -> None:
+    """Refuse a table whose files, read where they were copied to, name any at the place before."""
     every = [*_readable_history(metadata, files)]
     tops = [each.manifests or (each.root_file,) for each in every]
     stuck = [name for names in tops for name in names if not is_relative(name)]
@@ -64,11 +73,6 @@ def settle(state: State, store: Store) -> State:
             "expire snapshots from before the upgrade, then copy the table"
         )
     _require_relative(every, metadata, files)
-    moved = replace(metadata, location=folder, last_updated_ms=now_ms())
-    name = next_metadata_location(state.metadata_location, compress=True)
-    at = absolute(name, folder)
-    store.write_new(at, metadata_codec.encode(moved))
-    return State(name=state.name, metadata=moved, metadata_location=at)
 
 
 def _readable_history(metadata: TableMetadata, files: TableFiles) -> Iterator[Snapshot]:

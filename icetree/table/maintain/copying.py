@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, CommitExhausted, InvalidInput, NotFound
 from icetree.files.parallel import in_order
+from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, leads_up, no_name, prefix_of, stored_form
 from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.pages import history
@@ -31,6 +32,7 @@ from icetree.table.maintain.reach import (
     needed_below,
     once,
 )
+from icetree.table.moving import require_movable
 from icetree.table.progress import Progress
 from icetree.table.state import State
 
@@ -64,6 +66,8 @@ def copy(
             if table.refresh().state is state:
                 raise
         else:
+            # What is named in full would stay the file of the table that was copied.
+            require_movable(state.metadata, TableFiles(store=store, location=location))
             return _write_metadata(state, location, store, uuid)
     raise CommitExhausted(
         f"table {table.name}: files expire faster than they are copied; copy it again, which goes "

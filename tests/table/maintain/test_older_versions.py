@@ -9,6 +9,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import InvalidInput
 from icetree.spec.update import UpgradeFormatVersion
 from icetree.store.local import LocalStore
 from icetree.surroundings import within
@@ -66,6 +67,10 @@ def test_orphans_are_told_from_what_an_older_table_needs(
     fresh = Lake(catalog=lake.catalog, store=lake.store).table("db.t")
     assert reads(fresh)[: len(before)] == before
     assert [each for each in fresh.verify(deep=True).findings if each.severity == "error"] == []
+    # Manifests from before the upgrade name their files in full: a copy would read the original's.
+    with pytest.raises(InvalidInput, match="from before the upgrade"):
+        lake.backup_table("db.t", str(tmp_path / "backup"))
+    assert [*(tmp_path / "backup").rglob("*.json")] == []
     lake.drop_table("db.t", purge=True)
     assert [each for each in place.rglob("*") if each.is_file()] == []
 
