@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from campaigns.simulate.carried import STATEMENTS
 from campaigns.simulate.model import DataFile, Did, Equal, Part, Place, Row, State, Where
 from icetree.tree.changes import Intent
 
@@ -22,10 +23,10 @@ def must(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) 
     for part in parts:
         if part.intent is Intent.APPEND:
             continue
-        yield from _same_files(part, did)
+        yield from _same_rows(part, did)
         if did.is_rewrite:
             continue
-        if adds_rows and part.removed & did.vectors.keys():
+        if adds_rows and part.removed & did.vectors.keys() and part.intent is not Intent.REWRITE:
             yield "no new deletes on replaced files: a DV"
         if adds_rows and _kills(_lost_on(part, did), _touched(part, base)):
             yield "no new deletes on replaced files: an equality delete"
@@ -61,6 +62,16 @@ def may(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -
             changed = [*did.added.values(), *did.removed.values()]
             if _in_places(changed, part.places) or _equal_in(part.places, did):
                 yield "replaced partitions"
+
+
+def _same_rows(part: Part, did: Did) -> Iterator[str]:
+    """Yield what stands in the way even of a change that finds its rows again."""
+    finds = part.intent in STATEMENTS and did.is_rewrite
+    if finds or part.intent is Intent.REWRITE:
+        if part.lifted & did.lifted:
+            yield "files still exist"
+        return
+    yield from _same_files(part, did)
 
 
 def _same_files(part: Part, did: Did) -> Iterator[str]:

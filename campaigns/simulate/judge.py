@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -11,13 +12,13 @@ import pyarrow.parquet as pq
 
 from campaigns.simulate import by_hand
 from campaigns.simulate.by_hand import Tracked, Tree
+from campaigns.simulate.carried import Carried, Lost, carried
 from campaigns.simulate.conflicts import must
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import (
     DataFile,
     Did,
     History,
-    Part,
     Row,
     State,
     Version,
@@ -81,7 +82,9 @@ class Judge:
         state = None
         if commit.parts and (new or not commit.refs):
             self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
-            state = self._snapshot(commit, history, before, after, new[0])
+            state = self._snapshot(
+                *self._carried(commit, history, before), history, before, after, new[0]
+            )
             history.states[new[0].snapshot_id] = state
             history.made_ms[new[0].snapshot_id] = new[0].timestamp_ms
         else:
@@ -144,11 +147,24 @@ class Judge:
                     f"{commit.text} landed on #{state.sequence} against '{reason}'",
                 )
 
+    def _carried(
+        self, commit: Commit, history: History, before: TableMetadata
+    ) -> tuple[Commit, Carried]:
+        """Return a commit as it lands on a head: others may have moved its rows."""
+        base = history.states[head_of(commit.base, commit.branch)]
+        now = history.states[head_of(before, commit.branch)]
+        try:
+            moved = carried(commit.parts, base, now)
+        except Lost as lost:
+            self._found("conflicts are seen", f"{commit.text} landed without {lost}")
+        return replace(commit, parts=moved.parts), moved
+
     # --- what landed ------------------------------------------------------------------------
 
     def _snapshot(
         self,
         commit: Commit,
+        moved: Carried,
         history: History,
         before: TableMetadata,
         after: TableMetadata,
@@ -166,7 +182,8 @@ class Judge:
         fresh = {each.location: self._file(each, after) for each in data}
         self._numbers(made, before, after, data)
         self._rows(commit, made, fresh, after)
-        state = _next(commit, parent, made, fresh, _names(tree.added, by_hand.EQUALITY_DELETES))
+        equality = _names(tree.added, by_hand.EQUALITY_DELETES)
+        state = _next(commit, moved, parent, made, fresh, equality)
         self._files(commit, tree, state, after)
         wrong = commit.row_law(parent, state)
         if wrong is not None:
@@ -361,6 +378,7 @@ def fact_of(metadata: TableMetadata, fact: str) -> object:
 
 def _next(
     commit: Commit,
+    moved: Carried,
     parent: State,
     made: Snapshot,
     fresh: Mapping[str, DataFile],
@@ -386,7 +404,9 @@ def _next(
         killed += [file.rows[at] for at in hit]
         if hit:
             erased[name] = erased.get(name, frozenset()) | hit
-    erased |= dict(_still_dead(commit.parts, parent, fresh))
+    # What others took of rows that were being carried to new files.
+    gone |= _of(moved.marked, fresh)
+    erased |= _of(moved.erased, fresh)
     return State(
         id=made.snapshot_id,
         parent=parent.id,
@@ -413,17 +433,13 @@ def _killed(row: Row, file: DataFile, equal: tuple[Any, ...]) -> bool:
     return any(each.reaches(file) and each.kills(row) for each in equal)
 
 
-def _still_dead(
-    parts: tuple[Part, ...], parent: State, fresh: Mapping[str, DataFile]
-) -> Iterator[tuple[str, frozenset[int]]]:
-    """Yield what equality deletes that came meanwhile have taken of files that were rewritten."""
-    if any(part.intent is not Intent.REWRITE for part in parts):
-        return
-    alive = {row.row_id for _, _, row in parent.live()}
-    for file in fresh.values():
-        dead = frozenset(at for at, row in enumerate(file.rows) if row.row_id not in alive)
-        if dead:
-            yield file.name, dead
+def _of(row_ids: frozenset[int], files: Mapping[str, DataFile]) -> dict[str, frozenset[int]]:
+    """Return where rows stand in files, by file."""
+    found = {
+        file.name: frozenset(at for at, row in enumerate(file.rows) if row.row_id in row_ids)
+        for file in files.values()
+    }
+    return {name: at for name, at in found.items() if at}
 
 
 def _names(files: Iterable[Tracked], content: int) -> set[str]:
