@@ -43,6 +43,8 @@ class Commit:
     evolves: bool = False
     metadata_law: MetadataLaw = _no_law
     row_law: RowLaw = _no_law
+    #: Whether it may change files and leaves as it likes, in any number of snapshots, but no row.
+    maintains: bool = False
     #: Properties that it sets.
     sets: Mapping[str, str] = field(default_factory=dict)
     #: Which snapshots are to go; None for a commit that keeps all.

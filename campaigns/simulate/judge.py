@@ -14,10 +14,10 @@ from campaigns.simulate import by_hand
 from campaigns.simulate.by_hand import Tracked, Tree
 from campaigns.simulate.carried import Carried, Lost, carried
 from campaigns.simulate.conflicts import must
+from campaigns.simulate.follows import kept_by, meant_by, rows_of
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import (
     DataFile,
-    Did,
     History,
     Row,
     State,
@@ -69,7 +69,8 @@ class Judge:
         """Look at a head that a commit has just made; return the state of its snapshot, if any."""
         self.landings += 1
         commit.landed += 1
-        self._require(commit.landed == 1, "lands once", f"{commit.text} landed twice")
+        once = commit.landed == 1 or commit.maintains
+        self._require(once, "lands once", f"{commit.text} landed twice")
         history = self.histories[table]
         before, after = history.head.metadata, read_metadata(self.store, location)
         history.versions.append(Version(location=location, metadata=after))
@@ -80,15 +81,19 @@ class Judge:
         new = [each for each in after.snapshots if each.snapshot_id not in history.states]
         self._require(len(new) <= 1, "one snapshot", f"{commit.text} made {len(new)} snapshots")
         state = None
-        if commit.parts and (new or not commit.refs):
+        if commit.maintains:
+            self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
+            state = self._maintained(commit, history, before, after, new[0])
+        elif commit.parts and (new or not commit.refs):
             self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
             state = self._snapshot(
                 *self._carried(commit, history, before), history, before, after, new[0]
             )
-            history.states[new[0].snapshot_id] = state
-            history.made_ms[new[0].snapshot_id] = new[0].timestamp_ms
         else:
             self._require(not new, "one snapshot", f"{commit.text} made a snapshot")
+        if state is not None:
+            history.states[state.id] = state
+            history.made_ms[new[0].snapshot_id] = new[0].timestamp_ms
         self._metadata(commit, before, after, state)
         if commit.key is not None:
             # A key is known as long as the snapshot that it landed with.
@@ -170,6 +175,48 @@ class Judge:
         after: TableMetadata,
         made: Snapshot,
     ) -> State:
+        parent, tree, fresh = self._read_tree(commit, history, before, after, made)
+        self._rows(commit, made, fresh, after)
+        equality = _names(tree.added, by_hand.EQUALITY_DELETES)
+        state = meant_by(commit, moved, parent, made, fresh, equality)
+        self._files(commit, tree, state, after)
+        wrong = commit.row_law(parent, state)
+        if wrong is not None:
+            self._found("serializable", wrong)
+        return state
+
+    def _maintained(
+        self,
+        commit: Commit,
+        history: History,
+        before: TableMetadata,
+        after: TableMetadata,
+        made: Snapshot,
+    ) -> State:
+        """Return the state of a snapshot that may have changed anything but rows."""
+        parent, tree, fresh = self._read_tree(commit, history, before, after, made)
+        self._require(made.operation == "replace", "rows", f"{commit.text} is a {made.operation}")
+        state = kept_by(
+            parent,
+            made,
+            fresh=fresh,
+            removed=_names(tree.removed, by_hand.DATA),
+            equality=_names(tree.live, by_hand.EQUALITY_DELETES),
+            marked=self._marked(tree, after),
+        )
+        meant, found = rows_of(parent, after), rows_of(state, after)
+        self._require(meant == found, "rows", f"{commit.text}: {_few(meant, found)}")
+        return state
+
+    def _read_tree(
+        self,
+        commit: Commit,
+        history: History,
+        before: TableMetadata,
+        after: TableMetadata,
+        made: Snapshot,
+    ) -> tuple[State, Tree, dict[str, DataFile]]:
+        """Return what a snapshot was made on, its tree, and the data files that it added."""
         parent = history.states[head_of(before, commit.branch)]
         self._require(made.parent_snapshot_id == parent.id, "parent", f"of #{made.sequence_number}")
         self._require(
@@ -179,16 +226,16 @@ class Judge:
         )
         tree = self._tree(commit, history, parent, made, after)
         data = [each for each in tree.added if each.content == by_hand.DATA]
-        fresh = {each.location: self._file(each, after) for each in data}
         self._numbers(made, before, after, data)
-        self._rows(commit, made, fresh, after)
-        equality = _names(tree.added, by_hand.EQUALITY_DELETES)
-        state = _next(commit, moved, parent, made, fresh, equality)
-        self._files(commit, tree, state, after)
-        wrong = commit.row_law(parent, state)
-        if wrong is not None:
-            self._found("serializable", wrong)
-        return state
+        return parent, tree, {each.location: self._file(each, after) for each in data}
+
+    def _marked(self, tree: Tree, metadata: TableMetadata) -> dict[str, frozenset[int]]:
+        """Return the rows that DVs mark, by data file."""
+        return {
+            each.referenced: self._reader.positions(metadata.location, each)
+            for each in tree.live
+            if each.content == by_hand.DATA_DV and each.referenced is not None
+        }
 
     def _tree(
         self,
@@ -302,11 +349,7 @@ class Judge:
             "files",
             f"{commit.text}: {_apart(there, state.files.keys())}",
         )
-        marked = {
-            each.referenced: self._reader.positions(after.location, each)
-            for each in tree.live
-            if each.content == by_hand.DATA_DV
-        }
+        marked = self._marked(tree, after)
         self._require(
             marked == state.gone, "files", f"{commit.text}: DVs {marked}, not {state.gone}"
         )
@@ -374,72 +417,6 @@ def fact_of(metadata: TableMetadata, fact: str) -> object:
         ref = metadata.refs.get(fact.removeprefix("ref "))
         return None if ref is None else ref.snapshot_id
     return getattr(metadata, fact)
-
-
-def _next(
-    commit: Commit,
-    moved: Carried,
-    parent: State,
-    made: Snapshot,
-    fresh: Mapping[str, DataFile],
-    equality: set[str],
-) -> State:
-    """Return the state that follows from what was meant and the files that were written."""
-    removed = {name for part in commit.parts for name in part.removed}
-    lifted = frozenset(name for part in commit.parts for name in part.lifted)
-    files = {name: file for name, file in parent.files.items() if name not in removed}
-    gone = {name: dead for name, dead in parent.gone.items() if name in files}
-    erased = {name: dead for name, dead in parent.erased.items() if name in files}
-    marked: dict[str, tuple[Row, ...]] = {}
-    for part in commit.parts:
-        for name, positions in part.vectors.items():
-            more = positions - gone.get(name, frozenset())
-            if more:
-                marked[name] = tuple(files[name].rows[at] for at in sorted(more))
-                gone[name] = gone.get(name, frozenset()) | positions
-    equal = tuple(each for part in commit.parts for each in part.equal)
-    killed = []
-    for name, file in files.items():
-        hit = frozenset(at for at, row in enumerate(file.rows) if _killed(row, file, equal))
-        killed += [file.rows[at] for at in hit]
-        if hit:
-            erased[name] = erased.get(name, frozenset()) | hit
-    # What others took of rows that were being carried to new files.
-    gone |= _of(moved.marked, fresh)
-    erased |= _of(moved.erased, fresh)
-    return State(
-        id=made.snapshot_id,
-        parent=parent.id,
-        sequence=made.sequence_number,
-        files={**files, **fresh},
-        gone=gone,
-        erased=erased,
-        equality=(parent.equality - lifted) | equality,
-        did=Did(
-            is_rewrite=made.operation == "replace",
-            added=fresh,
-            removed={name: parent.files[name] for name in removed if name in parent.files},
-            lifted=lifted,
-            vectors=marked,
-            equal=equal,
-            erased=tuple(killed),
-        ),
-        parts=commit.parts,
-        source=commit.source,
-    )
-
-
-def _killed(row: Row, file: DataFile, equal: tuple[Any, ...]) -> bool:
-    return any(each.reaches(file) and each.kills(row) for each in equal)
-
-
-def _of(row_ids: frozenset[int], files: Mapping[str, DataFile]) -> dict[str, frozenset[int]]:
-    """Return where rows stand in files, by file."""
-    found = {
-        file.name: frozenset(at for at, row in enumerate(file.rows) if row.row_id in row_ids)
-        for file in files.values()
-    }
-    return {name: at for name, at in found.items() if at}
 
 
 def _names(files: Iterable[Tracked], content: int) -> set[str]:

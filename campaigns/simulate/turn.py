@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from campaigns.simulate.world import World, Writer
 
 
+#: How often maintenance looks anew before it gives up.
+_LOOKS = 3
+
+
 class Turn:
     """What a verb works with; everything that it draws is from `chance`."""
 
@@ -80,6 +84,8 @@ class Turn:
         except CommitConflict as error:
             self._ended(f"conflict: {error}", commit, most=0)
             true = self._lost(commit) or self._explained(commit)
+            # Maintenance looks again and again: others have to be there each time.
+            true = true or (commit.maintains and len(self._versions_since(commit)) > _LOOKS)
             self._require(true, "conflicts are true", f"{commit.text}: {error}")
         except Unavailable as error:
             self._ended(f"unavailable: {error}", commit, most=0)
@@ -102,7 +108,7 @@ class Turn:
             self._require(commit.key in keys, "a key once", f"{commit.key} is not known")
             return True
         self._require(not commit.must_refuse, "refusals are true", f"{commit.text} was not refused")
-        idle = commit.may_be_idle and commit.landed == 0
+        idle = (commit.may_be_idle and commit.landed == 0) or commit.maintains
         self._ended("done" if not idle else "nothing to do", commit, most=1)
         self._require(
             commit.landed == 1 or idle, "lands once", f"{commit.text} is said to have landed"
@@ -113,7 +119,9 @@ class Turn:
         self.world.outcomes[how.partition(":")[0]] += 1
         self.world.told(f"    {how}")
         self._require(
-            commit.landed <= most, "lands once", f"{commit.text} landed, its writer heard: {how}"
+            commit.landed <= most or commit.maintains,
+            "lands once",
+            f"{commit.text} landed, its writer heard: {how}",
         )
 
     @property

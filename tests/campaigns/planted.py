@@ -15,7 +15,7 @@ from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
-from icetree.table.maintain import expire, reach
+from icetree.table.maintain import compact, expire, reach
 from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -150,6 +150,11 @@ def forget_what_a_snapshot_removed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reach, "added_positions", lambda *_, **__: {})
 
 
+def leave_a_compacted_file(patch: pytest.MonkeyPatch) -> None:
+    removal = compact.removal_of_tasks
+    patch.setattr(compact, "removal_of_tasks", lambda old: removal(old.slice(1)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -246,5 +251,10 @@ PLANTED: Final[Mapping[str, Planted]] = {
         laws={"files stay"},
         verbs=("append", "append files", "delete files", "expire"),
         first=40,
+    ),
+    "a compacted file stays where it was": Planted(
+        patch=leave_a_compacted_file,
+        laws={"rows", "row ids"},
+        verbs=("append", "append files", "rewrite data files"),
     ),
 }

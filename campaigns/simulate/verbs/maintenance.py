@@ -5,18 +5,19 @@ The judge is told which snapshots go; from then on their files may be deleted, a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from campaigns.simulate.intent import commit_on
 from campaigns.simulate.judge import Finding
-from campaigns.simulate.verbs.tables import BANK, ROWS, time_of
+from campaigns.simulate.verbs.tables import BANK, ROWS, a_branch, time_of
 
 if TYPE_CHECKING:
     from campaigns.simulate.model import History
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
     from icetree.spec.metadata import TableMetadata
+    from icetree.table.table import Table
 
 
 def repair(turn: Turn) -> None:
@@ -55,6 +56,58 @@ def expire(turn: Turn) -> None:
     turn.commit(commit, do)
 
 
+def rewrite_data_files(turn: Turn) -> None:
+    """Write data files anew: all or those that are due, packed, sorted or in z-order."""
+    options = {
+        "min-input-files": turn.chance.choice((1, 2, 3)),
+        "rewrite-all": turn.chance.random() < 0.5,
+        "partial-progress.enabled": turn.chance.random() < 0.3,
+        "use-starting-sequence-number": turn.chance.random() < 0.8,
+    }
+    order = turn.chance.choice((None, None, "k desc, u", "zorder(k, u)"))
+    _maintain(
+        turn,
+        f"rewrite data files by {order}, {options}",
+        lambda table, branch: table.maintenance.rewrite_data_files(
+            options=options, sort_order=order, branch=branch
+        ),
+    )
+
+
+def rewrite_deletes(turn: Turn) -> None:
+    """Bring deletes together; those by value, too, at times."""
+    by_value = turn.chance.random() < 0.5
+    _maintain(
+        turn,
+        f"rewrite deletes{', by value too' if by_value else ''}",
+        lambda table, branch: table.maintenance.rewrite_position_delete_files(
+            rewrite_equality_deletes=by_value, branch=branch
+        ),
+    )
+
+
+def rewrite_manifests(turn: Turn) -> None:
+    """Put leaves in order."""
+    by = turn.chance.choice((None, "u", "k"))
+    _maintain(
+        turn,
+        f"rewrite manifests by {by}",
+        lambda table, branch: table.maintenance.rewrite_manifests(by=by, branch=branch),
+    )
+
+
+def _maintain(turn: Turn, text: str, do: Callable[[Table, str], object]) -> None:
+    table = turn.table(turn.chance.choice((ROWS, ROWS, ROWS, BANK)))
+    branch = a_branch(turn, table) if str(table.name) == ROWS else "main"
+    gone = branch not in table.refs
+    commit = commit_on(table, text, branch=branch, maintains=True, may_refuse=gone)
+
+    def carry_out() -> None:
+        do(table, branch)
+
+    turn.commit(commit, carry_out)
+
+
 def _to_go(
     before: TableMetadata, history: History, older_than_ms: int, retain_last: int
 ) -> frozenset[int]:
@@ -74,4 +127,10 @@ def _to_go(
     return frozenset(there.keys() - stay)
 
 
-VERBS: Final[Mapping[str, tuple[Verb, int]]] = {"repair": (repair, 1), "expire": (expire, 5)}
+VERBS: Final[Mapping[str, tuple[Verb, int]]] = {
+    "repair": (repair, 1),
+    "expire": (expire, 5),
+    "rewrite data files": (rewrite_data_files, 6),
+    "rewrite deletes": (rewrite_deletes, 3),
+    "rewrite manifests": (rewrite_manifests, 3),
+}
