@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
+from icetree.spark.compact import rewrite_data_files
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
@@ -24,11 +25,14 @@ from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS
 from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
+from icetree.spec.snapshot import MAIN
 from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.lake import Lake
+from icetree.table.maintain.compact import Rewritten
 from icetree.table.point import Point
+from icetree.table.progress import Progress
 from icetree.table.rows.clauses import Clauses
 from icetree.table.state import State
 
@@ -263,6 +267,35 @@ class SparkLake(Lake):
                 )
             return super().overwrite(name, where, rows, strict=strict, **how)
         return Write(self, name, rows, **how).overwrite(where, strict=strict)
+
+    @spelled_out()
+    def rewrite_data_files(
+        self,
+        name: str,
+        *,
+        where: Filter | None = None,
+        strategy: str | None = None,
+        sort_order: str | Sequence[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+        branch: str = MAIN,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Rewritten:
+        """Compact a table as `table.maintenance.rewrite_data_files` does, the work on executors.
+
+        Each group of files is a task, which sorts by itself; `max-file-group-size-bytes` bounds it.
+        """
+        return rewrite_data_files(
+            self,
+            name,
+            where=where,
+            strategy=strategy,
+            sort_order=sort_order,
+            options=options,
+            branch=branch,
+            dry_run=dry_run,
+            progress=progress,
+        )
 
     @override
     @spelled_out(CommitOptions)

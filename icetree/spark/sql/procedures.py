@@ -190,6 +190,10 @@ def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows
 # --- maintenance -------------------------------------------------------------------------------
 
 
+#: Verbs that a lake on Spark has too, with the work on executors.
+AT_SCALE: Final = frozenset({"rewrite_data_files"})
+
+
 def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
     """Return a verb of `table.maintenance` as a procedure.
 
@@ -201,7 +205,10 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
         found = _table(lake, table)
         if "where" in given:
             given["where"] = _files_where(lake, found, given["where"])
-        done = getattr(found.maintenance, verb)(**given)
+        if verb in AT_SCALE:
+            done = getattr(lake, verb)(table, **given)
+        else:
+            done = getattr(found.maintenance, verb)(**given)
         told = [getattr(done, name) for name in gives.names]
         if isinstance(told[0], tuple):
             return zip(*told, strict=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +31,8 @@ from icetree.rows.read import read_tasks
 from icetree.rows.write import Layout
 from icetree.spec.columns import holders
 from icetree.spec.entry import Entries, concat
+from icetree.spec.metadata import TableMetadata
+from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import branch_of
@@ -93,6 +96,67 @@ class Rewritten:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriting:
+    """How the live rows of a group of files become new files, here or in another process."""
+
+    name: str
+    metadata: TableMetadata
+    store: Store
+    options: CompactOptions
+    arrangement: Arrangement
+
+    def attempt(self, plan: Plan) -> Entries | IcetreeError:
+        """Write the files of a group; an error is returned, so that others go on."""
+        try:
+            return self._files(plan)
+        except IcetreeError as error:
+            return error
+
+    def _files(self, plan: Plan) -> Entries:
+        rules = self.options.rules
+        layout = layout_of(self.metadata, self.options.spec_id)
+        read = partial(self._read, plan, layout)
+        order = self.arrangement.order
+        portions = _portions(read(None)) if order is None else in_order(read, order)
+        return write_packed(
+            portions,
+            layout,
+            PackedSize(
+                rows=_live_rows(plan.tasks),
+                count=lambda size: file_count(size, rules),
+                max_bytes=rules.max_bytes,
+            ),
+            store=self.store,
+            sort_order_id=self.arrangement.sort_order_id,
+        )
+
+    def _read(
+        self, plan: Plan, layout: Layout, fields: frozenset[int] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield live rows: columns that hold some fields, or all with the rows' lineage."""
+        wanted = layout.fields if fields is None else holders(layout.fields, fields)
+        batches = read_tasks(
+            plan, store=self.store, metadata=self.metadata, columns=Schema(*wanted)
+        )
+        return fitted(batches, wanted, table=self.name)
+
+
+#: Carries out groups, and yields what came of each in their order, whatever becomes of it.
+Came = Generator[Entries | IcetreeError, None, None]
+Runner = Callable[[Rewriting, list[Plan]], Came]
+
+
+def side_by_side(rewriting: Rewriting, groups: list[Plan]) -> Came:
+    """Carry out groups in threads of this process."""
+    pool = new_pool(rewriting.options.concurrent, "icetree-compact")
+    try:
+        jobs = (partial(rewriting.attempt, each) for each in groups)
+        yield from results(pool, jobs, ahead=rewriting.options.concurrent)
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
 def rewrite_data_files(
     table: Table,
     *,
@@ -103,6 +167,7 @@ def rewrite_data_files(
     branch: str,
     dry_run: bool = False,
     progress: Progress | None = None,
+    run: Runner = side_by_side,
 ) -> Rewritten:
     """Rewrite the data files that the options choose, of those which may hold rows that match.
 
@@ -122,6 +187,7 @@ def rewrite_data_files(
             arrangement=arrangement_of(strategy, sort_order, table.metadata),
             tell=progress or (lambda *_: None),
             alone=attempt > 0,
+            run=run,
         )
         plan = job.planned(predicate, left)
         groups = job.groups(plan)
@@ -165,6 +231,7 @@ class _Job:
     tell: Progress
     #: Each group is a commit of its own: they met a conflict before.
     alone: bool
+    run: Runner
 
     def planned(self, where: BooleanExpression, only: pa.Array | None) -> Plan:
         """Return the data files that may hold rows which match, with all their deletes."""
@@ -275,15 +342,21 @@ class _Job:
         """
         found: list[tuple[_Numbers, Entries]] = []
         failed, error = 0, None
-        pool = new_pool(self.options.concurrent, "icetree-compact")
-        try:
-            jobs = (partial(self._attempt, plan, group) for group in groups)
-            made = results(pool, jobs, ahead=self.options.concurrent)
+        base = self.base
+        rewriting = Rewriting(
+            name=str(base.name),
+            metadata=base.metadata,
+            store=base.files.store,
+            options=self.options,
+            arrangement=self.arrangement,
+        )
+        plans = [replace(plan, tasks=plan.tasks.take(pa.array(group))) for group in groups]
+        with closing(self.run(rewriting, plans)) as made:
             for group, result in zip(groups, made, strict=True):
                 if isinstance(result, IcetreeError):
                     failed += len(group)
                     error = error or result
-                    log.warning("%s: %d files stay: %s", self.base.name, len(group), result)
+                    log.warning("%s: %d files stay: %s", base.name, len(group), result)
                 else:
                     found.append((group, transaction.adopt(result)))
                 if error is not None and not self.options.partial:
@@ -294,48 +367,8 @@ class _Job:
             for result in made:
                 if not isinstance(result, IcetreeError):
                     transaction.adopt(result)
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
         assert error is not None
         raise error
-
-    def _attempt(self, plan: Plan, group: _Numbers) -> Entries | IcetreeError:
-        try:
-            return self._rewritten(replace(plan, tasks=plan.tasks.take(pa.array(group))))
-        except IcetreeError as error:
-            return error
-
-    def _rewritten(self, plan: Plan) -> Entries:
-        """Write the live rows of a group's files as new ones."""
-        table, rules = self.base, self.options.rules
-        layout = layout_of(table.metadata, self.options.spec_id)
-        read = partial(self._read, plan, layout)
-        order = self.arrangement.order
-        portions = _portions(read(None)) if order is None else in_order(read, order)
-        return write_packed(
-            portions,
-            layout,
-            PackedSize(
-                rows=_live_rows(plan.tasks),
-                count=lambda size: file_count(size, rules),
-                max_bytes=rules.max_bytes,
-            ),
-            store=table.files.store,
-            sort_order_id=self.arrangement.sort_order_id,
-        )
-
-    def _read(
-        self, plan: Plan, layout: Layout, fields: frozenset[int] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield live rows: columns that hold some fields, or all with the rows' lineage."""
-        wanted = layout.fields if fields is None else holders(layout.fields, fields)
-        batches = read_tasks(
-            plan,
-            store=self.base.files.store,
-            metadata=self.base.metadata,
-            columns=Schema(*wanted),
-        )
-        return fitted(batches, wanted, table=str(self.base.name))
 
 
 def _live_rows(tasks: pa.Table) -> int:

@@ -26,6 +26,7 @@ ZORDER: Final = "zorder"
 STRATEGIES: Final = (BINPACK, SORT, ZORDER)
 
 _JOB_ORDERS: Final = ("none", "bytes-asc", "bytes-desc", "files-asc", "files-desc")
+MAX_GROUP_SIZE: Final = "max-file-group-size-bytes"
 _NAMES: Final = (
     "target-file-size-bytes",
     "min-file-size-bytes",
@@ -34,7 +35,7 @@ _NAMES: Final = (
     "delete-file-threshold",
     "delete-ratio-threshold",
     "rewrite-all",
-    "max-file-group-size-bytes",
+    MAX_GROUP_SIZE,
     "partial-progress.enabled",
     "partial-progress.max-commits",
     "max-concurrent-file-group-rewrites",
@@ -99,9 +100,7 @@ def options_of(given: Any, metadata: TableMetadata) -> CompactOptions:
             ),
             delete_ratio_threshold=_ratio(options, usual.delete_ratio_threshold),
             rewrite_all=flag(options, "rewrite-all", default=False),
-            max_group_bytes=number(
-                "max-file-group-size-bytes", default=usual.max_group_bytes, least=1
-            ),
+            max_group_bytes=number(MAX_GROUP_SIZE, default=usual.max_group_bytes, least=1),
         ),
         spec_id=spec_id,
         partial=flag(options, "partial-progress.enabled", default=False),
