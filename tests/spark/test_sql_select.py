@@ -161,7 +161,7 @@ def test_what_is_not_about_the_lake_goes_to_spark(sql: SqlLake) -> None:
         ("SELECT * FROM t.tag_early VERSION AS OF 17", InvalidInput, "names a version already"),
         ("SELECT * FROM t TIMESTAMP AS OF 'x'", InvalidInput, "x"),
         ("", InvalidInput, "empty statement"),
-        ("CALL system.expire('t')", Unsupported, "CALL"),
+        ("CALL system.expire('t')", NotFound, "no procedure system.expire"),
         ("ANALYZE TABLE t COMPUTE STATISTICS", Unsupported, "ANALYZE TABLE"),
     ],
 )
