@@ -166,25 +166,26 @@ def rewrite_position_delete_files(
 
 
 def _chosen(transaction: Transaction, condition: BooleanExpression, *, equality: bool) -> _Choice:
-    target = Target(transaction=transaction, verb="delete", filter=condition)
+    # A filter chooses files: of those all deletes count, also of rows that do not match.
+    target = Target(transaction=transaction, verb="delete")
     files = transaction.table_files
     root = files.root(transaction.snapshot, target.shape)
     live = live_files(root, files.reader(target.shape), columns=_NEEDED)
-    every = target if isinstance(condition, AlwaysTrue) else replace(target, filter=AlwaysTrue())
-    whole, plan = every.plan, target.plan
+    some = target if isinstance(condition, AlwaysTrue) else replace(target, filter=condition)
+    plan = target.plan
+    asked = is_among(plan.tasks["location"], some.plan.tasks["location"])
     deletes = only(live, is_content(live, Content.POSITION_DELETES, Content.EQUALITY_DELETES))
     data_dvs = only(deletes, is_data_dv(deletes))
     others = only(deletes, pc.invert(is_data_dv(deletes)))
     searched = _is_any(plan.tasks["equality_deletes"]) & equality
     merged = is_among(plan.tasks["dv_location"], _scattered(data_dvs, target.metadata.properties))
-    tasks = np.flatnonzero(
-        searched | _is_any(plan.tasks["position_deletes"]) | merged.to_numpy(zero_copy_only=False)
-    )
+    gains = searched | _is_any(plan.tasks["position_deletes"]) | _flags(merged)
+    tasks = np.flatnonzero(gains & _flags(asked))
     names = one_chunk(plan.tasks["location"]).take(pa.array(tasks))
     replaced = is_among(data_dvs["referenced_file"], names)
     data = only(live, is_data_file(live))["location"]
     dangling = only(data_dvs, pc.invert(is_among(data_dvs["referenced_file"], data)))
-    needed = _still_needed(whole, names, equality=equality)
+    needed = _still_needed(plan, names, equality=equality)
     unneeded = only(others, pc.invert(is_among(others["location"], needed)))
     return _Choice(
         target=target,
@@ -197,7 +198,7 @@ def _chosen(transaction: Transaction, condition: BooleanExpression, *, equality:
 
 def _still_needed(whole: Plan, rewritten: pa.Array, *, equality: bool) -> pa.Array:
     """Return the delete files that some data file needs which does not get all of it as a DV."""
-    taken = is_among(whole.tasks["location"], rewritten).to_numpy(zero_copy_only=False)
+    taken = _flags(is_among(whole.tasks["location"], rewritten))
     wanted = [pa.array([], pa.int32())]
     for column, converted in (("position_deletes", True), ("equality_deletes", equality)):
         left = whole.tasks[column].filter(pa.array(~taken)) if converted else whole.tasks[column]
@@ -206,10 +207,12 @@ def _still_needed(whole: Plan, rewritten: pa.Array, *, equality: bool) -> pa.Arr
 
 
 def _is_any(lists: pa.ChunkedArray) -> Flags:
-    found: Flags = pc.greater(pc.fill_null(pc.list_value_length(lists), 0), 0).to_numpy(
-        zero_copy_only=False
-    )
-    return found
+    return _flags(pc.greater(pc.fill_null(pc.list_value_length(lists), 0), 0))
+
+
+def _flags(found: pa.ChunkedArray) -> Flags:
+    flags: Flags = found.to_numpy(zero_copy_only=False)
+    return flags
 
 
 def _scattered(data_dvs: Entries, properties: Mapping[str, str]) -> pa.Array:

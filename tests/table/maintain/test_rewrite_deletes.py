@@ -101,6 +101,16 @@ def test_vectors_of_many_files_go_into_one_and_stay_what_they_are(at_most: str) 
     assert len(content(table)) == len(was) - 1
 
 
+def test_a_filter_chooses_files_and_none_of_their_deletes() -> None:
+    table = marked()
+    delete_equal(table, [2])
+    was = content(table)
+    table.maintenance.rewrite_position_delete_files(where="id < 2", rewrite_equality_deletes=True)
+    assert content(table) == was
+    assert delete_files(table)[Content.EQUALITY_DELETES] == 0
+    assert table.verify(deep=True).is_clean
+
+
 def test_few_files_of_vectors_stay_as_they_are() -> None:
     table = marked(4)
     assert table.maintenance.rewrite_position_delete_files().rewritten_delete_files_count == 0
