@@ -89,7 +89,7 @@ class Carrier:
         try:
             if change.intent is Intent.REWRITE:
                 return self._rewrite(change, since)
-            if change.intent in _DELETERS:
+            if change.intent in _DELETERS and not _takes_deletes_away(self._work.changes):
                 return self._deletion(change, head, since)
         except (NotFound, Unsupported):
             # Of a file that has expired meanwhile, or cannot be read here, nothing can be told.
@@ -246,6 +246,21 @@ class Carrier:
 def _removed(change: Changes) -> pa.Array:
     removed = change.removed
     return one_chunk(removed["key"].filter(is_content(removed, Content.DATA)))
+
+
+def _takes_deletes_away(changes: Sequence[Changes]) -> bool:
+    """Tell whether some change removes deletes of other files than those that go or get a DV.
+
+    Rows that those delete may be in other files by now, where nothing else would delete them.
+    """
+    known = [_removed(each) for each in changes] + [
+        one_chunk(each.added["referenced_file"].filter(is_data_dv(each.added))) for each in changes
+    ]
+    going = [
+        each.removed.filter(pc.invert(is_content(each.removed, Content.DATA))) for each in changes
+    ]
+    keys = pa.concat_arrays([one_chunk(each["key"]) for each in going])
+    return len(without(keys, pa.concat_arrays(known))) > 0
 
 
 def _share_data_dvs(changes: Sequence[Changes]) -> bool:

@@ -18,6 +18,7 @@ from tests.table.changing import (
     changing_table,
     compact,
     data_files,
+    delete_equal,
     delete_rows,
     some,
     written,
@@ -179,3 +180,40 @@ def test_two_deltas_of_one_transaction_whose_files_became_one_lose_no_delete() -
     assert table.refresh().scan().count() == 4
     table.delete("id in (1, 3)")
     assert table.refresh().scan().count() == 2
+
+
+@pytest.mark.parametrize("how", ["truncated", "converted", "in two changes"])
+def test_a_deletion_that_takes_an_equality_delete_away_is_not_carried(how: str) -> None:
+    table = _two_files()
+    stale = another(table)
+    compaction = stale.transaction()
+    found = stale.scan(columns=[*ARROW.names, *LINEAGE]).to_arrow()
+    compaction.rewrite(data_files(stale), _aged(written(stale, found, keep_lineage=True)))
+    delete_equal(table, [2])
+    plan = table.refresh().scan().plan()
+    tx = another(table).transaction(isolation="snapshot")
+    if how == "truncated":
+        tx.truncate()
+    else:
+        (name,) = [each["location"] for each in plan.tasks.to_pylist() if each["equality_deletes"]]
+        dv = write_data_vectors(
+            {name: [1]}, tasks=plan.tasks, metadata=table.metadata, store=table.files.store
+        )
+        gone = removal(plan.deletes["location"].to_pylist(), content=Content.EQUALITY_DELETES)
+        if how == "converted":
+            tx.row_delta(dv, remove=gone)
+        else:
+            tx.row_delta(dv)
+            tx.row_delta((), remove=gone)
+    compaction.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
+    with pytest.raises(CommitConflict, match="relies on"):
+        tx.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
+
+
+def _aged(files: pa.Table) -> pa.Table:
+    """Files whose rows stay as old as they were."""
+    at = files.column_names.index("sequence_number")
+    age = pa.array([2] * files.num_rows, files.schema.field(at).type)
+    return files.set_column(at, "sequence_number", age)
