@@ -13,7 +13,9 @@ from icetree.catalog.base import Catalog, Stale, Swapped, Unknown
 from icetree.errors import (
     CommitExhausted,
     CommitUnknown,
+    CorruptTable,
     IcetreeError,
+    NotFound,
     Unavailable,
 )
 from icetree.files.table_files import TableFiles, read_metadata
@@ -24,6 +26,7 @@ from icetree.spec.metadata import (
     TableMetadata,
 )
 from icetree.spec.snapshot import Snapshot
+from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
 from icetree.table.commit.carry import Carrier
@@ -129,7 +132,23 @@ def _commit(
     with Turn(catalog, work.base.name) as turn:
         if turn.wait_with_others():
             head = _newest(head, catalog, files)
+        return _on_what_is_there(work, catalog, files, head, trail, turn)
+
+
+def _on_what_is_there(
+    work: Work, catalog: Catalog, files: TableFiles, head: State, trail: _Trail, turn: Turn
+) -> Committed:
+    """Try on a head, and on the newest if that one has expired since its writer looked."""
+    try:
         return _try_until_swapped(work, catalog, files, head, trail, turn)
+    except (CorruptTable, NotFound):
+        newest = _newest(head, catalog, files)
+        if trail.in_doubt or newest is head:
+            raise
+    _discard(files, trail.written[len(work.written) :])
+    del trail.written[len(work.written) :]
+    again = replace(work, commit_id=new_uuid())
+    return _on_what_is_there(again, catalog, files, newest, trail, turn)
 
 
 def _try_until_swapped(
