@@ -7,7 +7,7 @@ files that it removed are needed until it goes too.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -115,6 +115,18 @@ class Reach:
             self._parts.clear()
         return self.named
 
+    def covers(self, other: Reach) -> Callable[[str], bool]:
+        """Return what tells of a leaf whether other snapshots need nothing of it that these do not."""
+
+        def covered(leaf: str) -> bool:
+            return (
+                leaf in self.leaves
+                and self.unneeded[leaf] <= other.unneeded[leaf]
+                and (leaf in self.fresh or leaf not in other.fresh)
+            )
+
+        return covered
+
     def needs(self, leaf: str, entries: Entries) -> pa.Array:
         """Tell which of a leaf's entries, all of them, any of the snapshots needs."""
         removed = bitmap.mask(self.unneeded[leaf], entries.num_rows, file=leaf)
@@ -171,9 +183,9 @@ def only_in(gone: Reach, kept: Reach, reader: Reader) -> pa.Table:
 def less_needed(
     found: pa.Table, kept: Reach, reader: Reader, *, known: Reach | None = None
 ) -> pa.Table:
-    """Return the files that snapshots do not need; leaves that are `known` are left unread."""
+    """Return the files that snapshots do not need; what `known` ones need of a leaf is out already."""
     found = less(found, kept.settle())
-    others = known.leaves.keys() if known is not None else frozenset()
+    others = frozenset() if known is None else frozenset(filter(known.covers(kept), kept.leaves))
     for needed in needed_below(kept, reader, but=others):
         # Only leaves name files; once there are none among what is left, the rest is sure.
         if not pc.any(pc.fill_null(is_content(found, *FILES), False)).as_py():

@@ -17,7 +17,7 @@ from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.effort import EFFORT
 from tests.store.wrapped import Request, WrappedStore
-from tests.table.changing import changing_table, delete_rows, some
+from tests.table.changing import LEAFY, changing_table, delete_rows, some
 from tests.table.maintain.history import (
     SECOND,
     Clock,
@@ -206,6 +206,53 @@ def test_another_who_expires_the_same_at_the_same_time_does_no_harm() -> None:
         assert late.maintenance.expire_snapshots(older_than=older_than).snapshot_ids == ()
     assert _sequence_numbers(late) == [4]
     assert table.refresh().verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("how", ["roll back", "branch"])
+def test_files_stay_that_another_came_to_need_again_in_a_leaf_that_is_known(how: str) -> None:
+    clock = Clock()
+    table = changing_table(properties=LEAFY | {"write.commit.compact-max-entries": "0"})
+    with within(clock):
+        with table.transaction() as many:
+            for number in range(6):
+                many.append(some((number, "a")))
+        first = table.snapshot().snapshot_id
+        for number in (3, 10, 11):
+            clock.tick()
+            # One file goes by a manifest DV of the leaf that all trees share.
+            table.delete(f"id = {number}") if number == 3 else table.append(some((number, "b")))
+
+    def go_back(other: Table) -> None:
+        if how == "roll back":
+            other.rollback(first)
+            other.append(some((20, "c")))
+        else:
+            other.create_branch("old", at=first)
+            other.append(some((20, "c")), branch="old")
+
+    _before_the_commit(table, go_back)
+    with within(clock):
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+    at = "main" if how == "roll back" else "old"
+    found = table.refresh().scan(at=at).to_arrow()["id"].to_pylist()
+    assert sorted(found) == [0, 1, 2, 3, 4, 5, 20]
+    assert table.verify(deep=True).is_clean
+
+
+def test_an_append_lands_though_the_snapshot_of_its_handle_has_expired() -> None:
+    clock = Clock()
+    table = _line(2, clock)
+    files = replace(table.files, cache=Cache(0).of(table.metadata.table_uuid))
+    stale = Table(catalog=table.catalog, files=files, state=table.state)
+    with within(clock):
+        for number in range(12):
+            clock.tick()
+            table.append(some((10 + number, "b")))
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
+        stale.append(some((99, "late")))
+    assert 99 in table.refresh().scan().to_arrow()["id"].to_pylist()
+    assert table.scan().count() == 15
+    _require_tidy(table)
 
 
 def test_what_is_picked_must_not_have_expired() -> None:
