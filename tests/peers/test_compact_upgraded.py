@@ -62,3 +62,27 @@ def test_rows_that_had_no_ids_when_they_were_read_are_compacted_anew_after_a_del
     assert table.maintenance.rewrite_data_files(options=one).failed_data_files_count == 0
     assert sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist()) == left
     assert table.verify(deep=True).findings == ()
+
+
+def test_rows_that_others_number_meanwhile_keep_these_numbers(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.upgrade()
+    inner, numbers = compacting.write_packed, dict[int, int]()
+
+    def late(*args: object, **how: object) -> object:
+        made = inner(*args, **how)  # type: ignore[arg-type]
+        if not numbers:
+            table.append(table.scan("id = 7").to_arrow())
+            numbers.update(_numbers(table))
+        return made
+
+    monkeypatch.setattr(compacting, "write_packed", late)
+    one = {**ALL, "max-concurrent-file-group-rewrites": 1}
+    assert table.maintenance.rewrite_data_files(options=one).added_data_files_count > 0
+    assert _numbers(table.refresh()) == numbers
+
+
+def _numbers(table: Table) -> dict[int, int]:
+    found = table.scan(columns=["_row_id", "id"]).to_arrow()
+    return dict(zip(*(column.to_pylist() for column in found.columns), strict=True))

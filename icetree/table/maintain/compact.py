@@ -309,6 +309,9 @@ class _Job:
             )
         )
         transaction.count(RowCounts())
+        if old["first_row_id"].null_count:
+            # Of an upgraded table: the next commit numbers them, and these have to be the numbers.
+            transaction.rely_on(f"ref {self.branch}")
         try:
             made = transaction.commit().snapshot
         except CommitConflict as error:
