@@ -80,6 +80,7 @@ def test_rows_are_written_changed_planned_streamed_and_told_of_on_a_cluster(
     assert driver.do(task.is_sound, "db.t")
 
 
+@pytest.mark.long
 @pytest.mark.law
 def test_any_sequence_of_statements_reads_like_a_list_of_rows_on_a_cluster(driver: Driver) -> None:
     driver.do(task.play, SEED, 6 * EFFORT)
@@ -87,11 +88,7 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows_on_a_cluster(drive
 
 @pytest.mark.parametrize(
     "verb",
-    [
-        task.append,
-        pytest.param(task.merge, marks=pytest.mark.long),
-        pytest.param(task.stream, marks=pytest.mark.long),
-    ],
+    [pytest.param(each, marks=pytest.mark.long) for each in (task.append, task.merge, task.stream)],
     ids=lambda each: each.__name__,
 )
 def test_a_worker_that_is_lost_takes_no_row_along_and_brings_none_twice(
