@@ -249,9 +249,9 @@ class Lake(LakeRows):
     ) -> Purged | None:
         """Remove a table's name; its files stay where they are.
 
-        With `purge` they are deleted, those of old snapshots too. Cut off, it is taken up again by
-        registering the newest metadata file that is there, and dropping that. With `missing_ok`, a
-        name that no table has is fine.
+        With `purge` those in its own folder are deleted, of old snapshots too. Cut off, it is taken
+        up again by registering the newest metadata file that is there, and dropping that. With
+        `missing_ok`, a name that no table has is fine.
         """
         table = parse_name(name)
         try:

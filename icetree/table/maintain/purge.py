@@ -1,7 +1,9 @@
-"""Purging a table: its name goes, then every file that it named, those of old snapshots too.
+"""Purging a table: its name goes, then the files in its folder that it named, of old snapshots too.
 
-Data goes before the manifests that name it, and the newest metadata file last: whoever is cut off
-can register that file, and purge again.
+What goes is settled before the name does, for the next table may take name and folder at once.
+Files elsewhere, or in a folder of another table below, may be another's: they stay. Data goes
+before the manifests that name it, and the newest metadata file last: whoever is cut off can
+register that file, and purge again.
 """
 
 from __future__ import annotations
@@ -17,10 +19,20 @@ import pyarrow.compute as pc
 from icetree.errors import CommitExhausted, CorruptTable, NotFound
 from icetree.spec.entry import FILES, MANIFESTS, Content, is_content
 from icetree.spec.location import prefix_of, stored_form
+from icetree.spec.locations import is_uri
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
-from icetree.table.maintain.neighbours import comparable, neighbours, require_apart
-from icetree.table.maintain.reach import Reach, less, named, named_by, names_in, once, tops_of
+from icetree.table.maintain.neighbours import Neighbour, comparable, neighbours, require_apart
+from icetree.table.maintain.reach import (
+    VERSION_HINT,
+    Reach,
+    less,
+    named,
+    named_by,
+    names_in,
+    once,
+    tops_of,
+)
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -54,12 +66,13 @@ class Purged:
 
 
 def purge(table: Table, *, progress: Progress | None = None) -> Purged:
-    """Drop a table and delete its files; nothing is changed where they may be another's."""
+    """Drop a table and delete the files in its own folder; those outside of it stay.
+
+    Nothing is changed where another table has the same folder. What lies in a folder of another
+    table below stays too.
+    """
     tell = progress or (lambda *_: None)
-    require_own_files(table.refresh().metadata, table.name)
-    require_apart(table, comparable(table.location, table.location), neighbours(table))
-    found = _every_file(table, tell)
-    newest = stored_form(table.state.metadata_location, table.location)
+    found, others, newest = _settled(table, tell)
     log.info(
         "dropping %s with its files; if that is cut off, register %s and drop it again",
         table.name,
@@ -67,25 +80,45 @@ def purge(table: Table, *, progress: Progress | None = None) -> Purged:
     )
     # When its answer is lost this raises, and every file stays.
     table.catalog.drop(table.name)
-    former = _former(table, newest)
-    others = less(once([named_by(table.state), former]), once([found, named([newest])]))
-    rest = others["location"].to_pylist()
-    names = [*found["location"].to_pylist(), *rest, newest]
-    left = delete(table.files, names, tell)
-    counts = counts_of(found)
-    return Purged(**counts, deleted_other_files_count=len(rest) + 1, left_behind=left)
+    rest = pa.concat_tables([others, newest])["location"].to_pylist()
+    left = delete(table.files, [*found["location"].to_pylist(), *rest], tell)
+    return Purged(**counts_of(found), deleted_other_files_count=len(rest), left_behind=left)
 
 
-def _every_file(table: Table, tell: Progress) -> pa.Table:
-    """Return all that trees name, in the order in which it can go, as of the newest head."""
+def _settled(table: Table, tell: Progress) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return all that can go, in that order: of trees, beside them, and the newest metadata.
+
+    It is as of the head that the catalog named last, with nothing asked of anyone since.
+    """
+    table.refresh()
     for _ in range(_TRIES):
         state = table.state
-        found = _named_in_trees(table, tell)
+        require_own_files(state.metadata, table.name)
+        newest = named([stored_form(state.metadata_location, table.location)])
+        found, beside = _named_in_trees(table, tell), _beside(table)
+        # Asked only now, so that a table that came below while files were listed keeps its own.
+        near = neighbours(table)
+        require_apart(table, comparable(table.location, table.location), near)
+        others = less(beside, once([found, newest]))
+        mine = [_own(each, table.location, near) for each in (found, others, newest)]
         if table.refresh().state is state:
-            return found
+            return mine[0], mine[1], mine[2]
     raise CommitExhausted(
         f"table {table.name}: others commit to it all the time; stop them, then drop it"
     )
+
+
+def _own(found: pa.Table, location: str, others: tuple[Neighbour, ...]) -> pa.Table:
+    """Return the files that lie in the table's folder, and in no other table's below."""
+    own = comparable(location, location)
+    foreign = is_uri(found["location"])
+    for folder in {each.folder for each in others if each.folder.startswith(own)}:
+        theirs = pc.starts_with(found["location"], folder.removeprefix(own))
+        foreign = pc.or_(foreign, theirs)
+    kept = found.filter(pc.invert(foreign))
+    if count := found.num_rows - kept.num_rows:
+        log.warning("files that stay, being outside of %s or in another table: %d", own, count)
+    return kept
 
 
 def _named_in_trees(table: Table, tell: Progress) -> pa.Table:
@@ -123,8 +156,9 @@ def _attempt(read: Any, *args: Any) -> Any:
         return None
 
 
-def _former(table: Table, newest: str) -> pa.Table:
-    """Return what lies in the table's metadata folder: of former metadata and of lost tries."""
+def _beside(table: Table) -> pa.Table:
+    """Return what is named beside trees, and what lies in the metadata folder: of lost tries too."""
     folder = f"{prefix_of(table.location)}metadata"
     listed = [stored_form(each.location, table.location) for each in table.files.store.list(folder)]
-    return named(each for each in listed if each != newest)
+    # Of the hint it is not known whether it is there but by the list.
+    return once([less(named_by(table.state), named([VERSION_HINT])), named(listed)])

@@ -16,7 +16,7 @@ from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound,
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.catalog.flaky import FlakyCatalog, LoseRequest
+from tests.catalog.flaky import After, FlakyCatalog, LoseRequest
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, delete_equal, some
@@ -113,6 +113,68 @@ def test_what_is_committed_while_it_looks_around_goes_too() -> None:
 
     purge(table, progress=meanwhile)
     assert stored(table) == set()
+
+
+def test_a_purge_leaves_alone_the_table_that_takes_the_name_next() -> None:
+    table = old_table()
+    lake, before = lake_of(table), stored(table)
+
+    def take_the_name() -> None:
+        lake.create_table("db.rows", table.schema).append(some((7, "next")))
+
+    catalog = FlakyCatalog(table.catalog, faults={("drop", 1): After(take_the_name)})
+    Lake(catalog=catalog, store=table.files.store).drop_table("db.rows", purge=True)
+    following = lake.table("db.rows")
+    assert following.location == table.location
+    assert rows(following.scan().to_arrow()) == rows(some((7, "next")))
+    assert following.verify(deep=True).findings == ()
+    assert stored(table).isdisjoint(before)
+
+
+def test_a_purge_never_drops_another_table_that_has_the_name_now() -> None:
+    from icetree.table.maintain.purge import purge
+
+    table = old_table()
+    lake, once = lake_of(table), []
+
+    def meanwhile(what: str, *_: int) -> None:
+        if what == "trees" and not once:
+            lake.drop_table("db.rows")
+            once.append(lake.create_table("db.rows", table.schema))
+            once[0].append(some((7, "next")))
+
+    before = stored(table)
+    with pytest.raises(NotFound):
+        purge(table, progress=meanwhile)
+    assert lake.table("db.rows").verify(deep=True).findings == ()
+    assert stored(table) >= before
+
+
+def test_a_purge_leaves_files_outside_the_table_s_folder() -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    borrower = lake.create_table("db.borrower", table.schema)
+    [file] = table.scan().plan().tasks["location"].to_pylist()
+    borrower.add_files([f"{table.location}/{file}"])
+    done = lake.drop_table("db.borrower", purge=True)
+    assert done is not None
+    assert done.deleted_data_files_count == 0
+    assert [*table.files.store.list(borrower.location)] == []
+    assert lake.table("db.rows").verify(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("below", ["data", "metadata", "inner"])
+def test_a_purge_leaves_a_table_that_lies_below(below: str) -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    inner = lake.create_table("db.inner", table.schema, location=f"{table.location}/{below}")
+    inner.append(some((2, "b")))
+    lake.drop_table("db.rows", purge=True)
+    found = lake.table("db.inner")
+    assert found.verify(deep=True).findings == ()
+    assert rows(found.scan().to_arrow()) == rows(some((2, "b")))
 
 
 def test_missing_is_fine_where_told_so_but_not_a_table_that_lost_its_metadata() -> None:
