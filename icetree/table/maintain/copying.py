@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, CommitExhausted, InvalidInput, NotFound
 from icetree.files.parallel import in_order
-from icetree.files.table_files import TableFiles
+from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.location import absolute, leads_up, no_name, prefix_of, stored_form
 from icetree.spec.locations import is_uri, stored_form_array
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.store.base import Store
 from icetree.table.maintain.neighbours import comparable, neighbours, require_apart
@@ -84,11 +85,25 @@ def _write_metadata(state: State, location: str, store: Store, uuid: str | None)
         metadata_log=(),
     )
     at = f"{prefix_of(location)}metadata/{state.metadata_location.rpartition('/')[2]}"
-    compress = at.endswith(".gz.metadata.json")
     # A copy of the same state may be there already.
-    if uuid is not None or not store.exists(at):
+    if uuid is None and store.exists(at):
+        return at
+    compress = at.endswith(".gz.metadata.json")
+    try:
         store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+    except AlreadyExists:
+        # So may a table of its own that got no name, which is taken up; a backup is none.
+        there = read_metadata(store, at)
+        if there.table_uuid == state.metadata.table_uuid or not _is_alike(there, metadata):
+            raise
     return at
+
+
+def _is_alike(one: TableMetadata, other: TableMetadata) -> bool:
+    """Tell whether two tables differ in nothing but their id."""
+    other = replace(other, table_uuid=one.table_uuid)
+    encoded = [metadata_codec.encode(each, compress=False) for each in (one, other)]
+    return encoded[0] == encoded[1]
 
 
 def _require_place(table: Table, location: str) -> None:

@@ -16,7 +16,7 @@ from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound,
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.catalog.flaky import After, FlakyCatalog, LoseRequest
+from tests.catalog.flaky import After, FlakyCatalog, LoseRequest, Refuse
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, delete_equal, some
@@ -349,3 +349,29 @@ def test_a_copy_takes_no_name_that_is_taken() -> None:
     lake = lake_of(table)
     with pytest.raises(AlreadyExists, match=r"table db\.rows exists"):
         lake.copy_table("db.rows", "db.rows")
+
+
+@pytest.mark.parametrize("fault", [Refuse(Unavailable("cut off")), LoseRequest()])
+def test_a_copy_that_is_cut_off_before_it_has_its_name_is_taken_up(
+    fault: Refuse | LoseRequest,
+) -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    catalog = FlakyCatalog(table.catalog, faults={("create", 1): fault})
+    lake = Lake(catalog=catalog, store=table.files.store, warehouse="memory://lake")
+    with pytest.raises((Unavailable, CommitUnknown)):
+        lake.copy_table("db.rows", "db.copy")
+    copy = lake.copy_table("db.rows", "db.copy")
+    assert copy.metadata.table_uuid != table.metadata.table_uuid
+    assert rows(copy.scan().to_arrow()) == rows(some((1, "a")))
+    assert copy.verify(deep=True).findings == ()
+
+
+def test_a_copy_never_takes_up_a_backup() -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    lake.backup_table("db.rows", "memory://safe/t")
+    with pytest.raises(AlreadyExists):
+        lake.copy_table("db.rows", "db.copy", location="memory://safe/t")
+    assert not lake.table_exists("db.copy")
