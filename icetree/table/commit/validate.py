@@ -136,24 +136,53 @@ def _require_picked(work: Work, head: State, files: TableFiles) -> None:
 
 
 def _require_layouts(work: Work, head: State) -> None:
-    """Raise `CommitConflict` for files of what another took away: a spec, or deletes by a column."""
+    """Raise `CommitConflict` for files of what another took away.
+
+    That is a spec, a sort order, or a column that deletes match by. Ids do not tell: that of
+    a spec or of an order that went may have been given again.
+    """
     before, now = work.base.metadata, head.metadata
-    specs = {each.spec_id for each in now.partition_specs}
-    columns = ids_in(now.schemas) if len(now.schemas) < len(before.schemas) else None
-    if columns is None and specs >= {each.spec_id for each in before.partition_specs}:
+    specs = _kept(_specs(before), _specs(now))
+    orders = _kept(_orders(before), _orders(now))
+    columns = frozenset[int]()
+    if before.schemas != now.schemas:
+        columns = ids_in(before.schemas) - ids_in(now.schemas)
+    if specs is None and orders is None and not columns:
         return
     for change in work.changes:
         added = change.added
-        ids = set(pc.unique(added["partition_spec_id"]).to_pylist()) - specs
-        names = {f"partition spec {id}" for id in ids}
-        if columns is not None:
-            deleted_by = pc.unique(pc.list_flatten(added["equality_ids"])).to_pylist()
-            names |= {f"column {id}" for id in deleted_by if id not in columns}
+        names = {
+            *_lost("partition spec", added["partition_spec_id"], specs),
+            *_lost("sort order", added["sort_order_id"], orders),
+        }
+        deleted_by = pc.unique(pc.list_flatten(added["equality_ids"])).to_pylist()
+        names |= {f"column {id}" for id in deleted_by if id in columns}
         for name in sorted(names):
             raise CommitConflict(
                 f"{head.name}: another commit took away {name}, which nothing used any more but "
                 "files of this change; refresh the table and write its rows again"
             )
+
+
+def _specs(metadata: TableMetadata) -> dict[int, object]:
+    return {each.spec_id: each.fields for each in metadata.partition_specs}
+
+
+def _orders(metadata: TableMetadata) -> dict[int, object]:
+    # Order 0 is unsorted, whether or not it is listed.
+    return {0: (), **{each.order_id: each.fields for each in metadata.sort_orders}}
+
+
+def _kept(before: dict[int, object], now: dict[int, object]) -> set[int] | None:
+    """Return the ids that mean what they meant; None when all do."""
+    kept = {id for id, fields in before.items() if now.get(id) == fields}
+    return None if len(kept) == len(before) else kept
+
+
+def _lost(what: str, ids: pa.ChunkedArray, kept: set[int] | None) -> set[str]:
+    if kept is None:
+        return set()
+    return {f"{what} {id}" for id in set(pc.unique(ids).to_pylist()) - {None} - kept}
 
 
 def _added_together(changes: Sequence[Changes]) -> Entries | None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
+from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spec.apply import apply
 from icetree.spec.update import (
     RemoveExpressions,
@@ -164,6 +165,72 @@ def test_a_writer_whose_files_are_of_what_went_has_a_conflict() -> None:
         stale.append_files(files)
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [2]
     assert table.verify(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("again", ["country", "bucket(8, id)"])
+def test_files_of_a_spec_that_went_never_land_in_one_that_has_its_id_now(again: str) -> None:
+    clock = Clock()
+    with within(clock):
+        table = new_table(COLUMNS)
+        table.append(some_rows(1))
+        with table.edit_spec() as spec:
+            spec.add("bucket(4, id)")
+        late = another(table).transaction()
+        late.append(some_rows(2, 3))
+        with table.edit_spec() as spec:
+            spec.remove("bucket(4, id)")
+    assert "partition spec 1" in clean(table, clock).cleaned
+    with within(clock), table.refresh().edit_spec() as spec:
+        spec.add(again)
+    assert table.metadata.default_spec_id == 1
+    with pytest.raises(CommitConflict, match="took away partition spec 1"):
+        late.commit()
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1]
+    assert table.verify(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_files_of_a_sort_order_that_went_have_a_conflict(again: bool) -> None:
+    """Whether or not another order has its id now: they would tell of it what is not so."""
+    clock = Clock()
+    with within(clock):
+        table = new_table(COLUMNS)
+        with table.edit_sort() as order:
+            order.asc("id")
+        late = another(table).transaction()
+        late.append(some_rows(2, 3))
+        with table.edit_sort() as order:
+            order.by()
+    assert clean(table, clock).cleaned == ("sort order 1",)
+    if again:
+        with within(clock), table.refresh().edit_sort() as order:
+            order.asc("country")
+        assert table.metadata.default_sort_order_id == 1
+    with pytest.raises(CommitConflict, match="took away sort order 1"):
+        late.commit()
+
+
+def test_deletes_by_a_column_that_went_with_its_schema_have_a_conflict() -> None:
+    """Though there are as many schemas as before."""
+    clock = Clock()
+    with within(clock):
+        table = new_table(COLUMNS)
+        table.append(some_rows(1, 2))
+        with table.edit_schema() as schema:
+            schema.add("k", "long").add("j", "long")
+        late = another(table).transaction()
+        keys = pa.table({"k": pa.array([20], pa.int64())})
+        late.row_delta(
+            write_equality_deletes(keys, ["k"], metadata=late.metadata, store=table.files.store)
+        )
+        with table.edit_schema() as schema:
+            schema.drop("k")
+    before = len(late.metadata.schemas)
+    assert "schema 1" in clean(table, clock).cleaned
+    assert len(table.refresh().metadata.schemas) == before
+    with pytest.raises(CommitConflict, match="took away column"):
+        late.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
 def test_what_comes_into_use_meanwhile_stays() -> None:
