@@ -203,24 +203,28 @@ def _marking_more(diff: Diff) -> Entries:
 
 
 def rows_back(case: Case, other: OtherCommit) -> pa.Array:
-    """Data files whose rows the change carries on, or adds a DV to, must have lost no DV it saw.
+    """Data files that the change removes, or adds a DV to, must have lost no DV it saw.
 
     Rows that this brought back are not in the new files, and the new DV would delete them again.
+    One with fewer rows in its place counts as lost. Who removes files by name, and carries no
+    rows on, wants all of theirs gone.
     """
     if not other.changes_rows:
         return _none()
-    carried = case.removed_data if case.heirs.num_rows else _none()
-    relied_on = pa.concat_arrays([carried, case.data_dv_targets])
+    by_name = case.changes.intent is Intent.DELETE_FILES and not case.heirs.num_rows
+    chosen = _none() if by_name else case.removed_data
+    relied_on = pa.concat_arrays([chosen, case.data_dv_targets])
     added, removed = other.diff.added, other.diff.removed
     lost = only(removed, is_data_dv(removed))
     lost = only(lost, is_among(lost["referenced_file"], relied_on))
-    kept = pa.concat_arrays(
-        [
-            one_chunk(added["referenced_file"].filter(is_data_dv(added))),
-            one_chunk(removed["location"].filter(is_data_file(removed))),
-        ]
+    # A DV goes with its data file, which is a matter of another check.
+    gone = is_among(lost["referenced_file"], removed["location"].filter(is_data_file(removed)))
+    new = only(added, is_data_dv(added))
+    counts = new["record_count"].take(
+        pc.index_in(lost["referenced_file"], value_set=one_chunk(new["referenced_file"]))
     )
-    return _labels(only(lost, pc.invert(is_among(lost["referenced_file"], kept))))
+    replaced = pc.fill_null(pc.greater_equal(counts, lost["record_count"]), False)
+    return _labels(only(lost, pc.invert(pc.or_(gone, replaced))))
 
 
 def deletes_on_carried(case: Case, other: OtherCommit) -> pa.Array:

@@ -55,7 +55,7 @@ def data(name: str, ids: tuple[int, int], day: int, *, age: int | None = None) -
     )
 
 
-def data_dv(of: str, day: int) -> Entry:
+def data_dv(of: str, day: int, *, rows: int = 1) -> Entry:
     return Entry(
         content_type=Content.POSITION_DELETES,
         location="vectors.puffin",
@@ -64,7 +64,7 @@ def data_dv(of: str, day: int) -> Entry:
         dv_offset=4,
         dv_size_in_bytes=40,
         partition_spec_id=BY_DAY,
-        record_count=1,
+        record_count=rows,
         file_size_in_bytes=100,
         referenced_file=of,
         stats=stats(None, day),
@@ -155,6 +155,9 @@ OTHERS = {
         Operation.REPLACE, added=(data_dv("A", 1),), removed=(data_dv("A", 1),)
     ),
     "DV of A removed": other(Operation.OVERWRITE, removed=(data_dv("A", 1),)),
+    "DV of A shrunk": other(
+        Operation.OVERWRITE, added=(data_dv("A", 1),), removed=(data_dv("A", 1, rows=2),)
+    ),
     "DV on neighbour": other(Operation.DELETE, added=(data_dv("neighbour", 1),)),
     "DV on C": other(Operation.DELETE, added=(data_dv("C", 2),)),
     "equality on A": other(Operation.DELETE, added=(equality("E", (3, 4), 1),)),

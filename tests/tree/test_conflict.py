@@ -23,7 +23,8 @@ A compacted            -       A        A          A          A            A    
 neighbour compacted    -       -        -          -          -            A         -       -
 DV on A                -       -        -          A          A            A         A       A
 DV on A rewritten      -       -        -          -          -            -         A       -
-DV of A removed        -       -        -          A          A            A         A       A
+DV of A removed        -       -        A          A          A            A         A       A
+DV of A shrunk         -       -        A          A          A            A         A       A
 DV on neighbour        -       -        -          S          A            A         S       -
 DV on C                -       -        -          -          -            -         -       -
 equality on A          -       -        -          A          A            A         A       -

@@ -32,6 +32,9 @@ from tests.tree.conflicts import (
     other,
 )
 
+#: Who does not look at the rows of files.
+BY_NAME = (Intent.APPEND, Intent.DELETE_FILES)
+
 
 def test_a_removed_file_is_named_with_its_remover() -> None:
     (found,) = conflicts(CHANGES[Intent.DELETE_FILES], OTHERS["A removed"])
@@ -92,6 +95,15 @@ def test_rows_may_be_carried_by_another_change_of_the_transaction(
         changes, OTHERS[what], isolation=Isolation.SNAPSHOT, beside=entries(NEW, data_dv("C", 2))
     )
     assert names(found) == {"no new deletes on replaced files"}
+
+
+@pytest.mark.parametrize("what", ["DV of A removed", "DV of A shrunk"])
+@pytest.mark.parametrize("intent", [each for each in Intent if each not in BY_NAME])
+def test_who_removes_a_file_for_its_live_rows_minds_that_rows_came_back(
+    intent: Intent, what: str
+) -> None:
+    changes = Changes(intent=intent, removed=removal(["A"]), filter=FILTER)
+    assert names(conflicts(changes, OTHERS[what], isolation=Isolation.SNAPSHOT)) >= {"no rows back"}
 
 
 def test_a_rewrite_carries_rows_into_its_own_files_whatever_is_beside_it() -> None:

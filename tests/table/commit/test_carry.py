@@ -133,6 +133,42 @@ def test_rows_that_came_back_meanwhile_are_not_lost_by_a_compaction() -> None:
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
 
 
+def test_rows_that_came_back_meanwhile_are_not_lost_by_a_compaction_that_found_none() -> None:
+    table = _two_files()
+    delete_rows(table, [1, 2])
+    stale = another(table)
+    compaction = stale.transaction()
+    name = _marked_file(table)
+    compaction.rewrite([name], ())
+    table.row_delta((), remove=removal([name], content=Content.POSITION_DELETES))
+    with pytest.raises(CommitConflict, match="brought rows back"):
+        compaction.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_rows_that_came_back_meanwhile_are_not_lost_by_a_delete_of_the_others(
+    carried: bool,
+) -> None:
+    table = _two_files()
+    delete_rows(table, [1])
+    tx = another(table).transaction(isolation="snapshot")
+    tx.delete("id = 2")
+    table.row_delta((), remove=removal([_marked_file(table)], content=Content.POSITION_DELETES))
+    if carried:
+        compact(table)
+        tx.commit()
+    else:
+        with pytest.raises(CommitConflict, match="brought rows back"):
+            tx.commit()
+    assert 1 in table.refresh().scan().to_arrow()["id"].to_pylist()
+
+
+def _marked_file(table: Table) -> str:
+    tasks = table.scan().plan().tasks.to_pylist()
+    return next(each["location"] for each in tasks if each["dv_location"] is not None)
+
+
 def test_a_compaction_without_row_ids_conflicts_with_deletes_of_its_rows() -> None:
     table = _two_files()
     stale = another(table)
