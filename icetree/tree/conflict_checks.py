@@ -10,6 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.schema import index_by_id
 
 from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file, only
@@ -97,7 +98,8 @@ class Case:
         """Tell which equality deletes reach the rows wherever this change carries them.
 
         They must be younger than every heir, and of its spec: then a row is in the partition
-        that it was in before. One of an unpartitioned spec reaches all partitions.
+        that it was in before. One of an unpartitioned spec reaches all partitions. And by columns
+        that the table has: new files may lack what it dropped.
         """
         heirs = self.heirs
         if heirs["sequence_number"].null_count:  # as young as the commit
@@ -106,7 +108,8 @@ class Case:
         specs = pc.unique(heirs["partition_spec_id"])
         alike = pc.is_in(deletes["partition_spec_id"], specs if len(specs) == 1 else specs[:0])
         wide = pa.array(unpartitioned(deletes, self.shape))
-        return one_chunk(pc.and_(younger, pc.or_(alike, wide)))
+        held = _by_columns_of(deletes, self.shape)
+        return one_chunk(pc.and_(held, pc.and_(younger, pc.or_(alike, wide))))
 
     @cached_property
     def _bound(self) -> prune.Predicate | None:
@@ -174,7 +177,8 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     That is a DV on a removed data file, unless its rows were found again in the new files and
     deleted there, or an equality delete that reaches a removed data file or one that gets a DV. Only a transaction that adds data, by this change or another, can
     bring a row back. An equality delete newer than every added data file still applies to them
-    within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it.
+    within its spec, so a rewrite that keeps the data's sequence numbers and spec is safe from it,
+    unless it deletes by a column that the table has dropped.
     """
     if case.heirs.num_rows == 0:
         return _none()
@@ -246,6 +250,16 @@ def _reaching(case: Case, deletes: Entries) -> Entries:
     if files is None:
         return deletes
     return deletes.take(np.unique(equality_pairs(files, deletes, case.shape).deletes))
+
+
+def _by_columns_of(deletes: Entries, shape: Shape) -> pa.BooleanArray:
+    """Tell which equality deletes compare columns of the current schema alone."""
+    lists = one_chunk(deletes["equality_ids"])
+    current = pa.array(list(index_by_id(shape.schema)), pa.int64())
+    known = pc.is_in(pc.list_flatten(lists).cast(pa.int64()), value_set=current)
+    held = np.ones(deletes.num_rows, np.bool_)
+    held[pc.list_parent_indices(lists).filter(pc.invert(known)).to_numpy()] = False
+    return pa.array(held)
 
 
 def _catching(case: Case, deletes: Entries) -> Entries:

@@ -134,6 +134,14 @@ def test_a_rewrite_into_another_spec_comes_within_reach_of_equality_deletes_ther
         assert conflicts(changes, OTHERS[elsewhere], lookup=lookup) == []
 
 
+def test_a_rewrite_loses_equality_deletes_by_a_column_that_was_dropped() -> None:
+    for ids in ([9], [ID, 9]):
+        by = replace(equality("E", (3, 4), None), equality_ids=ids)
+        there = other(Operation.DELETE, added=(equality("F", (3, 4), None), by))
+        (found,) = conflicts(CHANGES[Intent.REWRITE], there, lookup=None)
+        assert (found.check, found.files) == ("no new deletes on replaced files", ("E",))
+
+
 def test_a_rewrite_that_makes_data_young_again_loses_equality_deletes() -> None:
     changes = Changes(intent=Intent.REWRITE, removed=removal(["A"]), added=entries(NEW))
     (found,) = conflicts(changes, OTHERS["equality on A"])

@@ -67,6 +67,7 @@ def validate(
     require_plain(head.metadata)
     _require_branch(work, head)
     _require_layouts(work, head)
+    _require_columns(work, head)
     _require_no_new_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
@@ -183,6 +184,25 @@ def _lost(what: str, ids: pa.ChunkedArray, kept: set[int] | None) -> set[str]:
     if kept is None:
         return set()
     return {f"{what} {id}" for id in set(pc.unique(ids).to_pylist()) - {None} - kept}
+
+
+def _require_columns(work: Work, head: State) -> None:
+    """Raise `CommitConflict` for equality deletes by a dropped column.
+
+    Rows that were written again since then have no value of it, and would stay.
+    """
+    lists = [pc.list_flatten(each.added["equality_ids"]) for each in work.changes]
+    compared = {id for each in lists for id in pc.unique(each).to_pylist()}
+    if not compared:
+        return
+    before, now = work.base.metadata, head.metadata
+    # A column that this very work adds is in no schema yet.
+    dropped = (ids_in(before.schemas) | ids_in(now.schemas)) - set(index_by_id(now.schema()))
+    for id in sorted(compared & dropped):
+        raise CommitConflict(
+            f"{head.name}: equality deletes by column {id}, which the table has dropped, would miss "
+            "rows that were written again since; refresh the table and delete by other columns"
+        )
 
 
 def _added_together(changes: Sequence[Changes]) -> Entries | None:

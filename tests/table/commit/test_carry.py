@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from icetree.errors import CommitConflict
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
 from icetree.spec.entry import Content
 from icetree.table.table import Table
 from icetree.tree.changes import removal
@@ -246,6 +246,35 @@ def test_a_deletion_that_takes_an_equality_delete_away_is_not_carried(how: str) 
     with pytest.raises(CommitConflict, match="relies on"):
         tx.commit()
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_an_equality_delete_by_a_column_that_was_dropped_conflicts(compacted: bool) -> None:
+    table = _two_files()
+    tx = another(table).transaction(isolation="snapshot")
+    keys = pa.table({"v": ["b"]})
+    tx.row_delta(
+        write_equality_deletes(keys, ["v"], metadata=table.metadata, store=table.files.store)
+    )
+    with table.edit_schema() as edit:
+        edit.drop("v")
+    if compacted:
+        table.refresh().maintenance.rewrite_data_files(options={"rewrite-all": True})
+    before = table.refresh().snapshot()
+    with pytest.raises(CommitConflict, match="column 2, which the table has dropped"):
+        tx.commit()
+    assert table.refresh().snapshot() == before
+
+
+def test_an_equality_delete_may_be_by_a_column_that_comes_with_it() -> None:
+    table = _two_files()
+    tx = table.transaction()
+    with tx.edit_schema() as edit:
+        edit.add("w", "long")
+    keys = pa.table({"w": pa.array([7], pa.int64())})
+    tx.row_delta(write_equality_deletes(keys, ["w"], metadata=tx.metadata, store=table.files.store))
+    tx.commit()
+    assert table.refresh().scan().count() == 4
 
 
 def _aged(files: pa.Table) -> pa.Table:
