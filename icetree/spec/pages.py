@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -141,14 +142,16 @@ def _cut(snapshots: list[Snapshot], log: tuple[LogEntry, ...], size: int) -> Ite
 
 def _union(pages: Iterable[Page]) -> Page:
     snapshots: dict[int, Snapshot] = {}
-    log: list[LogEntry] = []
+    logs: list[tuple[LogEntry, ...]] = []
     extra: dict[str, object] = {}
     for page in sorted(pages, key=_log_start):
         snapshots |= {each.snapshot_id: each for each in page.snapshots}
-        log += page.snapshot_log
+        logs.append(page.snapshot_log)
         extra |= page.extra
+    # Pages may overlap in time; the order within each stays, even where a clock stepped back.
+    log = tuple(merge(*logs, key=lambda each: each.timestamp_ms))
     return Page(
-        snapshots=tuple(sorted(snapshots.values(), key=_age)), snapshot_log=tuple(log), extra=extra
+        snapshots=tuple(sorted(snapshots.values(), key=_age)), snapshot_log=log, extra=extra
     )
 
 
@@ -258,17 +261,18 @@ def remove_snapshots(
     """
     unwanted = set(ids)
     rest = inline_forgotten(metadata, unwanted)
-    cut = len(rest.snapshot_log) < len(metadata.snapshot_log)
     shelf = _shelf(metadata, read_page, encode_page, new_location)
-    by_log = sorted(
-        range(len(shelf.pages)), key=lambda at: shelf.pages[at][0].last_log_timestamp_ms or 0
-    )
+    contents = [shelf.content(index) for index in range(len(shelf.pages))]
+    # What is inline is later than all that is in pages, but pages may overlap in time.
+    all_goes = len(rest.snapshot_log) < len(metadata.snapshot_log)
+    mentions = [_last_mention(each.snapshot_log, unwanted) for each in contents]
+    moment = max((each for each in mentions if each is not None), default=None)
     changed: dict[int, Page] = {}
-    for index in reversed(by_log):
-        before = shelf.content(index)
+    for index, before in enumerate(contents):
         kept = tuple(each for each in before.snapshots if each.snapshot_id not in unwanted)
-        log = () if cut else _later(before.snapshot_log, unwanted)
-        cut = cut or len(log) < len(before.snapshot_log)
+        log = () if all_goes else _later(before.snapshot_log, unwanted)
+        if moment is not None and mentions[index] != moment:
+            log = tuple(each for each in log if each.timestamp_ms > moment)
         if len(kept) < len(before.snapshots) or len(log) < len(before.snapshot_log):
             changed[index] = replace(before, snapshots=kept, snapshot_log=log)
     for index in sorted(changed, reverse=True):
@@ -302,3 +306,8 @@ def _later(log: tuple[LogEntry, ...], unwanted: Collection[int]) -> tuple[LogEnt
         if log[index].snapshot_id in unwanted:
             return log[index + 1 :]
     return log
+
+
+def _last_mention(log: tuple[LogEntry, ...], unwanted: Collection[int]) -> int | None:
+    """Return when the log mentions an unwanted snapshot for the last time."""
+    return next((e.timestamp_ms for e in reversed(log) if e.snapshot_id in unwanted), None)

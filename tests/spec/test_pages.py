@@ -237,6 +237,63 @@ def test_removing_inline_snapshots_cuts_the_log_in_the_pages_too() -> None:
     assert not table.files
 
 
+def overlapping() -> Table:
+    """A table whose oldest and newest paged snapshots share a page, with another in between."""
+    table = Table(keep=1, page_size=9)
+    table.commit(10)
+    (ref,) = table.metadata.snapshot_pages
+    page = table.read_page(ref)
+
+    def part(numbers: list[int]) -> SnapshotPage:
+        made = Page(
+            snapshots=tuple(page.snapshots[number - 1] for number in numbers),
+            snapshot_log=tuple(page.snapshot_log[number - 1] for number in numbers),
+        )
+        data, location = encode_page(made), next(table.names)
+        table.files[location] = data
+        return replace(
+            ref,
+            location=location,
+            size_in_bytes=len(data),
+            count=len(numbers),
+            first_sequence_number=numbers[0],
+            last_sequence_number=numbers[-1],
+            first_timestamp_ms=numbers[0] * 10,
+            last_timestamp_ms=numbers[-1] * 10,
+            log_count=len(numbers),
+            first_log_timestamp_ms=numbers[0] * 10,
+            last_log_timestamp_ms=numbers[-1] * 10,
+        )
+
+    parts = (part([4, 5, 6]), part([1, 2, 3, 7, 8, 9]))
+    del table.files[ref.location]
+    table.metadata = replace(table.metadata, snapshot_pages=parts)
+    assert broken_rule(table.metadata) is None
+    return table
+
+
+@pytest.mark.parametrize("gone", range(1, 10))
+def test_the_log_is_cut_at_one_moment_in_pages_that_overlap(gone: int) -> None:
+    table = overlapping()
+    table.remove(1000 + gone)
+    for number in range(1, 11):
+        if number <= gone:
+            with pytest.raises(NotFound, match="nothing as early as"):
+                pages.snapshot_as_of(table.metadata, number * 10, table.read_page)
+        else:
+            found = pages.snapshot_as_of(table.metadata, number * 10, table.read_page)
+            assert found.snapshot_id == 1000 + number
+
+
+def test_pages_that_overlap_are_merged_in_the_order_of_time() -> None:
+    table = overlapping()
+    table.page_size = 2
+    table.commit(4 * pages.FAN_OUT)
+    for number in range(1, table.metadata.last_sequence_number + 1):
+        found = pages.snapshot_as_of(table.metadata, number * 10, table.read_page)
+        assert found.snapshot_id == 1000 + number
+
+
 def test_a_snapshot_that_a_ref_points_to_cannot_be_removed() -> None:
     table = Table()
     table.commit(3)
