@@ -191,7 +191,8 @@ def _require_columns(work: Work, head: State) -> None:
 
     Rows that were written again since then have no value of it, and would stay.
     """
-    lists = [pc.list_flatten(each.added["equality_ids"]) for each in work.changes]
+    adding = [each.added for each in work.changes if each.added.num_rows]
+    lists = [pc.list_flatten(each["equality_ids"]) for each in adding]
     compared = {id for each in lists for id in pc.unique(each).to_pylist()}
     if not compared:
         return

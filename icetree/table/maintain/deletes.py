@@ -26,10 +26,10 @@ from icetree.rows.deletes import Deletes, Rows
 from icetree.rows.write_deletes import as_vector, store_vectors
 from icetree.spec.arrays import is_among, one_chunk
 from icetree.spec.entry import (
-    POSITION,
     Content,
     Entries,
     concat,
+    empty,
     is_content,
     is_data_dv,
     is_data_file,
@@ -43,7 +43,7 @@ from icetree.table.commit.removing import removal_of, removal_of_tasks
 from icetree.table.progress import Progress
 from icetree.table.rows.target import Target, positions_of
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.live import LEAF, live_files
+from icetree.tree.live import live_files
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ def _made(choice: _Choice, tell: Progress) -> Entries:
     """Write the new DVs, a Puffin file as soon as there is enough for one."""
     target = choice.target
     most = _target_bytes(target.metadata.properties)
-    written: list[Entries] = [choice.replaced.slice(0, 0).drop_columns([LEAF, POSITION])]
+    written: list[Entries] = [empty()]
     vectors: dict[int, BitMap64] = {}
     for done, (number, vector) in enumerate(_vectors(choice), 1):
         if vector:
