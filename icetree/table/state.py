@@ -57,14 +57,40 @@ def require_same(name: TableName, metadata: TableMetadata, *, was: str | None) -
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """An id with what it means, for that of what went may be given again."""
+
+    id: int
+    meaning: Any
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+def _current_schema(m: TableMetadata) -> _Chosen:
+    return _Chosen(m.current_schema_id, m.schema_json())
+
+
+def _default_spec(m: TableMetadata) -> _Chosen:
+    id = m.default_spec_id
+    return _Chosen(id, [each.fields for each in m.partition_specs if each.spec_id == id])
+
+
+def _default_order(m: TableMetadata) -> _Chosen:
+    id = m.default_sort_order_id
+    # Order 0 is unsorted, whether or not it is listed.
+    return _Chosen(id, [each.fields for each in m.sort_orders if id and each.order_id == id])
+
+
 _FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {
     "table uuid": lambda m: m.table_uuid,
     "format version": lambda m: m.format_version,
-    "current schema": lambda m: m.current_schema_id,
+    "current schema": _current_schema,
     "last column id": lambda m: m.last_column_id,
     "last sequence number": lambda m: m.last_sequence_number,
-    "default partition spec": lambda m: m.default_spec_id,
-    "default sort order": lambda m: m.default_sort_order_id,
+    "default partition spec": _default_spec,
+    "default sort order": _default_order,
     "location": lambda m: m.location,
 }
 
@@ -86,8 +112,9 @@ class Requirement:
         """Raise `CommitConflict` when the fact does not hold any more."""
         now = fact_of(metadata, self.fact)
         if now != self.value:
+            new = f"another {now}" if str(now) == str(self.value) else now
             raise CommitConflict(
-                f"table {name}: another commit changed the {self.fact} from {self.value} to {now}; "
+                f"table {name}: another commit changed the {self.fact} from {self.value} to {new}; "
                 "refresh the table and make the change again"
             )
 

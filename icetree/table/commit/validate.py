@@ -217,7 +217,7 @@ def _added_together(changes: Sequence[Changes]) -> Entries | None:
 def _require_no_new_nulls(work: Work, head: State) -> None:
     """Raise `CommitConflict` for a file that may have nulls where they were forbidden meanwhile."""
     before, now = work.base.metadata, head.metadata
-    if now.current_schema_id == before.current_schema_id:
+    if now.schema_json() == before.schema_json():
         return
     optional = {id for id, each in index_by_id(before.schema()).items() if not each.required}
     for id, column in index_by_id(now.schema()).items():

@@ -233,6 +233,43 @@ def test_deletes_by_a_column_that_went_with_its_schema_have_a_conflict() -> None
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
 
 
+def test_a_filter_over_a_schema_that_went_has_a_conflict_though_another_has_its_id() -> None:
+    clock = Clock()
+    with within(clock):
+        table = new_table(COLUMNS)
+        table.append(some_rows(1, 2))
+        with table.edit_schema() as schema:
+            schema.add("k", "long")
+        late = another(table).transaction()
+        late.delete("k is null")
+        with table.edit_schema() as schema:
+            schema.drop("k")
+    assert clean(table, clock).cleaned == ("schema 1",)
+    with within(clock), table.refresh().edit_schema() as schema:
+        schema.add("j", "long")
+    assert table.metadata.current_schema_id == 1
+    with pytest.raises(CommitConflict, match="changed the current schema from 1 to another 1"):
+        late.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_an_edit_of_an_order_that_went_has_a_conflict_though_another_has_its_id() -> None:
+    clock = Clock()
+    with within(clock):
+        table = new_table(COLUMNS, order_by=["id"])
+        late = another(table).transaction()
+        with late.edit_sort() as order:
+            order.asc("id").asc("country")
+        with table.edit_sort() as order:
+            order.by()
+    assert clean(table, clock).cleaned == ("sort order 1",)
+    with within(clock), table.refresh().edit_sort() as order:
+        order.asc("country")
+    assert table.metadata.default_sort_order_id == 1
+    with pytest.raises(CommitConflict, match="default sort order from 1 to another 1"):
+        late.commit()
+
+
 def test_what_comes_into_use_meanwhile_stays() -> None:
     clock = Clock()
     with within(clock):
