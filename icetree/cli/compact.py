@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from icetree.cli.health import progress_line
+from icetree.cli.carrying import carry_out, yes_option
 from icetree.cli.lake import Chosen, as_json_option, pairs, pass_lake, table_argument
 
 
@@ -22,7 +20,7 @@ from icetree.cli.lake import Chosen, as_json_option, pairs, pass_lake, table_arg
     help="One of Iceberg's: rewrite-all=true; repeat for more.",
 )
 @click.option("--branch", default="main", show_default=True, help="The branch to compact.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def rewrite_data_files(
@@ -41,21 +39,18 @@ def rewrite_data_files(
     Rows stay the same, and in the order that is asked for. It is safe beside writers. The old files
     stay until their snapshots expire.
     """
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.rewrite_data_files(
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.rewrite_data_files(
             where=where,
             strategy=strategy,
             sort_order=sort_order,
             options=pairs(options, option="--option"),
             branch=branch,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if done.rewritten_data_files_count and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+            **how,
+        ),
+        due=lambda done: done.rewritten_data_files_count,
+        yes=yes,
+        as_json=as_json,
+    )

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from icetree.cli.health import progress_line
+from icetree.cli.carrying import carry_out, yes_option
 from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 
 
@@ -22,7 +22,7 @@ from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 @click.option(
     "--clean-expired-metadata", is_flag=True, help="Forget schemas and layouts nothing uses, too."
 )
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def expire(
@@ -40,23 +40,20 @@ def expire(
     What goes is decided by the retention of branches and tags and by the table's properties
     history.expire.*, which the options take the place of.
     """
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.expire_snapshots(
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.expire_snapshots(
             older_than=older_than,
             retain_last=retain_last,
             snapshot_ids=snapshot_ids or None,
             clean_expired_metadata=clean_expired_metadata,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if (done.snapshot_ids or done.cleaned) and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+            **how,
+        ),
+        due=lambda done: done.snapshot_ids or done.cleaned,
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -71,7 +68,7 @@ def expire(
     help="What to do about files that the table names under another scheme or bucket.",
 )
 @click.option("--force", is_flag=True, help="Take a time less than an hour ago, too.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def orphans(
@@ -85,32 +82,28 @@ def orphans(
     as_json: bool,
 ) -> None:
     """Delete files in the table's folder that nothing of the table names."""
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.remove_orphan_files(
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.remove_orphan_files(
             older_than=older_than,
             location=location,
             prefix_mismatch_mode=prefix_mismatch_mode,
             force=force,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    for each in done.orphan_file_location:
-        say(each)
-    say(str(done))
-    if done.orphan_file_location and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+            **how,
+        ),
+        due=lambda done: done.orphan_file_location,
+        lines=lambda done: done.orphan_file_location,
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 @click.command("rewrite-manifests")
 @table_argument
 @click.option("--by", multiple=True, help="Put entries in order of this column; repeat for more.")
 @click.option("--branch", default="main", show_default=True, help="The branch whose tree it is.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def rewrite_manifests(
@@ -121,21 +114,14 @@ def rewrite_manifests(
     Without --by the order is that of the partition fields and the sort order. What is in good order
     stays as it is.
     """
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.rewrite_manifests(
-            by=by or None,
-            branch=branch,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if done.rewritten_manifests_count and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.rewrite_manifests(by=by or None, branch=branch, **how),
+        due=lambda done: done.rewritten_manifests_count,
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 @click.command("rewrite-position-delete-files")
@@ -145,7 +131,7 @@ def rewrite_manifests(
     "--rewrite-equality-deletes", is_flag=True, help="Turn equality deletes into vectors, too."
 )
 @click.option("--branch", default="main", show_default=True, help="The branch whose deletes.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def rewrite_position_delete_files(
@@ -161,22 +147,16 @@ def rewrite_position_delete_files(
 
     What deletes nothing any more goes. What is deleted stays the same.
     """
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.rewrite_position_delete_files(
-            where=where,
-            rewrite_equality_deletes=rewrite_equality_deletes,
-            branch=branch,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if done.rewritten_delete_files_count and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.rewrite_position_delete_files(
+            where=where, rewrite_equality_deletes=rewrite_equality_deletes, branch=branch, **how
+        ),
+        due=lambda done: done.rewritten_delete_files_count,
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -184,7 +164,7 @@ def rewrite_position_delete_files(
 @click.option("--max-seconds", type=float, help="Begin nothing after so many seconds.")
 @click.option("--max-bytes", type=int, help="Read and write no more than so many bytes of data.")
 @click.option("--branch", default="main", show_default=True, help="The branch to look at.")
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def optimize(
@@ -197,22 +177,16 @@ def optimize(
     as_json: bool,
 ) -> None:
     """Look at the table, and do what is worth it: data files, deletes, leaves, history, orphans."""
-    from icetree.cli.output import print_json, say
-
-    with lake.table(name) as table:
-        done = table.maintenance.optimize(
-            max_seconds=max_seconds,
-            max_bytes=max_bytes,
-            branch=branch,
-            dry_run=not yes,
-            progress=None if as_json or not sys.stderr.isatty() else progress_line(),
-        )
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if done.steps and not yes:
-        click.echo("nothing was changed: repeat with --yes to do it")
+    carry_out(
+        lake,
+        name,
+        lambda of, **how: of.optimize(
+            max_seconds=max_seconds, max_bytes=max_bytes, branch=branch, **how
+        ),
+        due=lambda done: done.steps,
+        yes=yes,
+        as_json=as_json,
+    )
 
 
 @click.command()

@@ -6,20 +6,17 @@ import sys
 
 import click
 
+from icetree.cli.carrying import yes_option
 from icetree.cli.health import progress_line
 from icetree.cli.lake import Chosen, as_json_option, at_option, pass_lake, table_argument
 from icetree.table.progress import Progress
-
-_yes_option = click.option(
-    "--yes", is_flag=True, help="Keep them; without, only say what would be kept."
-)
 
 
 @click.command("compute-table-stats")
 @table_argument
 @click.option("--columns", multiple=True, help="Of this column alone; repeat for more.")
 @at_option
-@_yes_option
+@yes_option
 @as_json_option
 @pass_lake
 def compute_table_stats(
@@ -42,7 +39,7 @@ def compute_table_stats(
 @click.command("compute-partition-stats")
 @table_argument
 @at_option
-@_yes_option
+@yes_option
 @as_json_option
 @pass_lake
 def compute_partition_stats(
