@@ -142,17 +142,26 @@ class Rewriting:
         return fitted(batches, wanted, table=self.name)
 
 
-#: Carries out groups, and yields what came of each in their order, whatever becomes of it.
+#: Carries out groups, and yields what came of each in their order; of those that it has begun.
 Came = Generator[Entries | IcetreeError, None, None]
 Runner = Callable[[Rewriting, list[Plan]], Came]
 
 
 def side_by_side(rewriting: Rewriting, groups: list[Plan]) -> Came:
-    """Carry out groups in threads of this process."""
+    """Carry out groups in threads of this process; none is begun after one that spoils them all."""
+    failed = False
+
+    def jobs() -> Iterator[Callable[[], Entries | IcetreeError]]:
+        for each in groups:
+            if failed and not rewriting.options.partial:
+                return
+            yield partial(rewriting.attempt, each)
+
     pool = new_pool(rewriting.options.concurrent, "icetree-compact")
     try:
-        jobs = (partial(rewriting.attempt, each) for each in groups)
-        yield from results(pool, jobs, ahead=rewriting.options.concurrent)
+        for made in results(pool, jobs(), ahead=rewriting.options.concurrent):
+            failed = failed or isinstance(made, IcetreeError)
+            yield made
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 

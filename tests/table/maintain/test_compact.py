@@ -208,6 +208,23 @@ def test_a_group_that_cannot_be_read_fails_alone_only_with_partial_progress(part
     assert done.rewritten_data_files_count == 8
 
 
+def test_no_group_is_begun_after_one_that_spoils_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = changing_table(partition_by="v")
+    for number in range(24):
+        table.append(some((number, "abcdefgh"[number % 8])))
+    begun = []
+
+    def fails(*args: object, **_: object) -> object:
+        begun.append(args)
+        raise NotFound("gone")
+
+    monkeypatch.setattr(compacting, "write_packed", fails)
+    options = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}
+    with pytest.raises(NotFound, match="gone"):
+        table.maintenance.rewrite_data_files(options=options)
+    assert len(begun) == 1
+
+
 def test_two_compactions_of_one_table_do_no_harm() -> None:
     table = many()
     before = told(table)
