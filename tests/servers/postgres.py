@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -96,13 +97,11 @@ class PostgresServer:
 
     def freeze(self) -> None:
         """Let every process of the server stand still; its machine still takes connections."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let the server go on."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def remove(self) -> None:
         """Stop the server and delete its data, which need not reach the disk first."""
@@ -132,15 +131,19 @@ class PostgresServer:
             self._process.wait(60)
             self._process = None
 
-    def _pids(self) -> list[int]:
-        """Return the processes of the server, the first of them first."""
+    def _signal(self, sign: signal.Signals) -> None:
+        """Signal the first process, which begins all others, and then those that it began."""
         if self._process is None:
-            return []
+            return
         first = self._process.pid
-        status = (each.read_text() for each in Path("/proc").glob("[0-9]*/stat") if each.exists())
-        # pid (name) state parent …: a name may hold anything but ends at the last bracket.
-        fields = [(text.split()[0], text.rpartition(")")[2].split()[1]) for text in status]
-        return [first, *(int(pid) for pid, parent in fields if int(parent) == first)]
+        self._process.send_signal(sign)
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            # One whose client went away ends by itself, at any moment.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                # pid (name) state parent …: a name may hold anything but ends at the last bracket.
+                text = status.read_text()
+                if int(text.rpartition(")")[2].split()[1]) == first:
+                    os.kill(int(text.split()[0]), sign)
 
     def _run(self, program: str, *arguments: object) -> None:
         done = subprocess.run(
