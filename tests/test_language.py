@@ -96,6 +96,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     options sort_order strategy
     rewrite_equality_deletes
     every max_bytes max_seconds names rounds
+    host port
     """
 )
 

@@ -21,6 +21,7 @@ from icetree.cli.maintain import (
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
+from icetree.cli.serve import serve
 from icetree.cli.statistics import compute_partition_stats, compute_table_stats
 from icetree.cli.tables import create, describe, ls
 from icetree.cli.whole import backup, copy, drop, rename
@@ -107,6 +108,7 @@ for _command in (
     copy,
     backup,
     drop,
+    serve,
     demo,
 ):
     cli.add_command(_command)

@@ -1,0 +1,1 @@
+"""The Iceberg REST catalog over any catalog that icetree opens."""

@@ -1,0 +1,180 @@
+"""The edge: HTTP as ASGI hands it over, read within limits, and answered from a pool of threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import Executor
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from icetree.errors import InvalidInput
+from icetree.serve.limits import Limits
+from icetree.serve.refusals import Refused, refusal, refused
+from icetree.serve.request import JSON, Answer, Request
+from icetree.serve.server import Server
+from icetree.surroundings import new_pool
+
+log = logging.getLogger(__name__)
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+#: Methods that change nothing: their work can be begun again.
+_SAFE: Final = frozenset({"GET", "HEAD"})
+#: How many parameters a query may have.
+_MOST_PARAMETERS: Final = 100
+
+
+class _Gone(Exception):
+    """The client went away."""
+
+
+class App:
+    """An ASGI application over a server.
+
+    Each request is worked on in a thread; when all are taken some wait, and the rest is turned
+    away. Work that was begun is finished even when its client is gone, since it may be a commit.
+    """
+
+    def __init__(self, server: Server, limits: Limits | None = None) -> None:
+        self._server = server
+        self._limits = limits or Limits()
+        self._pool: Executor = new_pool(self._limits.workers, "serve")
+        self._taken = 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request, or follow the server's start and stop."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+        elif scope["type"] == "http":
+            await self._http(scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while (await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        # What was begun is finished: a commit is not left in the midst.
+        await asyncio.to_thread(self._pool.shutdown)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
+        try:
+            request = await self._request(scope, receive)
+        except _Gone:
+            return
+        except (Refused, InvalidInput) as error:
+            # The rest of the body is not read: the connection cannot be used again.
+            answer = refusal(error)
+            await self._send(send, answer, answer.body(), close=True)
+            return
+        answer, body = await self._worked(request)
+        await self._send(send, answer, body)
+
+    async def _request(self, scope: Message, receive: Receive) -> Request:
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        host = headers.get("host", "")
+        return Request(
+            method=scope["method"],
+            path=scope["raw_path"].decode("latin-1"),
+            query=_query(scope["query_string"]),
+            headers=headers,
+            body=await self._body(headers, receive),
+            base=f"{scope['scheme']}://{host}" if host else "",
+        )
+
+    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
+        most = self._limits.body_bytes
+        too_large = Refused(
+            413, "PayloadTooLargeException", f"a request has {most:,} bytes at most"
+        )
+        told = headers.get("content-length", "0")
+        if told.isdigit() and int(told[:20]) > most:
+            raise too_large
+
+        async def read() -> bytes:
+            parts, size = [], 0
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise _Gone
+                parts.append(message.get("body", b""))
+                size += len(parts[-1])
+                if size > most:
+                    raise too_large
+                if not message.get("more_body"):
+                    return b"".join(parts)
+
+        try:
+            return await asyncio.wait_for(read(), self._limits.body_s)
+        except asyncio.TimeoutError:
+            raise Refused(
+                408, "RequestTimeoutException", "the request took too long to arrive"
+            ) from None
+
+    async def _worked(self, request: Request) -> tuple[Answer, bytes]:
+        limits = self._limits
+        if self._taken >= limits.workers + limits.waiting:
+            answer = refused(503, "ServiceUnavailableException", "the server is busy: try again")
+            return answer, answer.body()
+        self._taken += 1
+        work = asyncio.get_running_loop().run_in_executor(self._pool, self._work, request)
+        work.add_done_callback(self._done)
+        try:
+            return await asyncio.wait_for(asyncio.shield(work), limits.work_s)
+        except asyncio.TimeoutError:
+            if request.method in _SAFE:
+                answer = refused(503, "ServiceUnavailableException", "the answer takes too long")
+            else:
+                answer = refused(
+                    504,
+                    "CommitStateUnknownException",
+                    "this takes too long, and goes on: look whether it was done before trying again",
+                )
+            return answer, answer.body()
+
+    def _done(self, work: asyncio.Future[tuple[Answer, bytes]]) -> None:
+        self._taken -= 1
+        if not work.cancelled():
+            # Seen, whether or not somebody still waits for it.
+            work.exception()
+
+    def _work(self, request: Request) -> tuple[Answer, bytes]:
+        answer = self._server.answer(request)
+        try:
+            return answer, answer.body()
+        except Exception as error:
+            log.exception("%s %s has no answer that can be sent", request.method, request.path)
+            told = refusal(error)
+            return told, told.body()
+
+    async def _send(self, send: Send, answer: Answer, body: bytes, *, close: bool = False) -> None:
+        headers = {"content-length": str(len(body)), **answer.headers}
+        if body:
+            headers.setdefault("content-type", JSON)
+        if close:
+            headers["connection"] = "close"
+        if answer.status in (204, 304):
+            del headers["content-length"]
+        encoded = [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+        ]
+        await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _query(given: bytes) -> dict[str, str]:
+    """Read a query; of a name that is there twice, the last counts."""
+    try:
+        pairs = parse_qsl(
+            given.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=_MOST_PARAMETERS,
+        )
+    except (ValueError, UnicodeDecodeError):
+        raise InvalidInput("the query cannot be read") from None
+    return dict(pairs)

@@ -1,0 +1,51 @@
+"""What a route's function is handed: the request, who asks, and what all requests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from icetree.catalog.base import Namespace, TableName
+from icetree.serve.names import namespace_in_path, table_of
+from icetree.serve.request import Request
+from icetree.table.lake import Lake
+from icetree.table.table import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What all requests share."""
+
+    lake: Lake
+    #: Routes as the protocol writes them: `GET /v1/{prefix}/namespaces`.
+    endpoints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One request on its way through a route."""
+
+    serving: Serving
+    request: Request
+    #: The parts of the path that the route names, decoded.
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lake(self) -> Lake:
+        """The lake that is served."""
+        return self.serving.lake
+
+    @cached_property
+    def namespace(self) -> Namespace:
+        """The namespace that the path names."""
+        return namespace_in_path(self.named["namespace"])
+
+    @cached_property
+    def table_name(self) -> TableName:
+        """The table that the path names."""
+        return table_of(self.namespace, self.named["table"])
+
+    def table(self) -> Table:
+        """Return the table that the path names, on its newest state; NotFound."""
+        return self.lake.table(str(self.table_name))

@@ -1,0 +1,79 @@
+"""A connection with deadlines: uvicorn's own waits for a head, or for a reader, as long as it takes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from icetree.serve.limits import Limits
+
+
+class Connection(H11Protocol):
+    """An HTTP connection that ends when no whole head arrives in time, or no answer is read."""
+
+    #: Set by who makes the class.
+    limits: Limits = Limits()
+    _deadline: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_head()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_deadline()
+        self.resume_writing()
+        super().connection_lost(exc)
+
+    @override
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self._is_answering():
+            self._forget_deadline()
+        elif self._deadline is None:
+            self._await_head()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_answering():
+            self._await_head()
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread = self.loop.call_later(self.limits.answer_s, self.transport.abort)
+
+    @override
+    def resume_writing(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _await_head(self) -> None:
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(self.limits.head_s, self._close)
+
+    def _forget_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _close(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing() and not self._is_answering():
+            self.transport.close()
+
+
+def connections(limits: Limits) -> type[asyncio.Protocol]:
+    """Return the class of connections within limits."""
+    return type("Connection", (Connection,), {"limits": limits})

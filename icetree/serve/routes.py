@@ -1,0 +1,43 @@
+"""Every route: one line each. What `config` tells clients of is made from this table."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icetree.serve.config import config
+from icetree.serve.namespaces import (
+    create_namespace,
+    drop_namespace,
+    list_namespaces,
+    load_namespace,
+    namespace_exists,
+    update_namespace,
+)
+from icetree.serve.route import Needs, Route
+from icetree.serve.tables import list_tables, load_table, table_exists
+
+_ALL = "/v1/{prefix}/namespaces"
+_ONE = f"{_ALL}/{{namespace}}"
+_TABLES = f"{_ONE}/tables"
+_TABLE = f"{_TABLES}/{{table}}"
+_READ, _WRITE = Needs.READ, Needs.WRITE
+
+_LINES = (
+    ("GET", "/v1/config", config, Needs.A_NAME),
+    ("GET", _ALL, list_namespaces, Needs.A_NAME),
+    ("POST", _ALL, create_namespace, Needs.A_NAME),
+    ("GET", _ONE, load_namespace, _READ),
+    ("HEAD", _ONE, namespace_exists, _READ),
+    ("DELETE", _ONE, drop_namespace, _WRITE),
+    ("POST", f"{_ONE}/properties", update_namespace, _WRITE),
+    ("GET", _TABLES, list_tables, _READ),
+    ("GET", _TABLE, load_table, _READ),
+    ("HEAD", _TABLE, table_exists, _READ),
+)
+
+ROUTES: Final = tuple(
+    Route(method=method, path=path, function=function, needs=needs)
+    for method, path, function, needs in _LINES
+)
+#: As `config` tells them.
+ENDPOINTS: Final = tuple(each.endpoint for each in ROUTES if "{prefix}" in each.path)

@@ -1,0 +1,52 @@
+"""Tables by the REST protocol: listed, looked for and shown."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from icetree.table.lake import Lake
+from tests.serve.asking import Client
+
+SCHEMA = pa.schema([("id", pa.int64())])
+
+
+def test_config_lists_every_route_that_there_is(client: Client) -> None:
+    told = client.get("/v1/config").json
+    assert {"GET /v1/{prefix}/namespaces", "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}"} <= set(told["endpoints"])  # fmt: skip
+    assert client.get("/v1/config?warehouse=elsewhere").error == (404, "NoSuchWarehouseException")
+
+
+def test_tables_are_listed_by_namespace(client: Client, lake: Lake) -> None:
+    for name in ("b", "a"):
+        lake.create_table(f"db.{name}", SCHEMA)
+    told = client.get("/v1/namespaces/db/tables").json
+    assert told["identifiers"] == [{"namespace": ["db"], "name": name} for name in ("a", "b")]
+    assert client.get("/v1/namespaces/no/tables").error == (404, "NoSuchNamespaceException")
+    paged = client.get("/v1/namespaces/db/tables?pageSize=1").json
+    assert [each["name"] for each in paged["identifiers"]] == ["a"]
+    assert paged["next-page-token"]
+
+
+def test_a_table_is_shown_once_for_each_of_its_versions(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", SCHEMA)
+    first = client.get("/v1/namespaces/db/tables/t")
+    assert first.json["metadata"]["table-uuid"] == table.metadata.table_uuid
+    assert first.json["metadata-location"] == table.state.metadata_location
+    tag = first.headers["etag"]
+    same = client.get("/v1/namespaces/db/tables/t", if_none_match=tag)
+    assert (same.status, same.body) == (304, b"")
+    refs = client.get("/v1/namespaces/db/tables/t?snapshots=refs", if_none_match=tag)
+    assert refs.status == 200
+    assert refs.headers["etag"] != tag
+    table.set_properties({"a": "b"})
+    other = client.get("/v1/namespaces/db/tables/t", if_none_match=tag)
+    assert other.json["metadata"]["properties"]["a"] == "b"
+
+
+def test_a_table_that_is_not_there_is_told_so(client: Client) -> None:
+    assert client.head("/v1/namespaces/db/tables/t").status == 404
+    assert client.get("/v1/namespaces/db/tables/t").error == (404, "NoSuchTableException")
+    assert client.get("/v1/nowhere").error == (404, "NotFoundException")
+    told = client.ask("PATCH", "/v1/namespaces")
+    assert told.error == (405, "MethodNotAllowedException")
+    assert told.headers["allow"] == "GET, POST"
