@@ -1,0 +1,1 @@
+"""A v4 table as clients of older versions know one."""
