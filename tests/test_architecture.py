@@ -41,6 +41,7 @@ FLOORS = {
     "spec": [["edit"]],
     "codec": [["avro", "parquet"], ["legacy", "manifest"]],
     "table": [
+        ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],
         ["evolve", "moving", "properties", "repair", "rows"],
         ["maintain"],
@@ -294,7 +295,8 @@ def test_whoever_asks_where_something_is_finds_a_file() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text()
     questions = page.partition("## Where is")[2].partition("## Words")[0]
     answers = re.findall(r"^\| .+ \| `(.+)` \|$", questions, re.MULTILINE)
-    assert len(answers) == 28
+    asked = re.findall(r"^\| (?!question )", questions, re.MULTILINE)
+    assert len(answers) == len(asked) > 26
     assert [each for each in answers if each not in FILES] == []
 
 
