@@ -18,6 +18,13 @@ def files_read(rows: DataFrame) -> int:
     return len({file.urlEncodedPath() for file in files})
 
 
+def files_opened(rows: DataFrame) -> int:
+    """Return how many files a query that has run did read, for all tables together."""
+    plan = rows._jdf.queryExecution().executedPlan()
+    scans = [node for node in _nodes(plan) if kind(node) == "FileSourceScanExec"]
+    return sum(scan.metrics().apply("numFiles").value() for scan in scans)
+
+
 def _nodes(node: Any) -> Iterator[Any]:
     if kind(node) == "AdaptiveSparkPlanExec":
         node = node.executedPlan()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.types import NestedField
 from pyspark.sql import types as sql
 
 from icetree.errors import CorruptTable
@@ -18,6 +19,7 @@ from icetree.rows.deletes import Deletes
 from icetree.rows.partition_values import partition_column
 from icetree.spark.read.addresses import addresses
 from icetree.spark.read.arrow import for_spark
+from icetree.spark.read.constant import constant_values
 from icetree.spark.read.listing import ORDINAL
 from icetree.spark.read.marks import MOST_ROWS, marks_of
 from icetree.spark.types import spark_type
@@ -54,6 +56,8 @@ class Facts:
     plain: tuple[str, ...] = ()
     #: The values of partition fields.
     partition: bool = False
+    #: Columns of the table with one value in each file, and what each is called among the facts.
+    constant: tuple[tuple[str, NestedField], ...] = ()
     #: Which of its rows are gone.
     marks: bool = False
 
@@ -67,6 +71,8 @@ class Facts:
         if self.partition:
             for number, field in enumerate(self._partition_fields()):
                 found = found.add(PARTITION.format(number), spark_type(field.field_type))
+        for name, field in self.constant:
+            found = found.add(name, spark_type(field.field_type))
         if self.marks:
             # Where they could be null, Spark would ask files about that.
             found = found.add(LAST, sql.LongType(), False).add(MARKS, sql.BinaryType(), False)
@@ -91,6 +97,9 @@ class Facts:
         columns += [full if name == "location" else tasks[name] for name in self.plain]
         if self.partition:
             columns += self._partition(tasks)
+        shape = scan.metadata.shape(scan.schema.schema_id)
+        for _, field in self.constant:
+            columns.append(for_spark(constant_values(tasks, field, shape), field.field_type))
         if self.marks:
             columns += self._marks(tasks)
         made = pa.table(columns, names=[str(number) for number in range(len(columns))])

@@ -20,6 +20,7 @@ from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.addresses import address
 from icetree.spark.read.ask import known_files, planned_files
+from icetree.spark.read.constant import constant_fields
 from icetree.spark.read.deleted import KEY_PREFIX, marked_by_data_dvs
 from icetree.spark.read.facts import FACT, FACTS, LAST, MARKS, Facts
 from icetree.spark.read.internals import ROW_INDEX, Internals
@@ -112,7 +113,8 @@ class Indexed:
         self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
     ) -> DataFrame:
         """See `Stored`."""
-        columns, scan = Columns(reading, more), reading.scan
+        scan, lazy = reading.scan, self.tasks is None
+        columns = Columns(reading, more, constant=lazy)
         asked = {field.field_id for field in reading.made_up}
         partition = PARTITION_FIELD in asked
         facts = Facts(
@@ -120,6 +122,7 @@ class Indexed:
             ordinals=located,
             plain=tuple(name for id, name in _TOLD_BY.items() if id in asked),
             partition=partition,
+            constant=tuple(columns.constant.items()),
             marks=marked,
         )
         files = (
@@ -147,14 +150,22 @@ class Indexed:
 class Columns:
     """The columns that are read from files, and what they are called."""
 
-    def __init__(self, reading: Reading, more: Iterable[NestedField]) -> None:
+    def __init__(
+        self, reading: Reading, more: Iterable[NestedField], *, constant: bool = False
+    ) -> None:
         hidden = [
             *((STORED_PREFIX, each) for each in reading.lineage),
             *((KEY_PREFIX, each) for each in more),
         ]
         fields = {each.field_id: each for each in (*reading.needed, *(x for _, x in hidden))}
         names = safe_names(fields.values(), reading.scan.metadata)
-        self.schema = reader_schema(fields.values(), names)
+        metadata = reading.scan.metadata
+        shape = metadata.shape(reading.scan.schema.schema_id)
+        told = constant_fields(reading.needed, shape) if constant else []
+        #: Columns that need not be read, for each file has one value of them.
+        self.constant = {names[each.field_id]: each for each in told}
+        stored = [each for each in fields.values() if each not in told]
+        self.schema = reader_schema(stored, names)
         #: The table's own names, by those that columns are read under.
         self.own = {names[field.field_id]: field.name for field in reading.needed}
         # As SQL, since every call of Spark's functions is a message to Java, and a column takes several.

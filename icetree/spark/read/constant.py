@@ -1,0 +1,66 @@
+"""Columns with one value in each file: identity partitions, whose values the tree tells.
+
+Spark takes them for partition columns of its own. It does not read them from files, and in a join
+with few rows of another table it leaves out, by itself, the files that have none of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import pyarrow as pa
+from pyiceberg.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+from icetree.errors import CorruptTable
+from icetree.rows.partition_values import stat_values
+from icetree.spec.entry import Entries
+from icetree.spec.shape import Shape
+from icetree.tree.partitions import spans
+
+#: What Spark and we compare alike. Of floats, -0.0 and NaN are not.
+_KINDS: Final = (
+    BooleanType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+
+
+def constant_fields(fields: Iterable[NestedField], shape: Shape) -> list[NestedField]:
+    """Return the columns that every spec of the table is partitioned by as they are."""
+    by = [
+        {shape.expressions[id].source_ids[0] for id in ids if shape.expressions[id].is_identity}
+        for ids in shape.specs.values()
+    ]
+    everywhere = frozenset.intersection(*map(frozenset, by)) if by else frozenset()
+    return [
+        each
+        for each in fields
+        if each.field_id in everywhere and isinstance(each.field_type, _KINDS)
+    ]
+
+
+def constant_values(files: Entries, field: NestedField, shape: Shape) -> pa.Array:
+    """Return the value that a column has in each file."""
+    unclear = spans(files, field.field_id)
+    for location in files["location"].filter(unclear)[:1]:
+        said = f"its stats do not tell its partition: {field.name} must have equal bounds, or be all null"
+        raise CorruptTable(location.as_py(), said)
+    type = shape.bounds_type(field.field_id)
+    assert type is not None  # each of `_KINDS` has bounds
+    return stat_values(files, field.field_id, "lower", type)

@@ -1,0 +1,146 @@
+"""A column that a table is partitioned by as it is, is a partition column of Spark's, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyiceberg.schema import Schema
+from pyiceberg.types import IntegerType, NestedField
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from icetree.errors import CorruptTable
+from icetree.spark.read.constant import constant_values
+from icetree.spark.read.internals import SETTING
+from icetree.spec.shape import Shape
+from icetree.spec.stats import column
+from tests.spark.files_read import files_opened
+from tests.spark.sql_lake import SqlLake
+
+DAYS = 20
+
+
+@pytest.fixture(scope="module")
+def star(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
+    """Hold sales, a file for each day, and what is known of each day."""
+    made = SqlLake(spark, tmp_path_factory.mktemp("star"))
+    made("CREATE TABLE sales (id BIGINT, day INT, euros BIGINT) PARTITIONED BY (day)")
+    made(f"INSERT INTO sales SELECT id, id % {DAYS}, id FROM range(0, 2000, 1, 1)")
+    made("CREATE TABLE days (day INT, name STRING)")
+    made(f"INSERT INTO days SELECT id, concat('day ', id) FROM range(0, {DAYS}, 1, 1)")
+    return made
+
+
+def test_a_join_with_few_days_reads_the_files_of_those_days_alone(star: SqlLake) -> None:
+    text = (
+        "SELECT name, sum(euros) AS euros FROM sales JOIN days USING (day) "
+        "WHERE name IN ('day 3', 'day 7') GROUP BY name ORDER BY name"
+    )
+    rows = star.lake.sql(text)
+    found = [tuple(row) for row in rows.collect()]
+    assert found == [(f"day {day}", sum(range(day, 2000, DAYS))) for day in (3, 7)]
+    # Two of sales, and one of days.
+    assert files_opened(rows) == 3
+
+
+def test_what_is_deleted_stays_so_in_a_join(star: SqlLake) -> None:
+    star("CREATE TABLE fewer (id BIGINT, day INT) PARTITIONED BY (day)")
+    star(f"INSERT INTO fewer SELECT id, id % {DAYS} FROM range(0, 200, 1, 1)")
+    star("DELETE FROM fewer WHERE id < 100")
+    rows = (
+        star.lake.read("db.fewer").join(star.lake.read("db.days"), on="day").where("name = 'day 3'")
+    )
+    assert sorted(row.id for row in rows.collect()) == [103, 123, 143, 163, 183]
+    assert files_opened(rows) == 2
+
+
+KINDS = {
+    "boolean": ["true", "false"],
+    "int": ["1", "-7"],
+    "bigint": ["1", "9223372036854775807"],
+    "string": ["''", "'__HIVE_DEFAULT_PARTITION__'", "'a b/ü%'", f"'{'long' * 100}'"],
+    "date": ["DATE'1969-12-31'", "DATE'2026-01-01'"],
+    "timestamp": ["TIMESTAMP'1969-12-31 23:59:59.999999Z'", "TIMESTAMP'2026-01-01 00:00:00Z'"],
+    "timestamp_ntz": ["TIMESTAMP_NTZ'1969-12-31 23:59:59.999999'"],
+    "decimal(9,2)": ["CAST(1.25 AS DECIMAL(9,2))", "CAST(-0.01 AS DECIMAL(9,2))"],
+    "decimal(38,3)": ["CAST(12345678901234567890123456789012345.125 AS DECIMAL(38,3))"],
+    "binary": ["X'00ff'", "X''"],
+    "double": ["0.5D", "-0.0D", "DOUBLE('NaN')", "DOUBLE('-Infinity')"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_and_conditions_of_every_kind_are_what_files_hold(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    made = SqlLake(spark, tmp_path)
+    made(f"CREATE TABLE t (id BIGINT, p {kind}) PARTITIONED BY (p)")
+    values = [*KINDS[kind], "NULL"]
+    rows = ", ".join(f"({number}, {value})" for number, value in enumerate(values))
+    made(f"INSERT INTO t VALUES {rows}")
+    conditions = ["true", "p IS NULL", "p IS NOT NULL", "p IN (SELECT p FROM t WHERE id < 1)"]
+    for value in values:
+        conditions += [f"p {op} {value}" for op in ("=", "<", "<=>")]
+    parts = [
+        f"SELECT '{number}' AS question, id, p FROM t WHERE {each}"
+        for number, each in enumerate(conditions)
+    ]
+    question = " UNION ALL ".join(parts)
+    lazily = repr(made(question))
+    spark.conf.set(SETTING, "false")
+    try:
+        assert repr(made(question)) == lazily
+    finally:
+        spark.conf.unset(SETTING)
+
+
+def test_a_column_that_some_spec_does_not_have_is_read_from_files(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = SqlLake(spark, tmp_path)
+    made("CREATE TABLE t (id BIGINT, p INT, q INT) PARTITIONED BY (p)")
+    made("INSERT INTO t VALUES (1, 1, 1), (2, 2, 2)")
+    made("ALTER TABLE t REPLACE PARTITION FIELD p WITH q")
+    made("INSERT INTO t VALUES (3, 1, 1), (4, 2, 1)")
+    assert made("SELECT id, p, q FROM t") == [(1, 1, 1), (2, 2, 2), (3, 1, 1), (4, 2, 1)]
+    assert made("SELECT id FROM t WHERE p = 2 AND q = 1") == [(4,)]
+
+
+def test_a_column_keeps_its_values_when_it_is_renamed_and_widened(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    made = SqlLake(spark, tmp_path)
+    made("CREATE TABLE t (id BIGINT, p INT) PARTITIONED BY (p)")
+    made("INSERT INTO t VALUES (1, 1), (2, 2)")
+    made("ALTER TABLE t RENAME COLUMN p TO `w x`")
+    made("ALTER TABLE t ALTER COLUMN `w x` TYPE BIGINT")
+    made("INSERT INTO t VALUES (3, 3000000000)")
+    assert made("SELECT id, `w x` FROM t") == [(1, 1), (2, 2), (3, 3_000_000_000)]
+    assert made("SELECT id FROM t WHERE `w x` > 1") == [(2,), (3,)]
+
+
+def test_conditions_that_only_python_knows_hold_for_it(star: SqlLake) -> None:
+    odd = f.udf(lambda day: day % 10 == 3, "boolean")
+    rows: DataFrame = star.lake.read("db.sales").where(odd("day")).where("id < 40")
+    assert sorted(row.id for row in rows.collect()) == [3, 13, 23, 33]
+
+
+def test_a_value_that_another_query_finds_rules_out_files(star: SqlLake) -> None:
+    rows = star.lake.sql("SELECT id FROM sales WHERE day = (SELECT max(day) FROM days)")
+    found: list[Any] = [row.id for row in rows.collect()]
+    assert sorted(found) == list(range(DAYS - 1, 2000, DAYS))
+    assert files_opened(rows) == 2
+
+
+def test_a_file_whose_stats_do_not_tell_its_partition_is_told_of() -> None:
+    field = NestedField(1, "p", IntegerType(), required=False)
+    shape = Shape(schema=Schema(field))
+    stats = {"lower": [1, 1], "upper": [1, 2], "values": [3, 3], "nulls": [0, 0]}
+    columns = {column(1, name): pa.array(each) for name, each in stats.items()}
+    files = pa.table({"location": ["a.parquet", "b.parquet"], **columns})
+    assert constant_values(files.slice(0, 1), field, shape).to_pylist() == [1]
+    with pytest.raises(CorruptTable, match=r"b\.parquet: its stats do not tell its partition: p"):
+        constant_values(files, field, shape)
