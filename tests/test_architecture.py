@@ -43,11 +43,11 @@ FLOORS = {
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],
-        ["evolve", "moving", "properties", "repair", "rows"],
+        ["evolve", "movable", "properties", "repair", "rows"],
         ["maintain"],
         ["transaction"],
         ["table"],
-        ["lake_rows"],
+        ["lake_rows", "moving"],
         ["lake"],
         ["rounds"],
     ],

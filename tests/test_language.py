@@ -77,7 +77,7 @@ KNOWN = SHARED | words(
     clean_expired_metadata
     purge
     rewrite_equality_deletes
-    source_alias spark state store stores strict summary table target_alias target_bytes tasks
+    source source_alias spark state store stores strict summary table target_alias target_bytes tasks
     sort_order strategy max_bytes max_seconds
     text trigger updates uri value values verb wap_id warehouse written
     """
@@ -95,6 +95,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     purge clean_expired_metadata
     options sort_order strategy
     rewrite_equality_deletes
+    source
     every max_bytes max_seconds names rounds
     host port
     """
@@ -254,7 +255,7 @@ OF_JSON = words(
 )
 OF_JSON |= words("cleaned ndv partition_count")
 OF_JSON |= words("cost_bytes data_bytes deleted_rows health reason result root_entries")
-OF_JSON |= words("sort_column sort_overlap steps table verb")
+OF_JSON |= words("gains sort_column sort_overlap steps table verb")
 #: What holds names that are its users' own, or a snapshot's summary.
 OPEN = words("ndv properties refs summary current_snapshot")
 
@@ -343,6 +344,7 @@ COMMANDS = {
     "rewrite-position-delete-files": ("db.t",),
     "optimize": ("db.t",),
     "maintain": ("db.whole", "--rounds", "1"),
+    "upgrade": ("db.t",),
 }
 
 

@@ -18,6 +18,7 @@ from icetree.cli.maintain import (
     rewrite_manifests,
     rewrite_position_delete_files,
 )
+from icetree.cli.moving import trial, upgrade
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -104,6 +105,8 @@ for _command in (
     rewrite_position_delete_files,
     optimize,
     maintain,
+    upgrade,
+    trial,
     rename,
     copy,
     backup,

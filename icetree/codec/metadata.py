@@ -87,6 +87,14 @@ def decode(data: bytes, *, file: str) -> TableMetadata:
     return metadata
 
 
+def document(data: bytes, *, file: str) -> Json:
+    """Read a JSON object, gzip or plain, whatever it says; CorruptTable for what is none."""
+    try:
+        return _document(data, file)
+    except _Broken as error:
+        raise CorruptTable(file, str(error)) from None
+
+
 def decode_page(data: bytes, *, file: str, table_location: str = "") -> Page:
     """Read a page of history of the table at a location."""
     try:

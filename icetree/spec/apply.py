@@ -14,6 +14,7 @@ from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec import apply_alone as alone
 from icetree.spec import columns
 from icetree.spec.column_uses import uses
+from icetree.spec.encryption import require_plain
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD
 from icetree.spec.layout import PartitionField, expressions_for
@@ -131,6 +132,7 @@ def _upgrade(m: TableMetadata, update: UpgradeFormatVersion, _: _Progress) -> Ta
     if now < 3 <= then:
         m = replace(m, next_row_id=m.next_row_id or 0)
     if now < 4 <= then:
+        require_plain(m)
         expressions, specs, last = expressions_for(m.partition_specs, m.last_column_id)
         _must_have_stats(expressions)
         m = replace(m, expressions=expressions, partition_specs=specs, last_column_id=last)

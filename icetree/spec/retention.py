@@ -17,6 +17,10 @@ MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
 
 #: Whether files may be deleted at all; false where other tables may name them.
 GC_ENABLED: Final = "gc.enabled"
+#: Whether files outside the table's location are another table's: then only those in it are deleted,
+#: and these whatever `gc.enabled` says to other engines.
+OWN_LOCATION_ONLY: Final = "gc.own-location-only"
+GARBAGE: Final = (GC_ENABLED, OWN_LOCATION_ONLY)
 
 _FIVE_DAYS_MS: Final = 5 * 86_400_000
 _FOR_EVER_MS: Final = 2**63 - 1

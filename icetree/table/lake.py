@@ -16,7 +16,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.location import absolute, scheme_of
+from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
 from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.spec.texts import did_you_mean, text
@@ -27,6 +27,8 @@ from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.lake_rows import LakeRows
+from icetree.table.moving.moving import LakeMoving
+from icetree.table.moving.source import folder_of
 from icetree.table.nearest import instead_of
 from icetree.table.progress import Progress
 from icetree.table.properties import check_properties
@@ -45,7 +47,7 @@ STORES: Final = "io.stores"
 CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
 
 
-class Lake(LakeRows):
+class Lake(LakeRows, LakeMoving):
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
     A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
@@ -190,7 +192,7 @@ class Lake(LakeRows):
         The table's location becomes the folder that holds its `metadata` folder, so a table
         that was copied elsewhere is registered where it now is.
         """
-        from icetree.table.moving import settle
+        from icetree.table.movable import settle
 
         table, metadata_location = (
             parse_name(name),
@@ -230,7 +232,7 @@ class Lake(LakeRows):
         target = parse_name(to)
         if self._exists(target):
             raise AlreadyExists(f"table {target} exists: choose another name, or drop it")
-        place = self._place(target, None if location is None else _folder(location))
+        place = self._place(target, None if location is None else folder_of(location))
         at = copy(self.table(name), place, self.store, uuid=new_uuid(), progress=progress)
         self.catalog.create(target, at)
         return self.table(to)
@@ -242,7 +244,7 @@ class Lake(LakeRows):
         """
         from icetree.table.maintain.copying import copy
 
-        return copy(self.table(name), _folder(location), self.store, progress=progress)
+        return copy(self.table(name), folder_of(location), self.store, progress=progress)
 
     def drop_table(
         self, name: str, *, purge: bool = False, missing_ok: bool = False
@@ -276,12 +278,14 @@ class Lake(LakeRows):
         files = TableFiles(store=store, location=metadata.location, cache=cache)
         return Table(catalog=self.catalog, files=files, state=state)
 
+    @override
     def _beside(self, location: str) -> Store:
         """Return the stores that a table at a location may name files in."""
         if isinstance(self.store, EveryStore):
             return self.store.beside(location, self.stores)
         return self.store
 
+    @override
     def _exists(self, table: TableName) -> bool:
         try:
             self.catalog.load(table)
@@ -289,6 +293,7 @@ class Lake(LakeRows):
             return False
         return True
 
+    @override
     def _place(self, table: TableName, location: str | None) -> str:
         if location:
             return text(location, what="location").rstrip("/")
@@ -297,12 +302,6 @@ class Lake(LakeRows):
                 f"no place for table {table}: give the table a location, or the connection a warehouse"
             )
         return "/".join((self.warehouse, *table.namespace, table.name))
-
-
-def _folder(given: str) -> str:
-    """Return a folder that a user names; one without a scheme is on this machine's disk."""
-    given = text(given, what="location").rstrip("/")
-    return given if scheme_of(given) else local_folder(given)
 
 
 def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:

@@ -79,7 +79,7 @@ _READERS: Final[Mapping[str, Read]] = {
     },
     **{
         name: partial(flag, name=name, default=False)
-        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS, retention.GC_ENABLED)
+        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS, *retention.GARBAGE)
     },
     **{
         name: _number(name)

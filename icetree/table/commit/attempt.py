@@ -34,7 +34,7 @@ from icetree.tree.policy import policy_of
 from icetree.tree.recount import with_counts
 from icetree.tree.rewritten import Rewritten
 
-_VERSION = re.compile(r"(\d+)-[^/]*$")
+_VERSION = re.compile(r"(?:(\d+)-|v(\d+)\.)[^/]*$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,5 +178,5 @@ def _summary(counted: Mapping[str, str], work: Work) -> dict[str, str]:
 def next_metadata_location(previous: str | None, *, compress: bool) -> str:
     """Return the name of the metadata file that follows another."""
     found = _VERSION.search(previous or "")
-    version = int(found[1]) + 1 if found else 0
+    version = int(found[1] or found[2]) + 1 if found else 0
     return f"metadata/{version:05d}-{new_uuid()}{'.gz' if compress else ''}.metadata.json"

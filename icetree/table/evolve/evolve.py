@@ -12,7 +12,14 @@ from icetree.spec.edit.sort import SortEdit
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import properties_of
-from icetree.spec.update import RemoveProperties, SetProperties, Update, UpgradeFormatVersion
+from icetree.spec.update import (
+    AssignUUID,
+    RemoveProperties,
+    SetProperties,
+    Update,
+    UpgradeFormatVersion,
+)
+from icetree.surroundings import new_uuid
 
 
 class _Edit(Protocol):
@@ -72,5 +79,16 @@ class Evolution:
         return self.update_metadata(RemoveProperties(removals=names))
 
     def upgrade(self, format_version: int = FORMAT_VERSION) -> Any:
-        """Raise the format version; only metadata.json is written."""
-        return self.update_metadata(UpgradeFormatVersion(format_version=format_version))
+        """Raise the format version; only metadata.json is written.
+
+        `Lake.upgrade_table` also tells what comes of it, and takes tables that are in no catalog.
+        """
+        return self.update_metadata(*upgrading(self.metadata, format_version))
+
+
+def upgrading(metadata: TableMetadata, to: int = FORMAT_VERSION) -> tuple[Update, ...]:
+    """Return the updates that raise a table's format version; it gets an id if it has none."""
+    raised = UpgradeFormatVersion(format_version=to)
+    if metadata.table_uuid is None and to > 1:
+        return AssignUUID(uuid=new_uuid()), raised
+    return (raised,)

@@ -33,7 +33,7 @@ from icetree.table.maintain.reach import (
     needed_below,
     once,
 )
-from icetree.table.moving import require_movable
+from icetree.table.movable import require_movable
 from icetree.table.progress import Progress
 from icetree.table.state import State
 

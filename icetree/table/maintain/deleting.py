@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from icetree.catalog.base import TableName
 from icetree.errors import IcetreeError, InvalidInput
 from icetree.files.table_files import TableFiles
+from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import MANIFESTS, Content
+from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import flag
-from icetree.spec.retention import GC_ENABLED
+from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
 from icetree.table.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -33,17 +36,38 @@ _KINDS: Final = {
 
 
 def require_own_files(metadata: TableMetadata, name: TableName) -> None:
-    """Refuse a table whose files may be another's too."""
-    if not flag(metadata.properties, GC_ENABLED, default=True):
+    """Refuse a table whose files may be another's too, and cannot be told from them."""
+    if not shares_files(metadata) and not flag(metadata.properties, GC_ENABLED, default=True):
         raise InvalidInput(
             f"table {name}: {GC_ENABLED} is false, so its files may be another table's too; "
             "set it to true if they are not"
         )
 
 
-def delete(files: TableFiles, locations: Sequence[str], tell: Progress) -> tuple[str, ...]:
-    """Delete files a batch at a time; return those that could not be."""
+def shares_files(metadata: TableMetadata) -> bool:
+    """Tell whether files outside the table's location are another table's."""
+    return flag(metadata.properties, OWN_LOCATION_ONLY, default=False)
+
+
+def own_files(metadata: TableMetadata, found: pa.Table) -> pa.Table:
+    """Return the files that a table may delete: all, or those in its location where it shares some."""
+    if not shares_files(metadata):
+        return found
+    names = stored_form_array(one_chunk(found["location"]), metadata.location)
+    return found.filter(pc.invert(is_uri(names)))
+
+
+def delete(
+    metadata: TableMetadata, files: TableFiles, locations: Sequence[str], tell: Progress
+) -> tuple[str, ...]:
+    """Delete files of a table a batch at a time; return those that could not be.
+
+    Of a table that shares files, those outside its location are not touched.
+    """
     left: list[str] = []
+    if shares_files(metadata):
+        named = pa.table({"location": pa.array(locations, pa.string())})
+        locations = own_files(metadata, named)["location"].to_pylist()
     for start in range(0, len(locations), BATCH):
         batch = locations[start : start + BATCH]
         try:

@@ -18,8 +18,8 @@ from icetree.spec.snapshot import Snapshot
 from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
-from icetree.table.maintain.deleting import counts_of, delete, require_own_files
-from icetree.table.maintain.reach import Reach, less_needed, only_in
+from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
+from icetree.table.maintain.reach import Reach, less_needed, named, only_in
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
@@ -124,11 +124,13 @@ def expire_snapshots(
             if attempt == _TRIES - 1:
                 raise
     going = _still_unneeded(table, plan)
-    left = delete(table.files, [*going["location"].to_pylist(), *plan.statistics], tell)
+    left = delete(
+        table.metadata, table.files, [*going["location"].to_pylist(), *plan.statistics], tell
+    )
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
-    left += delete(table.files, [*pages], lambda *_: None)
+    left += delete(table.metadata, table.files, [*pages], lambda *_: None)
     names = forget_unused(table) if clean else ()
     return _told(plan, going, dry_run=False, left=left, cleaned=names)
 
@@ -168,7 +170,7 @@ def _plan(
         base=metadata,
         history=every,
         expiry=expiry,
-        files=only_in(gone, kept, files.reader(shape)),
+        files=own_files(metadata, only_in(gone, kept, files.reader(shape))),
         kept=kept,
         statistics=_statistics(metadata, expiry),
     )
@@ -179,7 +181,8 @@ def _statistics(metadata: TableMetadata, expiry: Expiry) -> tuple[str, ...]:
     every = [(each.snapshot_id, each.statistics_path) for each in metadata.statistics]
     every += [(each.snapshot_id, each.statistics_path) for each in metadata.partition_statistics]
     kept = {path for id, path in every if id not in expiry.snapshot_ids}
-    return tuple(sorted({path for _, path in every} - kept))
+    going = named({path for _, path in every} - kept)
+    return tuple(sorted(own_files(metadata, going)["location"].to_pylist()))
 
 
 def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:

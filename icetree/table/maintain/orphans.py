@@ -25,7 +25,7 @@ from icetree.spec.pages import history
 from icetree.spec.texts import text
 from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
-from icetree.table.maintain.deleting import BATCH, delete, require_own_files
+from icetree.table.maintain.deleting import BATCH, delete, require_own_files, shares_files
 from icetree.table.maintain.neighbours import (
     WRITE_PATHS,
     Neighbour,
@@ -50,6 +50,8 @@ _TRIES: Final = 5
 _PORTION: Final = 50_000
 #: A part of a name that readers of folders pass over.
 _HIDDEN: Final = r"(?:^|/)[_.][^/]*"
+#: Versions of a table that is, or was, a folder: found by their numbers, and not by name.
+_NUMBERED: Final = r"(?:^|/)metadata/v\d+\.(?:gz\.)?metadata\.json(?:\.gz)?$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ def _delete(found: pa.Table, known: _Known) -> Orphans:
             require_own_files(table.metadata, table.name)
             found = known.less_needed(found)
         some, found = found.slice(0, BATCH), found.slice(BATCH)
-        left += delete(table.files, some["location"].to_pylist(), lambda *_: None)
+        left += delete(table.metadata, table.files, some["location"].to_pylist(), lambda *_: None)
         gone += _told(some, search)
         search.tell("files deleted", len(gone), len(gone) + found.num_rows)
     return Orphans(
@@ -180,6 +182,7 @@ def _folder(metadata: TableMetadata, location: str | None) -> str:
     if leads_up(folder):
         raise InvalidInput(no_name(location))
     own = [metadata.properties.get(each) for each in WRITE_PATHS]
+    own = [] if shares_files(metadata) else own
     places = [metadata.location, *(absolute(each, metadata.location) for each in own if each)]
     asked = comparable(folder, metadata.location)
     if not any(asked.startswith(comparable(each, metadata.location)) for each in places):
@@ -236,7 +239,8 @@ def _visible(names: pa.Array, search: _Search) -> pa.Array:
         [rf"{re.escape(TEMPORARY)}[^/]*$"] + [f"{re.escape(e.name)}=" for e in expressions]
     )
     below = pc.replace_substring_regex(below, rf"(^|/)(?:{ours})", r"\1ours")
-    return names.filter(pc.invert(pc.match_substring_regex(below, _HIDDEN)))
+    kept = pc.match_substring_regex(below, f"{_HIDDEN}|{_NUMBERED}")
+    return names.filter(pc.invert(kept))
 
 
 def _less_others(found: pa.Table, search: _Search, others: tuple[Neighbour, ...]) -> pa.Table:

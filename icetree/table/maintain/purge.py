@@ -81,7 +81,7 @@ def purge(table: Table, *, progress: Progress | None = None) -> Purged:
     # When its answer is lost this raises, and every file stays.
     table.catalog.drop(table.name)
     rest = pa.concat_tables([others, newest])["location"].to_pylist()
-    left = delete(table.files, [*found["location"].to_pylist(), *rest], tell)
+    left = delete(table.metadata, table.files, [*found["location"].to_pylist(), *rest], tell)
     return Purged(**counts_of(found), deleted_other_files_count=len(rest), left_behind=left)
 
 

@@ -1,0 +1,57 @@
+"""The commands by which tables come to the lake: `upgrade` and `trial`."""
+
+from __future__ import annotations
+
+import click
+
+from icetree.cli.carrying import yes_option
+from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+
+
+@click.command()
+@table_argument
+@click.option(
+    "--source", help="A metadata file, or a folder with numbered ones, that gets this name."
+)
+@yes_option
+@as_json_option
+@pass_lake
+def upgrade(lake: Chosen, name: str, source: str | None, yes: bool, as_json: bool) -> None:
+    """Make a table of v1 to v3 one of v4, by writing one metadata file.
+
+    Says what happens, what is gained, and why it cannot be where it cannot.
+    """
+    from icetree.cli.output import print_json, say
+
+    with lake.open(create=source is not None) as connection:
+        if source is not None and yes:
+            connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+        done = connection.upgrade_table(name, source, dry_run=not yes)
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if not yes and done.reason is None:
+        click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command()
+@table_argument
+@click.option(
+    "--source",
+    required=True,
+    help="A table of the catalog, a metadata file, or a folder with numbered ones.",
+)
+@click.option("--location", help="The new table's folder; below the warehouse without.")
+@pass_lake
+def trial(lake: Chosen, name: str, source: str, location: str | None) -> None:
+    """Make a v4 table beside one of v1 to v3, which shares its files and never harms them."""
+    from icetree.cli.output import say
+
+    with lake.open(create=True) as connection:
+        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+        made = connection.trial_table(name, source, location=location)
+    say(
+        f"Made {made.name} at {made.location}, of the files of {source}: what is deleted there, "
+        "it lacks"
+    )

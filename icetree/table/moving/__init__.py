@@ -1,0 +1,1 @@
+"""Tables that come to the lake, go back to an earlier format version, or are tried out."""

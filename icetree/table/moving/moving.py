@@ -1,0 +1,106 @@
+"""The verbs by which tables come to a lake and leave it: no data file is copied or changed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from icetree.catalog.base import Catalog, TableName, parse_name
+from icetree.errors import AlreadyExists
+from icetree.spec.texts import text
+from icetree.store.base import Store
+from icetree.table.movable import settle
+from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
+from icetree.table.moving.trial import trial
+from icetree.table.moving.upgrade import Upgraded, upgrade, upgrade_elsewhere
+from icetree.table.state import State
+from icetree.table.table import Table
+
+
+class LakeMoving(ABC):
+    """What a lake can do to tables that are elsewhere, or in another format version."""
+
+    if TYPE_CHECKING:
+        catalog: Catalog
+
+    @abstractmethod
+    def table(self, name: str) -> Table:
+        """Return a table's handle, on its newest state."""
+
+    @abstractmethod
+    def _beside(self, location: str) -> Store:
+        """Return the stores that a table at a location may name files in."""
+
+    @abstractmethod
+    def _place(self, table: TableName, location: str | None) -> str:
+        """Return where a new table goes."""
+
+    @abstractmethod
+    def _exists(self, table: TableName) -> bool:
+        """Tell whether a table has this name."""
+
+    def upgrade_table(
+        self, name: str, source: str | None = None, *, dry_run: bool = False
+    ) -> Upgraded:
+        """Make a table of v1 to v3 one of v4; with `dry_run` only tell what comes of it.
+
+        Without a `source` it is a table of the lake, whichever client made it. A source is a table
+        that gets its name here: a metadata file, or a folder with numbered ones (`v3.metadata.json`).
+        Where another catalog has it too, drop it there: only one may go on.
+        """
+        if source is None:
+            return upgrade(self.table(name), dry_run=dry_run)
+        table = self._new_name(name, namespace=not dry_run)
+        place = place_of(source)
+        store = self._beside(place)
+        found = self._settled(table, table_at(place, store), store)
+        told, at = upgrade_elsewhere(str(table), found, place, store, dry_run=dry_run)
+        if not dry_run:
+            self.catalog.create(table, at)
+        return told
+
+    def trial_table(self, name: str, source: str, *, location: str | None = None) -> Table:
+        """Make a table of v4 beside one of v1 to v3, to try it out and drop it again.
+
+        The source is a table of the lake, a metadata file, or a folder with numbered ones; it stays
+        as it is, and so do its files, whatever is done to the trial. Files are shared: what the
+        source's own maintenance deletes, the trial lacks.
+        """
+        table = self._new_name(name)
+        found, store = self._source(text(source, what="source"))
+        self._settled(table, found, store)
+        place = self._place(table, None if location is None else folder_of(location))
+        self.catalog.create(table, trial(found, place, store))
+        return self.table(name)
+
+    # --- within ----------------------------------------------------------------------------
+
+    def _new_name(self, name: str, *, namespace: bool = True) -> TableName:
+        """Return a name that no table has, in a namespace that is there."""
+        table = parse_name(name)
+        if self._exists(table):
+            raise AlreadyExists(f"table {table} exists: choose another name, or drop it")
+        if namespace:
+            # Told of before anything is written.
+            self.catalog.namespace_properties(table.namespace)
+        return table
+
+    def _settled(self, table: TableName, found: Source, store: Store) -> Source:
+        """Refuse a table that is not where its metadata says: its files are named in full."""
+        if found.metadata.format_version < 4:
+            state = State(
+                name=table, metadata=found.metadata, metadata_location=found.metadata_location
+            )
+            settle(state, store)
+        return found
+
+    def _source(self, source: str) -> tuple[Source, Store]:
+        """Return a table of Iceberg's by its name in the lake, or by its place."""
+        if not is_place(source):
+            table = self.table(source)
+            state = table.state
+            found = Source(metadata=state.metadata, metadata_location=state.metadata_location)
+            return found, table.files.store
+        place = place_of(source)
+        store = self._beside(place)
+        return table_at(place, store), store

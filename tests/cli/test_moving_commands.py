@@ -1,0 +1,52 @@
+"""The commands by which tables come to the lake, from the outside."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+from icetree.cli.main import cli
+from tests.table.moving.old_tables import as_folder, everything, lake_on, old_table, uri
+
+
+def run(folder: Path, *words: str) -> Result:
+    options = ["--catalog", uri(folder), "--warehouse", str(folder / "ours")]
+    return CliRunner().invoke(cli, [*options, "--property", "name=main", *words])
+
+
+def test_upgrade_says_what_would_happen_and_does_it_with_yes(tmp_path: Path) -> None:
+    old_table(tmp_path)
+    before = everything(tmp_path / "lake")
+    looked = run(tmp_path, "upgrade", "db.old")
+    assert looked.exit_code == 0
+    assert "db.old would become v4; it was v2" in looked.stdout
+    assert "nothing was changed" in looked.stdout
+    assert everything(tmp_path / "lake") == before
+    done = run(tmp_path, "upgrade", "db.old", "--yes", "--json")
+    assert json.loads(done.stdout)["dry_run"] is False
+    again = run(tmp_path, "upgrade", "db.old", "--yes")
+    assert again.exit_code != 0
+    assert "v4 already" in again.stderr
+
+
+def test_a_folder_gets_its_name_and_namespace_by_upgrade(tmp_path: Path) -> None:
+    place = as_folder(tmp_path)
+    looked = run(tmp_path, "upgrade", "fresh.t", "--source", str(place))
+    assert "would become v4" in looked.stdout
+    with lake_on(tmp_path) as lake:
+        assert "fresh" not in lake.namespaces()
+    assert run(tmp_path, "upgrade", "fresh.t", "--source", str(place), "--yes").exit_code == 0
+    with lake_on(tmp_path) as lake:
+        assert lake.table("fresh.t").scan().count() == 19
+
+
+def test_trial_makes_a_table_that_can_be_dropped_again(tmp_path: Path) -> None:
+    old_table(tmp_path)
+    before = everything(tmp_path / "lake")
+    made = run(tmp_path, "trial", "try.t", "--source", "db.old")
+    assert made.exit_code == 0
+    assert "of the files of db.old" in made.stdout
+    assert run(tmp_path, "drop", "try.t", "--purge", "--yes").exit_code == 0
+    assert everything(tmp_path / "lake") == before
