@@ -47,7 +47,7 @@ FLOORS = {
         ["maintain"],
         ["transaction"],
         ["table"],
-        ["lake_rows", "moving"],
+        ["lake_rows", "moving", "together"],
         ["lake"],
         ["rounds"],
     ],
@@ -63,7 +63,7 @@ FLOORS = {
         ["open"],
         ["__init__"],
     ],
-    "serve": [["routes"], ["server"], ["app"], ["run"]],
+    "serve": [["commit"], ["routes"], ["server"], ["app"], ["run"]],
     "cli": [["demo"], ["main"]],
 }
 GROUND = "the ground"

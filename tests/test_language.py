@@ -70,7 +70,7 @@ KNOWN = SHARED | words(
     create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
     format_version images
     isolation kept key lake latest_by level limit location lookback max_ref_age_ms
-    max_snapshots_per_trigger metadata_location metadata_only missing_ok mode names namespace net objects
+    max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net objects
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put
     query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots

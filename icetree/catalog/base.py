@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -63,6 +63,15 @@ class Unknown:
 Outcome: TypeAlias = Swapped | Stale | Unknown
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swap:
+    """One of several swaps that happen together; what expects nothing makes its table."""
+
+    table: TableName
+    expected: str | None
+    to: str
+
+
 class Catalog(Protocol):
     """Names tables and holds each one's head: the location of its newest metadata.json.
 
@@ -106,6 +115,12 @@ class Catalog(Protocol):
 
         After Unknown the same swap may be asked for again: it happens once at most, and if it
         did already, the answer is Stale with `to`, or with a head made on top of it.
+        """
+
+    def swap_all(self, swaps: Sequence[Swap]) -> Outcome:
+        """Do every swap or none; NotFound, and AlreadyExists for a table that is to be made.
+
+        Stale tells one of the heads that are others. After Unknown all or none of them happened.
         """
 
     def turn_taken(self, table: TableName) -> bool:

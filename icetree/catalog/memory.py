@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 
-from icetree.catalog.base import Namespace, Outcome, Stale, Swapped, TableName
+from icetree.catalog.base import Namespace, Outcome, Stale, Swap, Swapped, TableName
 from icetree.catalog.names import (
     check_properties,
     dotted,
@@ -78,9 +78,7 @@ class MemoryCatalog:
         new_key_of(table)
         location_of(metadata_location)
         with self._lock:
-            self._require(table.namespace)
-            if table in self._tables:
-                raise AlreadyExists(f"table {table} exists already")
+            self._require_free(table)
             self._tables[table] = metadata_location
 
     def load(self, table: TableName) -> str:
@@ -97,6 +95,19 @@ class MemoryCatalog:
                 return Stale(metadata_location=head)
             self._tables[table] = to
             return Swapped()
+
+    def swap_all(self, swaps: Sequence[Swap]) -> Outcome:
+        for each in swaps:
+            (new_key_of if each.expected is None else key_of)(each.table)
+            location_of(each.to)
+        with self._lock:
+            for each in swaps:
+                if each.expected is None:
+                    self._require_free(each.table)
+                elif (head := self._head(each.table)) != each.expected:
+                    return Stale(metadata_location=head)
+            self._tables |= {each.table: each.to for each in swaps}
+        return Swapped()
 
     def turn_taken(self, table: TableName) -> bool:
         return table in self._turns
@@ -137,6 +148,11 @@ class MemoryCatalog:
             return self._tables[table]
         except KeyError:
             raise NotFound(f"there is no table {table} in catalog {self._name}") from None
+
+    def _require_free(self, table: TableName) -> None:
+        self._require(table.namespace)
+        if table in self._tables:
+            raise AlreadyExists(f"table {table} exists already")
 
     def _known(self, prefix: Namespace) -> set[Namespace]:
         """Return every namespace at or below a prefix that was made, or that holds a table."""

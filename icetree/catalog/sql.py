@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from icetree.catalog import sql_layout as layout
@@ -10,6 +10,7 @@ from icetree.catalog.base import (
     Namespace,
     Outcome,
     Stale,
+    Swap,
     Swapped,
     TableName,
     Unknown,
@@ -31,6 +32,15 @@ from icetree.errors import (
     NotFound,
     Unavailable,
 )
+
+
+class _Lost(Exception):
+    """One of several swaps lost its race."""
+
+    def __init__(self, table: TableName, row: Row | None) -> None:
+        super().__init__(table)
+        self.table = table
+        self.row = row
 
 
 class SqlCatalog:
@@ -115,13 +125,10 @@ class SqlCatalog:
         return sorted(TableName(namespace, row["table_name"]) for row in rows if _is_table(row))
 
     def create(self, table: TableName, metadata_location: str) -> None:
-        text, name = new_key_of(table)
         location_of(metadata_location)
-        insert = layout.INSERT_TYPED if self._typed else layout.INSERT
         try:
             with self._database.write() as transaction:
-                self._require(self._below(transaction, text), table.namespace)
-                transaction.run(insert, (self._name, text, name, metadata_location))
+                self._insert(transaction, table, metadata_location)
         except Duplicate:
             raise AlreadyExists(f"table {table} exists already") from None
         except CommitUnknown:
@@ -140,6 +147,31 @@ class SqlCatalog:
         except CommitUnknown as error:
             return Unknown(reason=str(error))
         return Swapped() if swapped else Stale(metadata_location=self._head(table, row))
+
+    def swap_all(self, swaps: Sequence[Swap]) -> Outcome:
+        try:
+            with self._database.write() as transaction:
+                # In one order, so that no two wait for each other's rows.
+                for each in sorted(swaps, key=lambda swap: swap.table):
+                    self._swap_in(transaction, each)
+        except _Lost as lost:
+            return Stale(metadata_location=self._head(lost.table, lost.row))
+        except Duplicate:
+            raise AlreadyExists("a table that was to be made exists already") from None
+        except CommitUnknown as error:
+            return Unknown(reason=str(error))
+        return Swapped()
+
+    def _swap_in(self, transaction: Transaction, swap: Swap) -> None:
+        """Do one of several swaps, or undo them all."""
+        location_of(swap.to)
+        if swap.expected is None:
+            self._insert(transaction, swap.table, swap.to)
+            return
+        key = self._key(swap.table)
+        if not transaction.run(layout.SWAP, (swap.to, swap.expected, *key, swap.expected)):
+            rows = transaction.rows(layout.LOAD, key)
+            raise _Lost(swap.table, rows[0] if rows else None)
 
     def turn_taken(self, table: TableName) -> bool:
         return self._database.turn_taken(self._key(table))
@@ -168,6 +200,12 @@ class SqlCatalog:
 
     def close(self) -> None:
         self._database.close()
+
+    def _insert(self, transaction: Transaction, table: TableName, metadata_location: str) -> None:
+        text, name = new_key_of(table)
+        self._require(self._below(transaction, text), table.namespace)
+        insert = layout.INSERT_TYPED if self._typed else layout.INSERT
+        transaction.run(insert, (self._name, text, name, metadata_location))
 
     def _key(self, table: TableName) -> Key:
         return (self._name, *key_of(table))

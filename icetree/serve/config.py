@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from icetree.serve.call import Call
+from icetree.serve.idempotency import LIFETIME
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 
@@ -30,5 +31,6 @@ def config(call: Call) -> Answer:
             "defaults": DEFAULTS,
             "overrides": OVERRIDES,
             "endpoints": call.serving.endpoints,
+            "idempotency-key-lifetime": LIFETIME,
         }
     )

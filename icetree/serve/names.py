@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from icetree.catalog.base import Namespace, TableName
 from icetree.errors import InvalidInput
+from icetree.serve.bodies import Body
 
 #: What parts the levels of a namespace in a path.
 SEPARATOR: Final = "\x1f"
@@ -36,6 +37,18 @@ def namespace_of(levels: Sequence[str]) -> Namespace:
 def table_of(namespace: Namespace, name: str) -> TableName:
     """Return a table's name in a namespace."""
     return TableName(namespace, _part(name, "a table's name"))
+
+
+class Identifier(Body, frozen=True, kw_only=True):
+    """A table's name in a body."""
+
+    namespace: list[str]
+    name: str
+
+    @property
+    def table(self) -> TableName:
+        """The name, checked."""
+        return table_of(namespace_of(self.namespace), self.name)
 
 
 def dotted(namespace: Namespace) -> str:

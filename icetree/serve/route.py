@@ -42,7 +42,7 @@ class Route:
     @property
     def about(self) -> str:
         """What is missing when something is not found."""
-        return "table" if "{table}" in self.path else "namespace"
+        return "namespace" if re.search(r"/namespaces(?!.*\{table\})", self.path) else "table"
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

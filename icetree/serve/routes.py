@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from icetree.serve.commit.commit import commit_table
+from icetree.serve.commit.new import create_table
+from icetree.serve.commit.transaction import commit_transaction
 from icetree.serve.config import config
 from icetree.serve.namespaces import (
     create_namespace,
@@ -13,8 +16,16 @@ from icetree.serve.namespaces import (
     namespace_exists,
     update_namespace,
 )
+from icetree.serve.register import register_table
+from icetree.serve.reports import report_metrics
 from icetree.serve.route import Needs, Route
-from icetree.serve.tables import list_tables, load_table, table_exists
+from icetree.serve.tables import (
+    drop_table,
+    list_tables,
+    load_table,
+    rename_table,
+    table_exists,
+)
 
 _ALL = "/v1/{prefix}/namespaces"
 _ONE = f"{_ALL}/{{namespace}}"
@@ -31,8 +42,15 @@ _LINES = (
     ("DELETE", _ONE, drop_namespace, _WRITE),
     ("POST", f"{_ONE}/properties", update_namespace, _WRITE),
     ("GET", _TABLES, list_tables, _READ),
+    ("POST", _TABLES, create_table, _WRITE),
+    ("POST", f"{_ONE}/register", register_table, _WRITE),
     ("GET", _TABLE, load_table, _READ),
     ("HEAD", _TABLE, table_exists, _READ),
+    ("POST", _TABLE, commit_table, _WRITE),
+    ("DELETE", _TABLE, drop_table, _WRITE),
+    ("POST", f"{_TABLE}/metrics", report_metrics, _READ),
+    ("POST", "/v1/{prefix}/tables/rename", rename_table, Needs.A_NAME),
+    ("POST", "/v1/{prefix}/transactions/commit", commit_transaction, Needs.A_NAME),
 )
 
 ROUTES: Final = tuple(

@@ -6,9 +6,10 @@ import logging
 from dataclasses import replace
 
 from icetree.serve.call import Call, Serving
+from icetree.serve.idempotency import Answered
 from icetree.serve.refusals import refusal, refused
 from icetree.serve.request import Answer, Request
-from icetree.serve.route import Found, NotFoundHere, find
+from icetree.serve.route import NotFoundHere, Route, find
 from icetree.serve.routes import ENDPOINTS, ROUTES
 from icetree.table.lake import Lake
 
@@ -20,24 +21,29 @@ class Server:
 
     def __init__(self, lake: Lake) -> None:
         self.serving = Serving(lake=lake, endpoints=ENDPOINTS)
+        self._answered = Answered()
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request; never raises."""
         try:
-            found = find(ROUTES, request.method, request.path)
+            answer = self._answer(request)
         except Exception as error:
-            return _told(request, error, about="namespace")
+            answer = _told(request, error, about="namespace")
+        return replace(answer, document=None) if request.method == "HEAD" else answer
+
+    def _answer(self, request: Request) -> Answer:
+        found = find(ROUTES, request.method, request.path)
         if isinstance(found, NotFoundHere):
             return _nowhere(request, found)
-        try:
-            return self._called(request, found)
-        except Exception as error:
-            return _told(request, error, about=found.route.about)
-
-    def _called(self, request: Request, found: Found) -> Answer:
         call = Call(serving=self.serving, request=request, named=found.named)
-        answer = found.route.function(call)
-        return replace(answer, document=None) if request.method == "HEAD" else answer
+        return self._answered.once("", request, lambda: _called(found.route, call))
+
+
+def _called(route: Route, call: Call) -> Answer:
+    try:
+        return route.function(call)
+    except Exception as error:
+        return _told(call.request, error, about=route.about)
 
 
 def _nowhere(request: Request, found: NotFoundHere) -> Answer:
@@ -51,4 +57,4 @@ def _told(request: Request, error: Exception, *, about: str) -> Answer:
     answer = refusal(error, about=about)
     if answer.status == 500:
         log.error("%s %s failed", request.method, request.path, exc_info=error)
-    return answer if request.method != "HEAD" else replace(answer, document=None)
+    return answer

@@ -1,27 +1,50 @@
-"""Tables: list them, tell whether one is there, and show one."""
+"""Tables: list them, tell whether one is there, show one, give it another name, drop it."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from icetree.codec import metadata as metadata_codec
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound, Unsupported
+from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
+from icetree.serve.names import Identifier
 from icetree.serve.pages import page
+from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
+from icetree.spec.metadata import TableMetadata
+from icetree.table.export.shown import FORMAT_VERSIONS
+from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
+
+T = TypeVar("T")
+
+#: By which a client asks for another format version than v3.
+VERSION_HEADER: Final = "x-icetree-format-version"
+
+
+class Rename(Body, frozen=True, kw_only=True):
+    """A table's name and the one it is to have."""
+
+    source: Identifier
+    destination: Identifier
+
+
+_rename = reads(Rename)
 
 
 def list_tables(call: Call) -> Answer:
     """Tell the tables of a namespace."""
     found = call.lake.catalog.tables(call.namespace)
-    shown, following = page([each.name for each in found], call.request.query)
+    listed, following = page([each.name for each in found], call.request.query)
     return Answer(
         document={
-            "identifiers": [{"namespace": call.namespace, "name": each} for each in shown],
+            "identifiers": [{"namespace": call.namespace, "name": each} for each in listed],
             "next-page-token": following,
         }
     )
@@ -40,32 +63,110 @@ def load_table(call: Call) -> Answer:
         raise InvalidInput(f"snapshots={snapshots[:20]!r}: ask for all or for refs")
     # The place of the newest metadata tells the version, and is a question to the catalog alone.
     known = {each.strip() for each in call.request.headers.get("if-none-match", "").split(",")}
-    tag = etag(call.lake.catalog.load(call.table_name), snapshots)
+    tag = _etag(call, call.lake.catalog.load(call.table_name), snapshots)
     if known & {tag, "*"}:
         return Answer(status=304, headers={"etag": tag})
     return shown(call, call.table(), snapshots=snapshots)
 
 
+def drop_table(call: Call) -> Answer:
+    """Remove a table's name; its files too, where that is asked for."""
+    purge = call.request.query.get("purgeRequested", "false").lower()
+    if purge not in ("true", "false"):
+        raise InvalidInput(f"purgeRequested={purge[:20]!r}: say true or false")
+    call.lake.drop_table(str(call.table_name), purge=purge == "true")
+    return NOTHING
+
+
+def rename_table(call: Call) -> Answer:
+    """Give a table another name, in another namespace too."""
+    asked = _rename(call.request.body)
+    source, destination = asked.source.table, asked.destination.table
+    try:
+        call.lake.catalog.load(source)
+    except NotFound as error:
+        raise Refused(404, "NoSuchTableException", str(error)) from None
+    try:
+        call.lake.catalog.namespace_properties(destination.namespace)
+    except NotFound as error:
+        raise Refused(404, "NoSuchNamespaceException", str(error)) from None
+    call.lake.rename_table(str(source), str(destination))
+    return NOTHING
+
+
 def shown(call: Call, table: Table, *, snapshots: str = "all") -> Answer:
     """Return a table as an answer: its metadata as older readers know it, and how to reach it."""
-    del call
+    at = table.state.metadata_location
     return Answer(
         document={
-            "metadata-location": table.state.metadata_location,
-            "metadata": metadata_of(table, snapshots=snapshots),
+            "metadata-location": at,
+            "metadata": _json(_seen(call, table, snapshots)),
             "config": {},
         },
-        headers={"etag": etag(table.state.metadata_location, snapshots)},
+        headers={"etag": _etag(call, at, snapshots)},
     )
 
 
-def metadata_of(table: Table, *, snapshots: str = "all") -> Any:
-    """Return a table's metadata as clients are shown it."""
-    del snapshots
-    return msgspec.Raw(metadata_codec.encode(table.metadata, compress=False))
+def shown_staged(call: Call, metadata: TableMetadata) -> Answer:
+    """Return a table that is not made yet as an answer."""
+    seen = _in_first(call, lambda version: as_older(metadata, format_version=version))
+    return Answer(document={"metadata": _json(seen), "config": {}})
 
 
-def etag(metadata_location: str, snapshots: str) -> str:
+def as_clients_see(metadata: TableMetadata) -> TableMetadata:
+    """Return a table's metadata as its clients know it; ids are the same in every version."""
+    return as_older(metadata)
+
+
+def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
+    older = () if snapshots == "refs" else _older(table)
+    seen = _in_first(
+        call, lambda version: as_older(table.metadata, format_version=version, more=older)
+    )
+    if snapshots == "all":
+        return seen
+    pinned = {ref.snapshot_id for ref in seen.refs.values()}
+    kept = tuple(each for each in seen.snapshots if each.snapshot_id in pinned)
+    return msgspec.structs.replace(seen, snapshots=kept)
+
+
+def _older(table: Table) -> list[Any]:
+    """Return the snapshots that are on pages of history, oldest first."""
+    return [
+        snapshot
+        for page in table.metadata.snapshot_pages
+        for snapshot in table.files.page(page).snapshots
+    ]
+
+
+def _versions(call: Call) -> tuple[int, ...]:
+    """Return the format versions that a client is shown a table in: the first that can be.
+
+    PyIceberg reads v3 but writes none, so it is shown v2 where v2 can say all of a table.
+    """
+    asked = call.request.headers.get(VERSION_HEADER)
+    if asked is None:
+        is_pyiceberg = call.request.headers.get("user-agent", "").startswith("PyIceberg/")
+        return (2, 3) if is_pyiceberg else (3,)
+    if asked not in map(str, FORMAT_VERSIONS):
+        raise InvalidInput(f"{VERSION_HEADER}: {asked[:20]!r}: a table can be shown as v3 or v2")
+    return (int(asked),)
+
+
+def _in_first(call: Call, show: Callable[[int], T]) -> T:
+    """Return a table in the first of the client's versions that it can be shown in; Unsupported."""
+    *others, last = _versions(call)
+    for version in others:
+        with suppress(Unsupported):
+            return show(version)
+    return show(last)
+
+
+def _json(metadata: TableMetadata) -> msgspec.Raw:
+    return msgspec.Raw(metadata_codec.encode(metadata, compress=False))
+
+
+def _etag(call: Call, metadata_location: str, snapshots: str) -> str:
     """Return what tells a version of a table, as it is shown, from all others."""
-    told = hashlib.sha256(f"{snapshots} {metadata_location}".encode()).hexdigest()
-    return f'"{told[:32]}"'
+    told = f"{snapshots} {_versions(call)} {metadata_location}"
+    return f'"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'

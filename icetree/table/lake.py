@@ -17,6 +17,7 @@ from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import whole_number
 from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.spec.texts import did_you_mean, text
@@ -160,16 +161,21 @@ class Lake(LakeRows, LakeMoving):
         try:
             if self._exists(table):
                 raise AlreadyExists(f"table {table} exists: choose another name, or load it")
-            compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
-            at = absolute(next_metadata_location(None, compress=compress), metadata.location)
-            self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
-            self.catalog.create(table, at)
+            made = self.stage_table(name, metadata)
+            self.catalog.create(table, made.state.metadata_location)
         except AlreadyExists:
             # Also when it came to be a moment ago.
             if exist_ok and self._exists(table):
                 return self.table(name)
             raise
-        return self._table(State(name=table, metadata=metadata, metadata_location=at))
+        return made
+
+    def stage_table(self, name: str, metadata: TableMetadata) -> Table:
+        """Write the first metadata of a table to be, and return its handle; no catalog has it yet."""
+        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
+        at = absolute(next_metadata_location(None, compress=compress), metadata.location)
+        self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+        return self._table(State(name=parse_name(name), metadata=metadata, metadata_location=at))
 
     @override
     def table(self, name: str) -> Table:

@@ -91,6 +91,7 @@ _FACTS: Final[Mapping[str, Callable[[TableMetadata], Any]]] = {
     "last sequence number": lambda m: m.last_sequence_number,
     "default partition spec": _default_spec,
     "default sort order": _default_order,
+    "last partition id": lambda m: m.last_partition_id,
     "location": lambda m: m.location,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icetree.catalog.base import Catalog, Stale, Swapped, TableName
+from icetree.catalog.base import Catalog, Stale, Swap, Swapped, TableName
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from tests.catalog.conftest import EVENTS
 
@@ -229,3 +229,33 @@ def test_properties_that_cannot_be_are_refused(
     with pytest.raises(InvalidInput):
         catalog.update_namespace(DB, put=put, remove=remove)
     assert catalog.namespace_properties(DB) == {"a": "0"}
+
+
+def test_several_swaps_happen_together(catalog: Catalog, table: TableName) -> None:
+    other, new = TableName(("db",), "other"), TableName(("db",), "new")
+    catalog.create(other, "o1")
+    head = catalog.load(table)
+    swaps = [
+        Swap(table=table, expected=head, to="e2"),
+        Swap(table=other, expected="o1", to="o2"),
+        Swap(table=new, expected=None, to="n1"),
+    ]
+    assert catalog.swap_all(swaps) == Swapped()
+    assert [catalog.load(each) for each in (table, other, new)] == ["e2", "o2", "n1"]
+
+
+def test_of_several_swaps_none_happens_where_one_cannot(catalog: Catalog, table: TableName) -> None:
+    other, new = TableName(("db",), "other"), TableName(("db",), "new")
+    catalog.create(other, "o1")
+    head = catalog.load(table)
+    good = [Swap(table=table, expected=head, to="e2"), Swap(table=new, expected=None, to="n1")]
+    stale = Swap(table=other, expected="o0", to="o2")
+    assert catalog.swap_all([*good, stale]) == Stale(metadata_location="o1")
+    with pytest.raises(AlreadyExists):
+        catalog.swap_all([*good, Swap(table=other, expected=None, to="o2")])
+    with pytest.raises(NotFound):
+        catalog.swap_all([*good, Swap(table=TableName(("no",), "x"), expected=None, to="x1")])
+    with pytest.raises(NotFound):
+        catalog.swap_all([*good, Swap(table=TableName(("db",), "x"), expected="x0", to="x1")])
+    assert catalog.tables(("db",)) == [table, other]
+    assert [catalog.load(each) for each in (table, other)] == [head, "o1"]

@@ -9,7 +9,18 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.exceptions import NamespaceNotEmptyError, NoSuchNamespaceError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table.sorting import SortField, SortOrder
+from pyiceberg.transforms import BucketTransform, DayTransform
+from pyiceberg.types import IntegerType, LongType, NestedField, TimestampType
 
 import icetree
 from tests.serve.processes import Running, running
@@ -47,3 +58,67 @@ def test_stock_pyiceberg_works_with_namespaces(catalog: RestCatalog) -> None:
     assert catalog.list_tables("db") == [("db", "t")]
     assert catalog.table_exists("db.t")
     assert not catalog.table_exists("db.u")
+
+
+def test_stock_pyiceberg_makes_evolves_renames_and_drops_a_table(catalog: RestCatalog) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "ts", TimestampType(), required=False),
+        identifier_field_ids=[1],
+    )
+    spec = PartitionSpec(PartitionField(2, 1000, DayTransform(), "ts_day"))
+    order = SortOrder(SortField(1))
+    table = catalog.create_table(
+        "db.made", schema, partition_spec=spec, sort_order=order, properties={"format-version": "2"}
+    )
+    # PyIceberg reads v3 but writes none.
+    assert (table.format_version, table.schema(), table.spec()) == (2, schema, spec)
+    assert table.sort_order().fields == order.fields
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table("db.made", schema)
+    with table.update_schema() as update:
+        update.add_column("n", IntegerType()).rename_column("ts", "at")
+    with table.update_spec() as change:
+        change.add_field("n", BucketTransform(4), "n_bucket").remove_field("ts_day")
+    with table.transaction() as transaction:
+        transaction.set_properties({"a": "1", "b": "2"})
+        transaction.remove_properties("a")
+    with table.update_schema() as update:
+        update.update_column("n", LongType())
+    again = catalog.load_table("db.made")
+    assert again.schema().column_names == ["id", "at", "n"]
+    assert again.spec().fields[0].name == "n_bucket"
+    assert again.properties["b"] == "2"
+    assert again.metadata == table.metadata
+    other = catalog.load_table("db.made")
+    with table.update_schema() as update:
+        update.add_column("mine", IntegerType())
+    with pytest.raises(CommitFailedException), other.update_schema() as update:
+        update.add_column("yours", IntegerType())
+    catalog.rename_table("db.made", "db.moved")
+    assert catalog.list_tables("db") == [("db", "moved"), ("db", "t")]
+    catalog.purge_table("db.moved")
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table("db.moved")
+
+
+def test_stock_pyiceberg_makes_a_table_by_a_transaction(catalog: RestCatalog) -> None:
+    schema = Schema(NestedField(1, "id", LongType(), required=False))
+    with catalog.create_table_transaction("db.staged", schema) as transaction:
+        assert not catalog.table_exists("db.staged")
+        with transaction.update_schema() as update:
+            update.add_column("n", IntegerType())
+        transaction.set_properties({"a": "1"})
+    table = catalog.load_table("db.staged")
+    assert table.schema().column_names == ["id", "n"]
+    assert table.properties["a"] == "1"
+    catalog.drop_table("db.staged")
+
+
+def test_stock_pyiceberg_reads_lists_in_pages(served: tuple[Running, Path]) -> None:
+    paging = load_catalog("rest", **{"type": "rest", "uri": served[0].uri, "rest-page-size": "1"})
+    for name in "xyz":
+        paging.create_namespace((name,))
+    assert {("x",), ("y",), ("z",), ("db",)} <= {*paging.list_namespaces()}
+    for name in "xyz":
+        paging.drop_namespace((name,))

@@ -43,6 +43,24 @@ def test_a_table_is_shown_once_for_each_of_its_versions(client: Client, lake: La
     assert other.json["metadata"]["properties"]["a"] == "b"
 
 
+def test_a_client_is_shown_the_version_it_asks_for_or_can_write(client: Client, lake: Lake) -> None:
+    lake.create_table("db.t", SCHEMA)
+    lake.create_table("db.nanos", pa.schema([("ts", pa.timestamp("ns"))]))
+
+    def version(table: str, **headers: str) -> int:
+        told: int = client.get(f"/v1/namespaces/db/tables/{table}", **headers).json["metadata"]["format-version"]  # fmt: skip
+        return told
+
+    python = {"user_agent": "PyIceberg/0.12.0"}
+    assert [version("t"), version("t", **python), version("nanos", **python)] == [3, 2, 3]
+    assert version("t", x_icetree_format_version="2") == 2
+    assert version("t", **python, x_icetree_format_version="3") == 3
+    two = client.get("/v1/namespaces/db/tables/nanos", x_icetree_format_version="2")
+    assert two.error == (406, "UnsupportedOperationException")
+    four = client.get("/v1/namespaces/db/tables/t", x_icetree_format_version="4")
+    assert four.error == (400, "BadRequestException")
+
+
 def test_a_table_that_is_not_there_is_told_so(client: Client) -> None:
     assert client.head("/v1/namespaces/db/tables/t").status == 404
     assert client.get("/v1/namespaces/db/tables/t").error == (404, "NoSuchTableException")

@@ -94,7 +94,7 @@ def _term(
         raise InvalidInput(f"{text!r}: {word} takes one column, not {len(places)}")
     transform = word if number is None else f"{word}[{number}]"
     for place in places:
-        _require_taken(transform, place, text, done)
+        require_taken(transform, place, text, done)
     suffix = {"identity": ""}.get(word, f"_{word}")
     if number is not None:
         suffix = f"_{_NUMBERED[word][1]}_{number}"
@@ -105,7 +105,8 @@ def _term(
     )
 
 
-def _require_taken(transform: str, place: Place, text: str, done: str) -> None:
+def require_taken(transform: str, place: Place, text: str, done: str) -> None:
+    """Refuse a transform that cannot take a column's type; `text` is how it was asked for."""
     start = f"cannot {done} by {text!r}: column {place.name!r}"
     if place.is_repeated:
         raise InvalidInput(f"{start} is inside a list or map, so a row has many values of it")

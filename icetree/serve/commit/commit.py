@@ -1,0 +1,188 @@
+"""A client's commit to one table: its requirements hold, then its updates are one commit of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from icetree.catalog.base import TableName
+from icetree.errors import CommitExhausted, InvalidInput, Unsupported
+from icetree.serve.bodies import Body, reads
+from icetree.serve.call import Call
+from icetree.serve.commit.actions import AddSnapshot, AnyAction
+from icetree.serve.commit.new import staged
+from icetree.serve.commit.requirements import Requirement, asks_for_new, require
+from icetree.serve.commit.updates import NewSnapshot, Translated, translated
+from icetree.serve.names import Identifier
+from icetree.serve.request import Answer
+from icetree.serve.tables import as_clients_see, shown
+from icetree.spec.edit.refs import recalled
+from icetree.spec.edit.unused import unused
+from icetree.spec.pages import history
+from icetree.spec.update import (
+    ExpireSnapshots,
+    RemovePartitionSpecs,
+    RemoveSchemas,
+    SetSnapshotRef,
+    Update,
+)
+from icetree.table.maintain.unused import names_of, used_by
+from icetree.table.table import Table
+from icetree.table.together import Aside, aside, land, new_aside
+
+#: How many updates and requirements a request may have.
+_MOST: Final = 10_000
+#: How often a commit of several steps is made anew, when others were faster.
+_TRIES: Final = 10
+
+
+class Commit(Body, frozen=True, kw_only=True):
+    """What a client commits to a table."""
+
+    identifier: Identifier | None = None
+    requirements: list[Requirement] = msgspec.field(default_factory=list)
+    updates: list[AnyAction] = msgspec.field(default_factory=list)
+
+    @property
+    def snapshot_ids(self) -> tuple[object, ...]:
+        """The snapshots that it adds, by the ids that the client gave them."""
+        return tuple(
+            each.snapshot.get("snapshot-id")
+            for each in self.updates
+            if isinstance(each, AddSnapshot)
+        )
+
+
+_commit = reads(Commit)
+
+
+def commit_table(call: Call) -> Answer:
+    """Change a table, or make one that was staged."""
+    asked = _commit(call.request.body)
+    check_size(asked)
+    name = call.table_name
+    if asked.identifier is not None and asked.identifier.table != name:
+        raise InvalidInput(f"the body is about {asked.identifier.table}, the path about {name}")
+    return shown(call, committed(call, name, asked))
+
+
+def check_size(asked: Commit) -> None:
+    """Refuse a request of more parts than anybody needs."""
+    if len(asked.updates) > _MOST or len(asked.requirements) > _MOST:
+        raise InvalidInput(f"a commit has {_MOST:,} updates and requirements at most")
+
+
+def committed(call: Call, name: TableName, asked: Commit) -> Table:
+    """Return the table after a client's commit to it."""
+    if asks_for_new(asked.requirements):
+        land(call.lake.catalog, [prepared(call, name, asked)])
+        return call.lake.table(str(name))
+    table = call.lake.table(str(name))
+    if was_made_before(call, table, asked):
+        return table
+    facts = _facts(asked.requirements, table)
+    work = translated(asked.updates, table.metadata)
+    if not work.snapshots:
+        _update(table, work.before, facts)
+        return table
+    if _is_one_snapshot(work, table):
+        add_snapshot(table, work.snapshots[0])
+        return table
+    anew(lambda: land(call.lake.catalog, [prepared(call, name, asked)]))
+    return table.refresh()
+
+
+def was_made_before(call: Call, table: Table, asked: Commit) -> bool:
+    """Tell whether a commit that a client repeats under its key has happened already.
+
+    The answer may have been lost with a server that knew the key: the snapshots it added tell.
+    """
+    ids = asked.snapshot_ids
+    if not ids or "idempotency-key" not in call.request.headers:
+        return False
+    return {*ids} <= {each.snapshot_id for each in history(table.metadata, table.files.page)}
+
+
+def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
+    """Return a table with a client's commit made aside, for nobody to see before it lands."""
+    facts: tuple[str, ...] = ()
+    if asks_for_new(asked.requirements):
+        side = new_aside(staged(call, name, asked.updates))
+    else:
+        side = aside(call.lake.table(str(name)))
+        facts = _facts(asked.requirements, side.table)
+    table = side.table
+    work = translated(asked.updates, table.metadata)
+    if work.before:
+        _update(table, work.before, facts)
+    for each in work.snapshots:
+        add_snapshot(table, each)
+    if work.after:
+        _update(table, work.after, ())
+    return side
+
+
+def anew(attempt: Callable[[], None]) -> None:
+    """Make an attempt, again while others are faster."""
+    for _ in range(_TRIES - 1):
+        with suppress(CommitExhausted):
+            return attempt()
+    return attempt()
+
+
+def add_snapshot(table: Table, asked: NewSnapshot) -> None:
+    """Commit a snapshot that a client has made, in the format that it was shown."""
+    raise Unsupported(
+        f"table {table.name}: snapshot {asked.snapshot.get('snapshot-id')} cannot be added: rows are "
+        "written by icetree alone as yet"
+    )
+
+
+def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]:
+    """Return the facts that a client requires, all of which hold; CommitConflict."""
+    seen = as_clients_see(table.metadata)
+    return tuple(require(each, seen) for each in requirements)
+
+
+def _is_one_snapshot(work: Translated, table: Table) -> bool:
+    """Tell whether there is but one snapshot to add, to a branch that stays as it is otherwise."""
+    if work.before or len(work.snapshots) != 1:
+        return False
+    branch = work.snapshots[0].branch
+    if branch is None:
+        return not work.after
+    ref = table.refs.get(branch)
+    moved = [each.ref for each in work.after if isinstance(each, SetSnapshotRef)]
+    if ref is None or len(moved) != 1:
+        return False
+    return replace(moved[0], snapshot_id=ref.snapshot_id) == ref
+
+
+def _update(table: Table, updates: tuple[Update, ...], facts: Sequence[str]) -> None:
+    """Commit updates of metadata, or look whether the facts hold where there are none."""
+    transaction = table.transaction()
+    transaction.update_metadata(*recalled(table.metadata, updates, table.files.page))
+    transaction.rely_on(*facts, *_unused_facts(table, updates))
+    transaction.commit()
+
+
+def _unused_facts(table: Table, updates: tuple[Update, ...]) -> tuple[str, ...]:
+    """Return what taking away schemas and specs relies on: that nothing uses them; InvalidInput."""
+    going = [each for each in updates if isinstance(each, RemoveSchemas | RemovePartitionSpecs)]
+    if not going:
+        return ()
+    expired = [
+        id for each in updates if isinstance(each, ExpireSnapshots) for id in each.snapshot_ids
+    ]
+    every = history(table.metadata, table.files.page)
+    kept = [each for each in every if each.snapshot_id not in expired]
+    free = names_of(unused(table.metadata, used_by(table, kept)))
+    for name in names_of(going):
+        if name not in free:
+            raise InvalidInput(f"{name} cannot go: it is the current one, or files are of it")
+    refs = (f"ref {name}" for name in table.refs)
+    return ("last sequence number", "default partition spec", "current schema", *refs)

@@ -1,0 +1,59 @@
+"""Commits to several tables that are seen together: one swap of all heads, in one catalog."""
+
+from __future__ import annotations
+
+from icetree.catalog.base import TableName
+from icetree.errors import InvalidInput
+from icetree.serve.bodies import Body, reads
+from icetree.serve.call import Call
+from icetree.serve.commit.commit import Commit, anew, check_size, prepared, was_made_before
+from icetree.serve.commit.requirements import asks_for_new
+from icetree.serve.request import NOTHING, Answer
+from icetree.table.together import land
+
+#: How many tables a transaction may change.
+_MOST = 100
+
+
+class CommitTransaction(Body, frozen=True, kw_only=True):
+    """Commits to several tables."""
+
+    table_changes: list[Commit]
+
+
+_read = reads(CommitTransaction)
+
+
+def commit_transaction(call: Call) -> Answer:
+    """Change several tables at once, or none of them."""
+    asked = _read(call.request.body).table_changes
+    names = [_named(each) for each in asked]
+    if len(set(names)) < len(names):
+        raise InvalidInput("a transaction names each table once")
+    if not 0 < len(names) <= _MOST:
+        raise InvalidInput(f"a transaction changes between one and {_MOST} tables")
+    for each in asked:
+        check_size(each)
+    if _all_made_before(call, asked):
+        return NOTHING
+
+    def tried() -> None:
+        sides = [prepared(call, name, each) for name, each in zip(names, asked, strict=True)]
+        land(call.lake.catalog, sides)
+
+    anew(tried)
+    return NOTHING
+
+
+def _named(asked: Commit) -> TableName:
+    if asked.identifier is None:
+        raise InvalidInput("every change of a transaction names its table: send an identifier")
+    return asked.identifier.table
+
+
+def _all_made_before(call: Call, asked: list[Commit]) -> bool:
+    return all(
+        not asks_for_new(each.requirements)
+        and was_made_before(call, call.lake.table(str(_named(each))), each)
+        for each in asked
+    )

@@ -1,0 +1,44 @@
+"""Reports of clients on what their scans and commits took: into the log, one line each."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+
+from icetree.serve.bodies import Body, reads
+from icetree.serve.call import Call
+from icetree.serve.request import NOTHING, Answer
+from icetree.spec.texts import json_bytes
+
+log = logging.getLogger(__name__)
+
+#: A longer report is cut: it is for people to read.
+_LONGEST = 4_000
+
+
+class Report(Body, frozen=True, kw_only=True):
+    """A report as it came; only its kind is looked at."""
+
+    report_type: str
+    table_name: str | None = None
+    snapshot_id: int | None = None
+    metrics: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+_read = reads(Report)
+
+
+def report_metrics(call: Call) -> Answer:
+    """Take note of a client's report on a table."""
+    report = _read(call.request.body)
+    call.lake.catalog.load(call.table_name)
+    told = {
+        "table": str(call.table_name),
+        "report": report.report_type[:100],
+        "snapshot_id": report.snapshot_id,
+        "metrics": report.metrics,
+    }
+    log.info("%s", json_bytes(told)[:_LONGEST].decode(errors="replace"))
+    return NOTHING

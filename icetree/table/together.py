@@ -1,0 +1,112 @@
+"""Several tables, or several commits to one, that are seen at once or not at all.
+
+Commits are made aside, on a catalog of their own that starts where the table is; then one swap of
+all heads makes what they came to visible. Files that are lost when it is refused are orphans, as
+those of any writer that ended too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from icetree.catalog.base import Catalog, Outcome, Stale, Swap, Swapped, TableName, Unknown
+from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import CommitExhausted, CommitUnknown, NotFound, Unavailable
+from icetree.files.table_files import TableFiles
+from icetree.table.commit.backoff import between_questions
+from icetree.table.state import State
+from icetree.table.table import Table
+
+#: How often a swap is asked for whose answer was lost.
+_ASKS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """A table whose commits nobody sees before they land."""
+
+    table: Table
+    #: The head that it starts from; None of a table that is to be made.
+    before: str | None
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to land."""
+        return self.table.state.metadata_location != self.before
+
+
+def aside(table: Table) -> Aside:
+    """Return a table to commit to that starts where another is."""
+    made = _alone(table.state, table.files)
+    return Aside(table=made, before=table.state.metadata_location)
+
+
+def new_aside(staged: Table) -> Aside:
+    """Return a table that is to be made, of which the first metadata file is written already."""
+    return Aside(table=_alone(staged.state, staged.files), before=None)
+
+
+def _alone(state: State, files: TableFiles) -> Table:
+    catalog = MemoryCatalog("aside")
+    catalog.create_namespace(state.name.namespace, {})
+    catalog.create(state.name, state.metadata_location)
+    return Table(catalog=catalog, files=files, state=state)
+
+
+def land(catalog: Catalog, sides: Sequence[Aside]) -> None:
+    """Make what was committed aside the heads of the tables, all of them or none.
+
+    CommitExhausted, when another came first; AlreadyExists, for a table that was to be made;
+    CommitUnknown, when it could not be learnt what became of it.
+    """
+    swaps = [
+        Swap(table=each.table.name, expected=each.before, to=each.table.state.metadata_location)
+        for each in sides
+        if each.is_changed
+    ]
+    if not swaps:
+        return
+    match _asked(catalog, swaps, sides[0].table):
+        case Stale(metadata_location=head):
+            names = ", ".join(str(each.table) for each in swaps)
+            raise CommitExhausted(f"{names}: another commit came first ({head}); read again")
+        case Unknown(reason=reason):
+            names = ", ".join(str(each.table) for each in swaps)
+            raise CommitUnknown(
+                f"{names}: the commit may or may not have happened ({reason}); look at the tables "
+                "before trying again"
+            )
+
+
+def _asked(catalog: Catalog, swaps: Sequence[Swap], table: Table) -> Outcome:
+    """Swap; where the answer was lost, find out by asking for the heads."""
+    outcome = _swapped(catalog, swaps)
+    if not isinstance(outcome, Unknown):
+        return outcome
+    for pause in islice(between_questions(table.properties), _ASKS):
+        pause()
+        try:
+            heads = {each.table: _head(catalog, each.table) for each in swaps}
+        except Unavailable:
+            continue
+        if all(heads[each.table] == each.to for each in swaps):
+            return Swapped()
+        # Others may have committed on top of what was swapped in, or instead of it.
+        return outcome
+    return outcome
+
+
+def _swapped(catalog: Catalog, swaps: Sequence[Swap]) -> Outcome:
+    only = swaps[0]
+    if len(swaps) > 1 or only.expected is None:
+        return catalog.swap_all(swaps)
+    return catalog.swap(only.table, expected=only.expected, to=only.to)
+
+
+def _head(catalog: Catalog, table: TableName) -> str | None:
+    try:
+        return catalog.load(table)
+    except NotFound:
+        return None

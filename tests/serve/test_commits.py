@@ -1,0 +1,411 @@
+"""Commits of metadata by the REST protocol: requirements, updates, new tables, several tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icetree.table.lake import Lake
+from tests.serve.asking import Client, Told
+
+T = "/v1/namespaces/db/tables/t"
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 10, "name": "id", "required": True, "type": "long"},
+        {"id": 20, "name": "ts", "required": False, "type": "timestamp"},
+        {"id": 30, "name": "country", "required": False, "type": "string"},
+    ],
+}
+DAY = {"source-id": 20, "field-id": 1000, "name": "ts_day", "transform": "day"}
+
+
+def create(client: Client, name: str = "t", **more: Any) -> Told:
+    body = {"name": name, "schema": SCHEMA, "partition-spec": {"spec-id": 0, "fields": [DAY]}}
+    return client.post("/v1/namespaces/db/tables", {**body, **more})
+
+
+def commit(client: Client, *updates: dict[str, Any], require: Any = (), path: str = T) -> Told:
+    return client.post(path, {"requirements": list(require), "updates": list(updates)})
+
+
+def metadata(client: Client, path: str = T) -> Any:
+    return client.get(path).json["metadata"]
+
+
+def test_a_table_is_made_with_ids_of_its_own_and_shown_as_v3(client: Client, lake: Lake) -> None:
+    made = create(client, properties={"format-version": "2", "owner": "me"})
+    assert made.status == 200
+    shown = made.json["metadata"]
+    assert shown["format-version"] == 3
+    assert [each["id"] for each in shown["schemas"][0]["fields"]] == [1, 2, 3]
+    assert shown["partition-specs"][0]["fields"] == [
+        {"source-id": 2, "field-id": 1000, "name": "ts_day", "transform": "day"}
+    ]
+    assert shown["properties"] == {"owner": "me"}
+    table = lake.table("db.t")
+    assert (table.metadata.format_version, table.spec) == (4, ("day(ts)",))
+    assert create(client).error == (409, "AlreadyExistsException")
+    table.append(pa.table({"id": pa.array([1], pa.int64())}, schema=pa.schema([pa.field("id", pa.int64(), False)])))  # fmt: skip
+    assert client.get(T).json["metadata"]["current-snapshot-id"] == table.metadata.current_snapshot_id  # fmt: skip
+
+
+def test_a_table_is_sorted_as_its_client_asks(client: Client, lake: Lake) -> None:
+    key = {"source-id": 30, "transform": "bucket[4]", "direction": "desc", "null-order": "nulls-last"}  # fmt: skip
+    create(client, **{"write-order": {"order-id": 1, "fields": [key]}})
+    assert lake.table("db.t").sort_order == ("bucket(4, country) desc",)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"schema": {"type": "struct", "fields": []}, "partition-spec": {"fields": [DAY]}},
+        {"partition-spec": {"fields": [{**DAY, "source-id": 99}]}},
+        {"partition-spec": {"fields": [{**DAY, "transform": "bucket[0]"}]}},
+        {"partition-spec": {"fields": [{**DAY, "transform": "day", "source-id": 30}]}},
+        {"partition-spec": {"fields": [{**DAY, "name": "country"}]}},
+        {"schema": {"type": "struct", "fields": [{"id": 1, "name": "x", "type": "nonsense", "required": True}]}},
+        {"schema": {"type": "struct"}},
+        {"location": "/etc"},
+        {"location": "s3://elsewhere/t"},
+        {"properties": {"write.data.path": "/tmp/elsewhere"}},
+        {"properties": {"write.metadata.path": "s3://elsewhere/m"}},
+        {"properties": {"write.target-file-size-bytes": "many"}},
+        {"name": "a/b"},
+        {"name": ".."},
+    ],
+)  # fmt: skip
+def test_a_table_that_cannot_be_is_refused_and_leaves_nothing(
+    client: Client, lake: Lake, more: dict[str, Any]
+) -> None:
+    assert create(client, **more).error == (400, "BadRequestException")
+    assert lake.tables() == []
+    assert [*lake.store.list(f"{lake.warehouse}/db")] == []
+
+
+def test_a_place_is_given_only_inside_the_namespace_and_where_no_table_is(
+    client: Client, lake: Lake
+) -> None:
+    create(client)
+    taken, above = f"{lake.warehouse}/db/t", f"{lake.warehouse}/db"
+    refused = [taken, above, f"{above}/t/x", f"{above}/../other/x", f"{lake.warehouse}/x", above + "/"]  # fmt: skip
+    for place in refused:
+        assert create(client, "u", location=place).status == 400, place
+    made = create(client, "u", location=f"{above}/chosen/")
+    assert made.json["metadata"]["location"] == f"{above}/chosen"
+
+
+def test_a_name_whose_former_table_left_files_gets_a_new_place(client: Client) -> None:
+    before = create(client).json["metadata"]["location"]
+    assert client.delete(T).status == 204
+    after = create(client).json["metadata"]["location"]
+    assert after != before
+    assert after.startswith(before)
+
+
+def test_a_staged_table_is_made_by_the_commit_that_ends_it(client: Client, lake: Lake) -> None:
+    staged = create(client, **{"stage-create": True}).json
+    assert "metadata-location" not in staged
+    assert lake.tables() == []
+    shown = staged["metadata"]
+    assert [*lake.store.list(shown["location"])] == []
+    updates = [
+        {"action": "assign-uuid", "uuid": shown["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-schema", "schema": shown["schemas"][0], "last-column-id": 4},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": shown["partition-specs"][0]},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": shown["location"]},
+        {"action": "set-properties", "updates": {"owner": "me"}},
+    ]
+    assert_create = [{"type": "assert-create"}]
+    made = commit(client, *updates, require=assert_create)
+    assert made.status == 200, made.body
+    after = made.json["metadata"]
+    same = ("table-uuid", "location", "schemas", "partition-specs", "last-partition-id")
+    assert [after[name] for name in same] == [shown[name] for name in same]
+    assert lake.table("db.t").properties == {"owner": "me"}
+    again = commit(client, *updates, require=assert_create)
+    assert again.error == (409, "AlreadyExistsException")
+
+
+@pytest.mark.parametrize("place", ["/etc", "{warehouse}/db/u", "{warehouse}/db", "{warehouse}/x/y"])
+def test_a_staged_table_cannot_take_another_place(client: Client, lake: Lake, place: str) -> None:
+    create(client, "u")
+    shown = create(client, **{"stage-create": True}).json["metadata"]
+    updates = [
+        {"action": "add-schema", "schema": shown["schemas"][0]},
+        {"action": "set-location", "location": place.format(warehouse=lake.warehouse)},
+    ]
+    refused = commit(client, *updates, require=[{"type": "assert-create"}])
+    assert refused.error == (400, "BadRequestException")
+    assert lake.tables() == ["db.u"]
+
+
+def test_a_schema_evolves_and_a_spec_follows_in_one_commit(client: Client, lake: Lake) -> None:
+    create(client)
+    before = metadata(client)
+    new = {**before["schemas"][0], "schema-id": 1}
+    last = before["last-column-id"]
+    new["fields"] = [*new["fields"], {"id": last + 1, "name": "n", "required": False, "type": "int"}]  # fmt: skip
+    field = {"source-id": last + 1, "name": "n_bucket", "transform": "bucket[8]"}
+    done = commit(
+        client,
+        # A spec before the schema that has its column: ids of columns are given first all the same.
+        {"action": "add-spec", "spec": {"spec-id": 1, "fields": [DAY | {"source-id": 2}, field]}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-schema", "schema": new},
+        {"action": "set-current-schema", "schema-id": -1},
+        require=[
+            {"type": "assert-table-uuid", "uuid": before["table-uuid"]},
+            {"type": "assert-current-schema-id", "current-schema-id": 0},
+            {"type": "assert-last-assigned-field-id", "last-assigned-field-id": last},
+            {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1000},
+            {"type": "assert-default-spec-id", "default-spec-id": 0},
+            {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
+            {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+        ],
+    )
+    assert done.status == 200, done.body
+    assert lake.table("db.t").spec == ("day(ts)", "bucket(8, n)")
+    after = done.json["metadata"]
+    assert after["current-schema-id"] == 1
+    assert after["last-column-id"] > last + 1
+    assert after["partition-specs"][1]["fields"][1] == field | {"field-id": 1001}
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [
+        {"type": "assert-table-uuid", "uuid": "no"},
+        {"type": "assert-current-schema-id", "current-schema-id": 7},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 7},
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 7},
+        {"type": "assert-default-spec-id", "default-spec-id": 7},
+        {"type": "assert-default-sort-order-id", "default-sort-order-id": 7},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7},
+    ],
+)
+def test_a_requirement_that_does_not_hold_changes_nothing(
+    client: Client, requirement: dict[str, Any]
+) -> None:
+    create(client)
+    before = metadata(client)
+    update = {"action": "set-properties", "updates": {"a": "1"}}
+    refused = commit(client, update, require=[requirement])
+    assert refused.error == (409, "CommitFailedException")
+    assert metadata(client) == before
+
+
+def test_refs_and_history_are_changed_by_updates(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    ids = [table.append(pa.table({"id": [n]})).snapshot.snapshot_id for n in range(15)]  # type: ignore[union-attr]
+    shown = metadata(client)
+    assert [each["snapshot-id"] for each in shown["snapshots"]] == ids
+    refs = client.get(f"{T}?snapshots=refs").json["metadata"]
+    assert [each["snapshot-id"] for each in refs["snapshots"]] == ids[-1:]
+    tag = {"action": "set-snapshot-ref", "ref-name": "old", "type": "tag", "snapshot-id": ids[1]}
+    assert commit(client, tag, {"action": "remove-snapshots", "snapshot-ids": ids[2:4]}).status == 200  # fmt: skip
+    after = metadata(client)
+    assert after["refs"]["old"] == {"snapshot-id": ids[1], "type": "tag"}
+    assert not {*ids[2:4]} & {each["snapshot-id"] for each in after["snapshots"]}
+    used = commit(client, {"action": "remove-snapshots", "snapshot-ids": [ids[1]]})
+    assert used.error == (409, "CommitFailedException")
+    back = tag | {"ref-name": "main", "type": "branch", "snapshot-id": ids[5]}
+    gone = {"action": "remove-snapshot-ref", "ref-name": "old"}
+    done = commit(client, back, gone, {"action": "remove-snapshot-ref", "ref-name": "never"})
+    assert done.json["metadata"]["current-snapshot-id"] == ids[5]
+    assert list(done.json["metadata"]["refs"]) == ["main"]
+
+
+def test_statistics_are_named_only_inside_the_table(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    snapshot = table.append(pa.table({"id": [1]})).snapshot
+    assert snapshot is not None
+    blob = {"type": "apache-datasketches-theta-v1", "snapshot-id": snapshot.snapshot_id,
+            "sequence-number": 1, "fields": [1]}  # fmt: skip
+
+    def statistics(path: str) -> dict[str, Any]:
+        file = {"snapshot-id": snapshot.snapshot_id, "statistics-path": path,
+                "file-size-in-bytes": 4, "file-footer-size-in-bytes": 2, "blob-metadata": [blob]}  # fmt: skip
+        return {"action": "set-statistics", "statistics": file}
+
+    inside = f"{table.location}/metadata/x.stats"
+    assert commit(client, statistics(inside)).status == 200
+    assert metadata(client)["statistics"][0]["statistics-path"] == inside
+    for path in ("/etc/passwd", f"{table.location}/../u/x", "s3://b/x", "file:///etc/x"):
+        assert commit(client, statistics(path)).error == (400, "BadRequestException")
+    assert lake.table("db.t").metadata.statistics[0].statistics_path == "metadata/x.stats"
+    removed = {"action": "remove-statistics", "snapshot-id": snapshot.snapshot_id}
+    assert "statistics" not in commit(client, removed).json["metadata"]
+
+
+def test_a_spec_or_schema_that_files_are_of_cannot_be_removed(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]), partition_by="id")
+    table.append(pa.table({"id": [1]}))
+    with table.edit_spec() as spec:
+        spec.remove("id")
+    with table.edit_spec() as spec:
+        spec.add("bucket(4, id)")
+    with table.edit_schema() as schema:
+        schema.add("n", "int")
+    before = metadata(client)
+    for update in (
+        {"action": "remove-partition-specs", "spec-ids": [0]},
+        {"action": "remove-schemas", "schema-ids": [0]},
+        {"action": "remove-partition-specs", "spec-ids": [2]},
+    ):
+        assert commit(client, update).error == (400, "BadRequestException")
+    assert metadata(client) == before
+    done = commit(client, {"action": "remove-partition-specs", "spec-ids": [1]})
+    assert [each["spec-id"] for each in done.json["metadata"]["partition-specs"]] == [0, 2]
+
+
+@pytest.mark.parametrize(
+    ("column", "type"), [("id", "string"), ("id", {"type": "list", "element-id": 9, "element": "int", "element-required": False})],
+)  # fmt: skip
+def test_a_schema_that_would_make_old_files_unreadable_is_refused(
+    client: Client, lake: Lake, column: str, type: Any
+) -> None:
+    table = lake.create_table("db.t", pa.schema([(column, pa.int64())]))
+    table.append(pa.table({column: [1]}))
+    field = {"id": 1, "name": column, "required": False, "type": type}
+    schema = {"type": "struct", "schema-id": 1, "fields": [field]}
+    wrong = commit(client, {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1})  # fmt: skip
+    assert wrong.error == (400, "BadRequestException")
+    required = {**schema, "fields": [{**field, "type": "long", "required": True}]}
+    wrong = commit(client, {"action": "add-schema", "schema": required})
+    assert wrong.error == (400, "BadRequestException")
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"action": "become-root"},
+        {"action": "set-location", "location": "/etc"},
+        {"action": "set-properties", "updates": {"write.data.path": "/etc"}},
+        {"action": "set-properties", "updates": {"a": 1}},
+        {"action": "assign-uuid", "uuid": "another"},
+        {"action": "upgrade-format-version", "format-version": 9},
+        {"action": "set-current-schema", "schema-id": 9},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-spec", "spec": {"fields": [{**DAY, "source-id": 2**40}]}},
+        {"action": "set-snapshot-ref", "ref-name": "x", "type": "branch", "snapshot-id": 5},
+        {},
+    ],
+)
+def test_an_update_that_cannot_be_changes_nothing(client: Client, update: dict[str, Any]) -> None:
+    create(client)
+    before = metadata(client)
+    good = {"action": "set-properties", "updates": {"good": "1"}}
+    assert commit(client, good, update).error == (400, "BadRequestException")
+    assert metadata(client) == before
+
+
+def test_a_table_keeps_its_place_and_version_whatever_is_said_of_them(client: Client) -> None:
+    create(client)
+    before = metadata(client)
+    same = {"action": "set-location", "location": before["location"] + "/"}
+    done = commit(client, same, {"action": "upgrade-format-version", "format-version": 3},
+                  {"action": "assign-uuid", "uuid": before["table-uuid"]})  # fmt: skip
+    assert done.status == 200
+    assert done.json["metadata"]["location"] == before["location"]
+
+
+def test_several_tables_change_together_or_not_at_all(client: Client, lake: Lake) -> None:
+    for name in ("t", "u"):
+        create(client, name)
+    was = {name: metadata(client, f"/v1/namespaces/db/tables/{name}") for name in ("t", "u")}
+
+    def change(name: str, **require: Any) -> dict[str, Any]:
+        requirement = {"type": "assert-table-uuid", "uuid": was[name]["table-uuid"]} | require
+        return {
+            "identifier": {"namespace": ["db"], "name": name},
+            "requirements": [requirement],
+            "updates": [{"action": "set-properties", "updates": {"together": "yes"}}],
+        }
+
+    wrong = {"table-changes": [change("t"), change("u", uuid="no")]}
+    assert client.post("/v1/transactions/commit", wrong).error == (409, "CommitFailedException")
+    missing = change("u") | {"identifier": {"namespace": ["db"], "name": "no"}}
+    none = client.post("/v1/transactions/commit", {"table-changes": [change("t"), missing]})
+    assert none.error == (404, "NoSuchTableException")
+    assert all("together" not in lake.table(f"db.{name}").properties for name in "tu")
+    done = client.post("/v1/transactions/commit", {"table-changes": [change("t"), change("u")]})
+    assert (done.status, done.body) == (204, b"")
+    assert all(lake.table(f"db.{name}").properties["together"] == "yes" for name in "tu")
+    twice = {"table-changes": [change("t"), change("t")]}
+    assert client.post("/v1/transactions/commit", twice).error == (400, "BadRequestException")
+
+
+def test_a_table_is_renamed_dropped_and_registered_again(client: Client, lake: Lake) -> None:
+    create(client)
+    at = client.get(T).json["metadata-location"]
+    lake.create_namespace("other")
+    names = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["other"], "name": "u"}}  # fmt: skip
+    nowhere = names | {"destination": {"namespace": ["no"], "name": "u"}}
+    assert client.post("/v1/tables/rename", nowhere).error == (404, "NoSuchNamespaceException")
+    assert client.post("/v1/tables/rename", names).status == 204
+    assert client.post("/v1/tables/rename", names).error == (404, "NoSuchTableException")
+    assert client.head("/v1/namespaces/other/tables/u").status == 204
+    assert client.delete("/v1/namespaces/other/tables/u").status == 204
+    registered = client.post("/v1/namespaces/db/register", {"name": "t", "metadata-location": at})
+    assert registered.json["metadata-location"] == at
+    again = client.post("/v1/namespaces/db/register", {"name": "t", "metadata-location": at})
+    assert again.error == (409, "AlreadyExistsException")
+
+
+def test_a_metadata_file_from_elsewhere_is_not_registered(client: Client, lake: Lake) -> None:
+    create(client)
+    lake.create_namespace("other")
+    at = client.get(T).json["metadata-location"]
+    for place in (
+        at,
+        "/etc/passwd",
+        "/etc/metadata/x.metadata.json",
+        at.replace("/t/", "/../db/t/"),
+    ):
+        body = {"name": "t", "metadata-location": place}
+        assert client.post("/v1/namespaces/other/register", body).status == 400, place
+    assert lake.tables("other") == []
+
+
+def test_a_purge_deletes_files_and_a_drop_does_not(client: Client, lake: Lake) -> None:
+    create(client)
+    place = lake.table("db.t").location
+    client.delete(T)
+    assert [*lake.store.list(place)]
+    create(client)
+    place = lake.table("db.t").location
+    assert client.delete(f"{T}?purgeRequested=perhaps").status == 400
+    assert client.delete(f"{T}?purgeRequested=true").status == 204
+    assert [*lake.store.list(place)] == []
+
+
+def test_a_request_repeated_under_its_key_is_carried_out_once(client: Client, lake: Lake) -> None:
+    key = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"
+    body = {"name": "t", "schema": SCHEMA}
+    first = client.post("/v1/namespaces/db/tables", body, idempotency_key=key)
+    second = client.post("/v1/namespaces/db/tables", body, idempotency_key=key)
+    assert (first.status, first.body) == (200, second.body)
+    other = client.post("/v1/namespaces/db/tables", {**body, "name": "u"}, idempotency_key=key)
+    assert other.error == (400, "BadRequestException")
+    assert lake.tables() == ["db.t"]
+    drop = "017f22e2-79b0-7cc3-98c4-dc0c0c073990"
+    assert [client.delete(T, idempotency_key=drop).status for _ in range(2)] == [204, 204]
+    assert client.delete(T, idempotency_key="no").status == 400
+
+
+def test_reports_are_logged_on_one_line(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    create(client)
+    report = {"report-type": "scan-report", "table-name": "x\ny", "snapshot-id": 1, "metrics": {"a\n": 1}}  # fmt: skip
+    with caplog.at_level("INFO", "icetree.serve.reports"):
+        assert client.post(f"{T}/metrics", report).status == 204
+    assert "\n" not in caplog.messages[0]
+    assert '"report":"scan-report"' in caplog.messages[0]
+    assert client.post("/v1/namespaces/db/tables/no/metrics", report).status == 404
