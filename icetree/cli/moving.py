@@ -1,11 +1,16 @@
-"""The commands by which tables come to the lake: `upgrade` and `trial`."""
+"""The commands by which tables come to the lake: `upgrade`, `trial`, `snapshot` and `migrate`."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from icetree.cli.carrying import yes_option
 from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
 
 
 @click.command()
@@ -55,3 +60,47 @@ def trial(lake: Chosen, name: str, source: str, location: str | None) -> None:
         f"Made {made.name} at {made.location}, of the files of {source}: what is deleted there, "
         "it lacks"
     )
+
+
+_folder_option = click.option(
+    "--source", required=True, help="A folder of Parquet files, or of a Delta table."
+)
+
+
+@click.command()
+@table_argument
+@_folder_option
+@click.option("--location", help="The new table's folder; below the warehouse without.")
+@pass_lake
+def snapshot(lake: Chosen, name: str, source: str, location: str | None) -> None:
+    """Make a table of a folder's files, which stay where they are and are never deleted."""
+    with lake.open(create=True) as connection:
+        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+        _tell(connection.snapshot_table(name, source, location=location))
+
+
+@click.command()
+@table_argument
+@_folder_option
+@click.option("--yes", is_flag=True, help="Do it; without, only say what it means.")
+@pass_lake
+def migrate(lake: Chosen, name: str, source: str, yes: bool) -> None:
+    """Make a folder of Parquet files, or of a Delta table, a table where it is."""
+    if not yes:
+        click.echo(
+            f"would make {source} the table {name}, whose own its files are from then on: nobody may "
+            "write to the folder or clean it up by other means any more"
+        )
+        click.echo("nothing was changed: repeat with --yes to do it")
+        return
+    with lake.open(create=True) as connection:
+        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+        _tell(connection.migrate_table(name, source))
+
+
+def _tell(made: Table) -> None:
+    from icetree.cli.output import say
+
+    now = made.current_snapshot
+    files = ((now and now.summary) or {}).get("total-data-files", "0")
+    say(f"Made {made.name} at {made.location}, of {files} data files")

@@ -5,7 +5,7 @@ Only a partition that no bounds can tell is looked for among the rows, in the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any, Final
@@ -36,7 +36,7 @@ from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 
 #: How Hive spells a null in a path.
-_NULLS: Final = ("__HIVE_DEFAULT_PARTITION__", "null")
+NULLS: Final = ("__HIVE_DEFAULT_PARTITION__", "null")
 #: Transforms that keep the order of what they are of: what two ends agree in, all between do.
 _MONOTONIC: Final = ("identity", "year", "month", "day", "hour")
 
@@ -49,14 +49,16 @@ def adopt(
     shape: Shape,
     mapping: NameMapping,
     modes: dict[int, Mode],
+    values: Mapping[str, pa.Scalar] | None = None,
 ) -> tuple[Written, bool]:
     """Return a Parquet file as an entry of the table, and whether it has field ids of its own.
 
-    InvalidInput where its columns are not the table's, or it is of no one partition.
+    Columns that the file leaves out have the `values` that are given by name, or else those that
+    its path tells. InvalidInput where its columns are not the table's, or it is of no one partition.
     """
     try:
         file, has_ids = _opened(store, location, mapping)
-        constants = _from_path(location, file, metadata, shape)
+        constants = _left_out(location, file, metadata, shape, values)
         _require_fit(file, shape, metadata, constants)
     except CorruptTable as error:
         raise InvalidInput(f"{error.file} cannot be added: {error.rule}") from None
@@ -227,24 +229,28 @@ def path_values(location: str) -> dict[str, str]:
     return {unquote(name): unquote(value) for name, _, value in parts}
 
 
-def _from_path(
-    location: str, file: DataFile, metadata: TableMetadata, shape: Shape
+def _left_out(
+    location: str,
+    file: DataFile,
+    metadata: TableMetadata,
+    shape: Shape,
+    values: Mapping[str, pa.Scalar] | None,
 ) -> dict[int, pa.Scalar]:
-    """Return the values of identity partitions whose columns the file leaves to its path."""
-    said = path_values(location)
+    """Return the values of identity partitions whose columns are not in the file itself."""
+    said: Mapping[str, Any] = path_values(location) if values is None else values
     found = {}
     for expression in shape.spec(metadata.default_spec_id):
         source = expression.source_id
         if not expression.is_identity or source is None or file.has_below(source):
             continue
         name = shape.schema.find_column_name(source) or ""
-        text = said.get(expression.name, said.get(name))
-        if text is None:
+        value = said.get(expression.name, said.get(name))
+        if value is None:
             raise InvalidInput(
                 f"{location} has no column {name!r}, which the table is partitioned by, and no "
                 f"folder {expression.name}=… in its path"
             )
-        found[source] = _scalar(location, text, shape.columns[source])
+        found[source] = _scalar(location, value, shape.columns[source])
     for field in shape.schema.fields:
         if (
             field.name in said
@@ -258,12 +264,13 @@ def _from_path(
     return found
 
 
-def _scalar(location: str, text: str, field: NestedField) -> pa.Scalar:
+def _scalar(location: str, given: str | pa.Scalar, field: NestedField) -> pa.Scalar:
     want = arrow_type(field.field_type)
-    if text in _NULLS:
+    if isinstance(given, str) and given in NULLS:
         return pa.scalar(None, want)
+    text = given if isinstance(given, str) else given.as_py()
     try:
-        return pa.scalar(text).cast(want)
+        return pa.scalar(given).cast(want) if isinstance(given, str) else given.cast(want)
     except pa.ArrowException:
         raise InvalidInput(
             f"{location}: {text!r} in its path is no {field.field_type}, as {field.name} is"

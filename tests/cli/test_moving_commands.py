@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from click.testing import CliRunner, Result
 
 from icetree.cli.main import cli
-from tests.table.moving.old_tables import as_folder, everything, lake_on, old_table, uri
+from tests.table.moving.old_tables import as_folder, everything, lake_on, old_table, rows, uri
 
 
 def run(folder: Path, *words: str) -> Result:
@@ -50,3 +51,20 @@ def test_trial_makes_a_table_that_can_be_dropped_again(tmp_path: Path) -> None:
     assert "of the files of db.old" in made.stdout
     assert run(tmp_path, "drop", "try.t", "--purge", "--yes").exit_code == 0
     assert everything(tmp_path / "lake") == before
+
+
+def test_a_folder_of_parquet_files_becomes_a_table(tmp_path: Path) -> None:
+    place = tmp_path / "files"
+    place.mkdir()
+    pq.write_table(rows(0), place / "a.parquet")
+    before = everything(place)
+    assert "of 1 data files" in run(tmp_path, "snapshot", "try.t", "--source", str(place)).stdout
+    assert run(tmp_path, "drop", "try.t", "--purge", "--yes").exit_code == 0
+    looked = run(tmp_path, "migrate", "db.t", "--source", str(place))
+    assert "nothing was changed" in looked.stdout
+    assert everything(place) == before
+    assert "of 1 data files" in run(
+        tmp_path, "migrate", "db.t", "--source", str(place), "--yes"
+    ).stdout  # fmt: skip
+    with lake_on(tmp_path) as lake:
+        assert lake.table("db.t").scan().count() == 10

@@ -111,8 +111,12 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
         ("expire_snapshots('db.t')", NotFound, "CALL system.expire_snapshots"),
         ("other.expire_snapshots('db.t')", NotFound, "all are in system"),
         ("a.b.system.expire_snapshots('db.t')", NotFound, "all are in system"),
-        ("system.migrate('db.t')", Unsupported, "system.migrate is not there"),
-        ("system.snapshot('db.t', 'db.u')", Unsupported, "system.snapshot is not there"),
+        ("system.migrate('nowhere.x')", NotFound, "no nowhere.x"),
+        ("system.snapshot('nowhere.x', 'db.u')", NotFound, "no nowhere.x"),
+        ("system.snapshot('db.t', 'db.u')", InvalidInput, "v4 already"),
+        ("system.snapshot('`parquet`.`/nowhere`', 'db.u')", NotFound, "no Parquet files"),
+        ("system.snapshot('`csv`.`/x`', 'db.u')", NotFound, "no csv./x"),
+        ("system.undelete_column('db.t')", Unsupported, "is not there"),
         ("system.set_current_snapshot('db.t')", InvalidInput, "one of them"),
         ("system.set_current_snapshot(table => 'db.t', ref => 'mian')", NotFound, "'main'?"),
         (
@@ -160,7 +164,8 @@ def test_a_procedure_of_another_catalog_of_sparks_is_left_to_spark(sql: SqlLake)
 def test_every_procedure_of_icebergs_is_there_or_refused_by_name() -> None:
     assert not PROCEDURES.keys() & ELSEWHERE.keys()
     for name, each in PROCEDURES.items():
-        assert each.takes[0].name == "table", name
+        # Iceberg's snapshot has its source first.
+        assert each.takes[0].name == ("source_table" if name == "snapshot" else "table"), name
         required = [parameter.required for parameter in each.takes]
         assert required == sorted(required, reverse=True), (
             f"{name}: by position, what must be comes first"
@@ -333,6 +338,43 @@ def test_files_of_a_table_of_sparks_own_are_added(sql: SqlLake, theirs: Path) ->
     finally:
         spark.sql("DROP TABLE default.theirs")
         spark.catalog.dropTempView("seen")
+
+
+def test_a_folder_and_a_table_of_sparks_own_are_taken_over(sql: SqlLake, tmp_path: Path) -> None:
+    spark = sql.lake.spark
+    rows = "SELECT id, concat('0', id % 3) AS part, timestamp_millis(id) AS at FROM range(6)"
+    spark.sql(rows).coalesce(1).write.partitionBy("part").parquet(str(tmp_path / "theirs"))
+    spark.sql(
+        "CREATE TABLE default.theirs (id BIGINT, at TIMESTAMP, part STRING) USING parquet "
+        f"PARTITIONED BY (part) LOCATION '{tmp_path / 'theirs'}'"
+    )
+    want = [
+        tuple(row) for row in spark.sql(f"SELECT id, at, part FROM ({rows}) ORDER BY id").collect()
+    ]
+    try:
+        spark.sql("MSCK REPAIR TABLE default.theirs")
+        folder = f"'`parquet`.`{tmp_path / 'theirs'}`'"
+        [told_of] = told(sql, f"CALL system.snapshot({folder}, 'db.seen')")
+        assert told_of == {"imported_files_count": 3}
+        assert sql("SELECT id, part FROM seen ORDER BY id") == [(id, id % 3) for id in range(6)]
+        sql("CALL system.snapshot(source_table => 'default.theirs', table => 'db.shared', "
+            f"location => '{tmp_path / 'shared'}', properties => map('a', 'b'))")  # fmt: skip
+        assert sql("SELECT id, at, part FROM shared ORDER BY id") == want
+        assert sql.lake.table("db.shared").properties["a"] == "b"
+        sql("DROP TABLE shared PURGE")
+        sql.lake.create_namespace("default", exist_ok=True)
+        [told_of] = told(sql, "CALL system.migrate('spark_catalog.default.theirs')")
+        assert told_of == {"migrated_files_count": 3}
+        assert sql("SELECT id, at, part FROM default.theirs ORDER BY id") == want
+        assert sql.lake.table("default.theirs").verify(deep=True).findings == ()
+        assert not spark.catalog.tableExists("spark_catalog.default.theirs")
+        assert spark.table("default.theirs_BACKUP_").count() == 6
+        spark.sql("CREATE TABLE default.managed USING parquet AS SELECT 1 AS id")
+        with pytest.raises(InvalidInput, match="managed by Spark"):
+            sql("CALL system.migrate('spark_catalog.default.managed')")
+    finally:
+        for name in ("theirs", "theirs_BACKUP_", "managed"):
+            spark.sql(f"DROP TABLE IF EXISTS spark_catalog.default.{name}")
 
 
 def test_a_table_gets_a_name_by_its_metadata(sql: SqlLake) -> None:

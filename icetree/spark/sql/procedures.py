@@ -14,6 +14,7 @@ from icetree.spark.complaints import plainly
 from icetree.spark.read.condition import condition_filter
 from icetree.spark.sql.add_files import source_files
 from icetree.spark.sql.changelog import create_changelog_view
+from icetree.spark.sql.moving import migrate_table, snapshot_table
 from icetree.spark.sql.names import known_table, new_table
 from icetree.spark.sql.procedure import (
     FLAG,
@@ -177,6 +178,40 @@ def _add_files(
     return [(added, None)]
 
 
+def _snapshot(
+    lake: SparkLake,
+    *,
+    source_table: str,
+    table: str,
+    location: str | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> _Rows:
+    name = new_table(lake, _parts(lake, table))
+    source = _parts(lake, source_table)
+    return [(snapshot_table(lake, source, name, location=location, properties=properties or {}),)]
+
+
+def _migrate(
+    lake: SparkLake,
+    *,
+    table: str,
+    properties: Mapping[str, str] | None = None,
+    drop_backup: bool = False,
+    backup_table_name: str | None = None,
+) -> _Rows:
+    parts = _parts(lake, table)
+    named = new_table(lake, parts[1:] if parts[0].lower() == "spark_catalog" else parts)
+    count = migrate_table(
+        lake,
+        parts,
+        named,
+        properties=properties or {},
+        backup=backup_table_name,
+        drop_backup=drop_backup,
+    )
+    return [(count,)]
+
+
 def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows:
     made = lake.register_table(new_table(lake, _parts(lake, table)), metadata_file)
     now = made.current_snapshot
@@ -286,6 +321,28 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         gives=_longs("added_files_count", "changed_partition_count"),
         run=_add_files,
     ),
+    "snapshot": Procedure(
+        takes=(
+            needed("source_table"),
+            _TABLE,
+            optional("location"),
+            optional("properties", OPTIONS),
+            idle("parallelism", NUMBER),
+        ),
+        gives=_longs("imported_files_count"),
+        run=_snapshot,
+    ),
+    "migrate": Procedure(
+        takes=(
+            _TABLE,
+            optional("properties", OPTIONS),
+            optional("drop_backup", FLAG),
+            optional("backup_table_name"),
+            idle("parallelism", NUMBER),
+        ),
+        gives=_longs("migrated_files_count"),
+        run=_migrate,
+    ),
     "register_table": Procedure(
         takes=(_TABLE, needed("metadata_file")),
         gives=_longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
@@ -373,8 +430,6 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
 
 #: Procedures of Iceberg's that are not there, and what to do instead.
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "snapshot": "CREATE TABLE … AS SELECT copies rows, add_files takes Parquet files as they are",
-    "migrate": "CREATE TABLE … LIKE and add_files take over a Parquet table's files",
     "rewrite_table_path": "locations are relative: copy the table's folder, and register_table it",
     "undelete_column": "ALTER TABLE … ADD COLUMN adds one anew; VERSION AS OF reads the old one",
 }

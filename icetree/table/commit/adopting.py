@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike, fspath
 from typing import Final, TypeAlias
 
+import pyarrow as pa
 from pyiceberg.table.name_mapping import create_mapping_from_schema
 
 from icetree.errors import InvalidInput, NotFound
@@ -46,10 +47,24 @@ def found_files(
     Columns of files without field ids are found by their names: then the table gets a name
     mapping, where it has none.
     """
-    places = files_at(paths, metadata, store)
+    places = dict.fromkeys(files_at(paths, metadata, store))
+    return known_files(places, metadata=metadata, store=store, progress=progress)
+
+
+def known_files(
+    files: Mapping[str, Mapping[str, pa.Scalar] | None],
+    *,
+    metadata: TableMetadata,
+    store: Store,
+    progress: Progress | None = None,
+) -> Found:
+    """Do `found_files` for absolute locations; each has values for columns that it leaves out.
+
+    With None for them, its path tells.
+    """
     given = name_mapping(metadata.properties)
     mapping = given or create_mapping_from_schema(metadata.schema())
-    look = partial(
+    look_at = partial(
         adopt,
         store=store,
         metadata=metadata,
@@ -58,11 +73,11 @@ def found_files(
         modes=dict(metadata.metrics()),
     )
     made, needs_mapping = [], False
-    for file, has_ids in in_order(look, places):
+    for file, has_ids in in_order(lambda each: look_at(each[0], values=each[1]), files.items()):
         made.append(file)
         needs_mapping |= not has_ids
         if progress is not None:
-            progress(len(made), len(places))
+            progress(len(made), len(files))
     needs_mapping &= given is None
     return Found(
         entries=entries_of(made, metadata.shape()),
@@ -96,18 +111,19 @@ def _absolute(path: str | PathLike[str], metadata: TableMetadata) -> str:
     return absolute(text, metadata.location)
 
 
+def is_hidden(name: str) -> bool:
+    """Tell what engines leave in folders beside data files, by its path below a folder."""
+    return any(part.startswith(_HIDDEN) and "=" not in part for part in name.split("/"))
+
+
 def _below(place: str, store: Store) -> list[str]:
     if not place.endswith("/"):
         return [place]
     found = sorted(
         info.location
         for info in store.list(place)
-        if info.location.endswith(".parquet") and not _is_hidden(info.location[len(place) :])
+        if info.location.endswith(".parquet") and not is_hidden(info.location[len(place) :])
     )
     if not found:
         raise NotFound(f"{place} has no Parquet files")
     return found
-
-
-def _is_hidden(name: str) -> bool:
-    return any(part.startswith(_HIDDEN) and "=" not in part for part in name.split("/"))

@@ -83,8 +83,11 @@ def next_attempt(
             new_location=_new_page,
         )
         new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
-        previous = stored_form(head.metadata_location, metadata.location)
-        metadata = with_previous(paged.metadata, previous, head.metadata)
+        metadata = paged.metadata
+        # A table that is only just being made has none before.
+        if head.metadata_location:
+            previous = stored_form(head.metadata_location, metadata.location)
+            metadata = with_previous(metadata, previous, head.metadata)
         compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
         location = next_metadata_location(head.metadata_location, compress=compress)
         new.append(

@@ -124,6 +124,21 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
     return done
 
 
+def draft(work: Work, files: TableFiles) -> tuple[State, tuple[NewFile, ...]]:
+    """Return the first head of a table that has no name yet, with its files; nothing is stored.
+
+    The work's base has no `metadata_location`. The metadata file is the last, and is to be written
+    after the others: then whoever finds it finds a whole table.
+    """
+    report = Report(attempts=1)
+    prepared = None
+    if work.changes:
+        prepared = _prepare(work, work.changes, work.base.metadata, report.attempts)
+    attempt = next_attempt(work, work.base, prepared, files, report)
+    leaves = prepared.leaves if prepared else ()
+    return attempt.state, (*(leaf.file for leaf in leaves), *attempt.files)
+
+
 def _commit(
     work: Work, catalog: Catalog, files: TableFiles, head: State, trail: _Trail
 ) -> Committed:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from icetree.catalog.base import Catalog, TableName, parse_name
 from icetree.errors import AlreadyExists
+from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.texts import text
 from icetree.store.base import Store
+from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
+from icetree.table.moving.folders import foreign_at
+from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
-from icetree.table.moving.trial import trial
+from icetree.table.moving.trial import SHARING, require_beside, trial
 from icetree.table.moving.upgrade import Upgraded, upgrade, upgrade_elsewhere
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -73,6 +78,46 @@ class LakeMoving(ABC):
         self.catalog.create(table, trial(found, place, store))
         return self.table(name)
 
+    def snapshot_table(
+        self,
+        name: str,
+        source: str,
+        *,
+        schema: SchemaLike | None = None,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> Table:
+        """Make a table of a folder's files, which stay where they are and are never deleted.
+
+        The source is a folder of Parquet files, in folders such as `country=DE` or not, or of a
+        Delta table. What is done to it later, the table does not see; what is deleted there, it
+        lacks. A `schema` says what the columns of Parquet files are, where files and folders do not
+        tell it right.
+        """
+        table, place = self._new_name(name), place_of(source)
+        at = self._place(table, None if location is None else folder_of(location))
+        require_beside(at, place)
+        told = {**(properties or {}), **SHARING}
+        return self._made(table, place, at, schema, told, progress)
+
+    def migrate_table(
+        self,
+        name: str,
+        source: str,
+        *,
+        schema: SchemaLike | None = None,
+        properties: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> Table:
+        """Make a folder of Parquet files, or of a Delta table, a table of the lake, where it is.
+
+        Its files are the table's own from then on: whoever wrote to the folder before must not any
+        more, nor clean it up.
+        """
+        table, place = self._new_name(name), place_of(source)
+        return self._made(table, place, folder_of(source), schema, properties or {}, progress)
+
     # --- within ----------------------------------------------------------------------------
 
     def _new_name(self, name: str, *, namespace: bool = True) -> TableName:
@@ -93,6 +138,21 @@ class LakeMoving(ABC):
             )
             settle(state, store)
         return found
+
+    def _made(
+        self,
+        table: TableName,
+        place: str,
+        at: str,
+        schema: SchemaLike | None,
+        properties: Mapping[str, str],
+        progress: Progress | None,
+    ) -> Table:
+        store = self._beside(place)
+        foreign = foreign_at(place, store, schema)
+        made = make(table, foreign, at, store, properties=properties, progress=progress)
+        self.catalog.create(table, made)
+        return self.table(str(table))
 
     def _source(self, source: str) -> tuple[Source, Store]:
         """Return a table of Iceberg's by its name in the lake, or by its place."""
