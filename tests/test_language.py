@@ -97,7 +97,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     rewrite_equality_deletes
     source
     every max_bytes max_seconds names rounds
-    host port
+    host port grants anyone tls_cert tls_key tls_client_ca workers quiet new_secret
     """
 )
 

@@ -84,6 +84,7 @@ class App:
             headers=headers,
             body=await self._body(headers, receive),
             base=f"{scope['scheme']}://{host}" if host else "",
+            peer=scope["client"][0] if scope.get("client") else "",
         )
 
     async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:

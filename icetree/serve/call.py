@@ -7,8 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from icetree.catalog.base import Namespace, TableName
+from icetree.serve.access import Access
 from icetree.serve.names import namespace_in_path, table_of
+from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
+from icetree.serve.watching import Watching
+from icetree.serve.who import ANYONE, Who
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 
@@ -18,6 +22,8 @@ class Serving:
     """What all requests share."""
 
     lake: Lake
+    access: Access = field(default_factory=Access)
+    watching: Watching = field(default_factory=Watching)
     #: Routes as the protocol writes them: `GET /v1/{prefix}/namespaces`.
     endpoints: tuple[str, ...] = ()
 
@@ -28,6 +34,7 @@ class Call:
 
     serving: Serving
     request: Request
+    who: Who = ANYONE
     #: The parts of the path that the route names, decoded.
     named: Mapping[str, str] = field(default_factory=dict)
 
@@ -46,6 +53,21 @@ class Call:
         """The table that the path names."""
         return table_of(self.namespace, self.named["table"])
 
+    def require_read(self, namespace: Namespace) -> None:
+        """Refuse who may not read a namespace, whether or not it is there."""
+        if not self.who.may_read(namespace):
+            raise _forbidden(self.who, "read", namespace)
+
+    def require_write(self, namespace: Namespace) -> None:
+        """Refuse who may not change a namespace, whether or not it is there."""
+        if not self.who.may_write(namespace):
+            raise _forbidden(self.who, "change", namespace)
+
     def table(self) -> Table:
         """Return the table that the path names, on its newest state; NotFound."""
         return self.lake.table(str(self.table_name))
+
+
+def _forbidden(who: Who, verb: str, namespace: Namespace) -> Refused:
+    place = f"namespace {'.'.join(namespace)}" if namespace else "every namespace"
+    return Refused(403, "ForbiddenException", f"{who.name} may not {verb} {place}")

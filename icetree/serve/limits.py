@@ -26,5 +26,6 @@ class Limits:
     waiting: int = 128
     #: How many connections may be open.
     connections: int = 1_000
-    #: How long a stop waits for what is being worked on; a commit that takes longer is cut off.
+    #: How long a stop waits for clients to have their answers; work that was begun is finished even
+    #: if that takes longer.
     stop_s: float = 30.0

@@ -34,8 +34,12 @@ _update = reads(UpdateProperties)
 def list_namespaces(call: Call) -> Answer:
     """Tell the namespaces below another, or the outermost ones."""
     parent = call.request.query.get("parent", "")
-    found = call.lake.catalog.namespaces(namespace_in_path(parent) if parent else ())
-    shown, following = page(sorted(map(SEPARATOR.join, found)), call.request.query)
+    above = namespace_in_path(parent) if parent else ()
+    if above and not call.who.may_see(above):
+        call.require_read(above)
+    found = call.lake.catalog.namespaces(above)
+    seen = (SEPARATOR.join(each) for each in found if call.who.may_see(each))
+    shown, following = page(sorted(seen), call.request.query)
     return Answer(
         document={
             "namespaces": [each.split(SEPARATOR) for each in shown],
@@ -48,6 +52,7 @@ def create_namespace(call: Call) -> Answer:
     """Make a namespace."""
     asked = _create(call.request.body)
     namespace = namespace_of(asked.namespace)
+    call.require_write(namespace)
     call.lake.create_namespace(dotted(namespace), asked.properties)
     return Answer(document={"namespace": namespace, "properties": asked.properties})
 

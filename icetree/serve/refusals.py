@@ -42,6 +42,13 @@ _TOLD: Final[tuple[tuple[type[IcetreeError], int, str], ...]] = (
     (InvalidInput, 400, "BadRequestException"),
 )
 
+#: What goes with a status.
+_HEADERS: Final = {
+    401: {"www-authenticate": "Bearer"},
+    429: {"retry-after": str(RETRY_AFTER_S)},
+    503: {"retry-after": str(RETRY_AFTER_S)},
+}
+
 #: What is missing, by what a route is about.
 NO_SUCH: Final = {
     "namespace": "NoSuchNamespaceException",
@@ -62,5 +69,4 @@ def refusal(error: Exception, *, about: str = "table") -> Answer:
 def refused(status: int, type: str, message: str) -> Answer:
     """Return a refusal as the protocol writes it."""
     told = {"message": message, "type": type, "code": status}
-    headers = {"retry-after": str(RETRY_AFTER_S)} if status in (429, 503) else {}
-    return Answer(status=status, document={"error": told}, headers=headers)
+    return Answer(status=status, document={"error": told}, headers=_HEADERS.get(status, {}))

@@ -10,6 +10,7 @@ from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 from icetree.serve.tables import shown
+from icetree.serve.who import EVERYWHERE
 
 
 class Register(Body, frozen=True, kw_only=True):
@@ -27,6 +28,8 @@ def register_table(call: Call) -> Answer:
     """Give a table a name; its metadata is in a folder where tables of the namespace go."""
     asked = _read(call.request.body)
     name = table_of(call.namespace, asked.name)
+    # A metadata file names others, anywhere: who registers one must be free to read all of them.
+    call.require_write(EVERYWHERE)
     if asked.overwrite:
         raise InvalidInput("a table is not put in the place of another: drop that one first")
     folder, slash, file = asked.metadata_location.rpartition("/metadata/")

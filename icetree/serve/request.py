@@ -24,6 +24,8 @@ class Request:
     body: bytes = field(default=b"", repr=False)
     #: How the client reached the server: `https://host:port`.
     base: str = ""
+    #: The address that the client has.
+    peer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

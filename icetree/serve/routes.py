@@ -8,6 +8,7 @@ from icetree.serve.commit.commit import commit_table
 from icetree.serve.commit.new import create_table
 from icetree.serve.commit.transaction import commit_transaction
 from icetree.serve.config import config
+from icetree.serve.health import healthz, metrics, tokens
 from icetree.serve.namespaces import (
     create_namespace,
     drop_namespace,
@@ -34,6 +35,9 @@ _TABLE = f"{_TABLES}/{{table}}"
 _READ, _WRITE = Needs.READ, Needs.WRITE
 
 _LINES = (
+    ("GET", "/healthz", healthz, Needs.NOTHING),
+    ("GET", "/metrics", metrics, Needs.A_NAME),
+    ("POST", "/v1/oauth/tokens", tokens, Needs.NOTHING),
     ("GET", "/v1/config", config, Needs.A_NAME),
     ("GET", _ALL, list_namespaces, Needs.A_NAME),
     ("POST", _ALL, create_namespace, Needs.A_NAME),

@@ -82,6 +82,8 @@ def rename_table(call: Call) -> Answer:
     """Give a table another name, in another namespace too."""
     asked = _rename(call.request.body)
     source, destination = asked.source.table, asked.destination.table
+    for each in (source, destination):
+        call.require_write(each.namespace)
     try:
         call.lake.catalog.load(source)
     except NotFound as error:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Running:
-    """A server process and its address."""
+    """A server process, its address, and where its log goes."""
 
     uri: str
     process: subprocess.Popen[str]
+    log: Path
 
 
 @contextmanager
@@ -27,17 +28,17 @@ def running(folder: Path, *options: str) -> Iterator[Running]:
         "--catalog", f"sqlite:///{folder}/c.db", "--warehouse", str(folder / "lake"),
         "serve", "--port", "0", *options,
     ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    log = folder / "server.log"
+    with log.open("a") as writing:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=writing, text=True)
     try:
         assert process.stdout is not None
-        said: list[str] = []
         for line in process.stdout:
-            said.append(line)
             if found := re.search(r"https?://[\w.:]+", line):
-                yield Running(found[0], process)
+                yield Running(found[0], process, log)
                 break
         else:
-            raise AssertionError(f"the server did not start: {''.join(said)}")
+            raise AssertionError(f"the server did not start: {log.read_text()}")
     finally:
         process.terminate()
         process.communicate(timeout=30)

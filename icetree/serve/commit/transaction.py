@@ -32,7 +32,8 @@ def commit_transaction(call: Call) -> Answer:
         raise InvalidInput("a transaction names each table once")
     if not 0 < len(names) <= _MOST:
         raise InvalidInput(f"a transaction changes between one and {_MOST} tables")
-    for each in asked:
+    for name, each in zip(names, asked, strict=True):
+        call.require_write(name.namespace)
         check_size(each)
     if _all_made_before(call, asked):
         return NOTHING

@@ -1,0 +1,233 @@
+"""Who is let in, and how far: tokens, secrets, grants by namespace."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+from urllib.parse import urlencode
+
+import pyarrow as pa
+import pytest
+
+from icetree.errors import InvalidInput
+from icetree.serve import tokens
+from icetree.serve.access import Access
+from icetree.serve.grants import digest_of, grants_in, new_secret
+from icetree.serve.routes import ROUTES
+from icetree.serve.server import Server
+from icetree.surroundings import Machine, within
+from icetree.table.lake import Lake
+from tests.serve.asking import Client
+
+FILE = f"""
+clients:
+  etl:
+    secret: {digest_of("etl secret")}
+    write: sales, staging.raw
+  reports:
+    token: {digest_of("reports token")}
+    read: sales
+  chief:
+    token: {digest_of("chief token")}
+    write: "*"
+"""
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
+
+
+@pytest.fixture
+def server(lake: Lake) -> Server:
+    for name in ("sales", "sales.old", "staging.raw", "hr"):
+        lake.create_namespace(name)
+    for name in ("sales.t", "hr.t"):
+        lake.create_table(name, pa.schema([("id", pa.int64())]))
+    return Server(lake, Access(grants=grants_in(FILE, "grants")))
+
+
+def client(server: Server, token: str | None) -> Client:
+    return Client(server, {} if token is None else {"authorization": f"Bearer {token}"})
+
+
+def token_of(server: Server, name: str, secret: str) -> Any:
+    form = urlencode({"grant_type": "client_credentials", "client_id": name, "client_secret": secret, "scope": "catalog"})  # fmt: skip
+    return client(server, None).post("/v1/oauth/tokens", form.encode())
+
+
+@pytest.mark.parametrize(
+    "token", [None, "", "x", "x.y", "....", "reports", "REPORTS TOKEN", "é", "0" * 10_000]
+)
+def test_nobody_is_let_in_without_a_good_token(server: Server, token: str | None) -> None:
+    """By no route but the two that are open to all."""
+    stranger = client(server, token)
+    for route in ROUTES:
+        path = route.path.replace("/{prefix}", "").replace("{namespace}", "sales")
+        path = path.replace("{table}", "t").replace("{plan-id}", "1")
+        told = stranger.ask(route.method, path, b"{}")
+        if path == "/healthz":
+            assert told.status == 200
+        elif path == "/v1/oauth/tokens":
+            assert told.status == 400
+        else:
+            assert told.status == 401, path
+            assert told.headers["www-authenticate"] == "Bearer"
+
+
+def test_a_secret_is_exchanged_for_a_token_that_is_good_for_a_while(server: Server) -> None:
+    told = token_of(server, "etl", "etl secret")
+    assert (told.status, told.json["token_type"]) == (200, "bearer")
+    token = told.json["access_token"]
+    assert client(server, token).get("/v1/namespaces/sales").status == 200
+    refreshed = client(server, token).post(
+        "/v1/oauth/tokens",
+        urlencode({"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": token}).encode(),
+    )  # fmt: skip
+    assert client(server, refreshed.json["access_token"]).get("/v1/namespaces/sales").status == 200
+
+    class Later(Machine):
+        def now_ms(self) -> int:
+            return super().now_ms() + 1000 * tokens.LIFETIME_S + 1000
+
+    with within(Later()):
+        assert client(server, token).get("/v1/namespaces/sales").status == 401
+    other = Server(server.serving.lake, Access(grants=grants_in(FILE, "grants")))
+    assert client(other, token).get("/v1/namespaces/sales").status == 401
+
+
+def test_a_secret_may_come_in_the_header_that_oauth_has_for_it(server: Server) -> None:
+    basic = base64.b64encode(b"etl:etl+secret").decode()
+    told = client(server, None).post(
+        "/v1/oauth/tokens", b"grant_type=client_credentials", authorization=f"Basic {basic}"
+    )
+    assert told.status == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [("etl", "wrong"), ("etl", ""), ("nobody", ""), ("reports", ""), ("reports", "reports token"), ("", ""), ("etl", digest_of("etl secret"))],
+)  # fmt: skip
+def test_a_secret_that_is_not_known_gets_no_token(server: Server, name: str, secret: str) -> None:
+    told = token_of(server, name, secret)
+    assert (told.status, told.json["error"]) == (401, "invalid_client")
+    assert not secret or secret not in told.body.decode()
+
+
+def test_a_token_that_was_tampered_with_is_none(server: Server) -> None:
+    token = token_of(server, "etl", "etl secret").json["access_token"]
+    told, _, signature = token.partition(".")
+    content = base64.urlsafe_b64decode(told + "==").decode()
+    for other in (content.replace("etl", "chief"), "9" + content, content + "x"):
+        forged = base64.urlsafe_b64encode(other.encode()).decode().rstrip("=")
+        assert client(server, f"{forged}.{signature}").get("/v1/config").status == 401
+
+
+def test_a_reader_reads_and_changes_nothing(server: Server) -> None:
+    reader = client(server, "reports token")
+    assert reader.get("/v1/namespaces").json["namespaces"] == [["sales"]]
+    assert reader.get("/v1/namespaces/sales/tables/t").status == 200
+    assert reader.get("/v1/namespaces/sales%1Fold/tables").status == 200
+    here = "/v1/namespaces/sales"
+    rename = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}  # fmt: skip
+    change = {"identifier": rename["source"], "requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}  # fmt: skip
+    attempts = [
+        ("POST", "/v1/namespaces", {"namespace": ["sales", "new"]}),
+        ("DELETE", f"{here}%1Fold", None),
+        ("POST", f"{here}/properties", {"updates": {"a": "1"}}),
+        ("POST", f"{here}/tables", {"name": "u", "schema": SCHEMA}),
+        ("POST", f"{here}/register", {"name": "u", "metadata-location": "x"}),
+        ("POST", f"{here}/tables/t", change),
+        ("DELETE", f"{here}/tables/t", None),
+        ("POST", "/v1/tables/rename", rename),
+        ("POST", "/v1/transactions/commit", {"table-changes": [change]}),
+    ]
+    for method, path, body in attempts:
+        assert reader.ask(method, path, body).error == (403, "ForbiddenException"), path
+    assert server.serving.lake.tables() == ["hr.t", "sales.t"]
+    assert server.serving.lake.table("sales.t").properties == {}
+
+
+def test_a_namespace_that_is_not_granted_might_as_well_not_be_there(server: Server) -> None:
+    """What is told does not depend on what is there."""
+    etl = client(server, token_of(server, "etl", "etl secret").json["access_token"])
+    assert etl.get("/v1/namespaces").json["namespaces"] == [["sales"], ["staging"]]
+    assert etl.get("/v1/namespaces?parent=staging").json["namespaces"] == [["staging", "raw"]]
+    for name in ("hr", "nowhere", "staging", "db"):
+        for path in (name, f"{name}/tables", f"{name}/tables/t", f"{name}%1Fbelow"):
+            assert etl.get(f"/v1/namespaces/{path}").error == (403, "ForbiddenException"), path
+    for name in ("hr", "nowhere"):
+        assert etl.get(f"/v1/namespaces?parent={name}").status == 403
+    move = {"source": {"namespace": ["hr"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}  # fmt: skip
+    assert etl.post("/v1/tables/rename", move).status == 403
+    away = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["hr"], "name": "u"}}  # fmt: skip
+    assert etl.post("/v1/tables/rename", away).status == 403
+
+
+def test_a_grant_is_for_a_namespace_and_those_below_by_whole_names(server: Server) -> None:
+    etl = client(server, token_of(server, "etl", "etl secret").json["access_token"])
+    assert etl.post("/v1/namespaces", {"namespace": ["sales", "new"]}).status == 200
+    assert etl.post("/v1/namespaces", {"namespace": ["sales2"]}).status == 403
+    assert etl.post("/v1/namespaces", {"namespace": ["staging", "rawer"]}).status == 403
+    made = etl.post("/v1/namespaces/sales%1Fnew/tables", {"name": "t", "schema": SCHEMA})
+    assert made.status == 200
+
+
+def test_only_who_may_change_all_registers_metadata_files(server: Server) -> None:
+    lake = server.serving.lake
+    at = lake.table("sales.t").state.metadata_location
+    body = {"name": "again", "metadata-location": at}
+    etl = client(server, token_of(server, "etl", "etl secret").json["access_token"])
+    assert etl.post("/v1/namespaces/sales/register", body).status == 403
+    chief = client(server, "chief token")
+    assert chief.post("/v1/namespaces/sales/register", body).status == 200
+
+
+def test_a_key_of_one_client_is_not_anothers(server: Server) -> None:
+    key = {"idempotency_key": "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"}
+    chief = client(server, "chief token")
+    body = {"name": "u", "schema": SCHEMA}
+    assert chief.post("/v1/namespaces/sales/tables", body, **key).status == 200
+    etl = client(server, token_of(server, "etl", "etl secret").json["access_token"])
+    assert etl.post("/v1/namespaces/sales/tables", body, **key).status == 409
+    reader = client(server, "reports token")
+    assert reader.post("/v1/namespaces/sales/tables", body, **key).status == 403
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "clients", "clients:\n  a:\n    read: x", "clients:\n  a:\n    secret: plain\n    read: x",
+        f"clients:\n  a b:\n    secret: {digest_of('x')}",
+        f"clients:\n  a:\n    secret: {digest_of('x')}\n    read: a..b",
+        f"clients:\n  a:\n    secret: {digest_of('x')}\n    owns: a",
+    ],
+)  # fmt: skip
+def test_a_file_of_grants_that_cannot_be_is_refused_without_its_secrets(text: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        grants_in(text, "grants.yaml")
+    assert "plain" not in str(refused.value)
+    assert "grants.yaml" in str(refused.value)
+
+
+def test_secrets_are_long_and_never_the_same() -> None:
+    made = {new_secret() for _ in range(10)}
+    assert {len(each) for each in made} == {64}
+    assert len(made) == 10
+
+
+def test_what_is_done_is_counted_and_logged_without_secrets(
+    server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "icetree.access"):
+        token = token_of(server, "etl", "etl secret").json["access_token"]
+        etl = client(server, token)
+        etl.get("/v1/namespaces/sales?secret=hidden", cookie="hidden")
+        etl.get("/v1/namespaces/%0A%22evil")
+        client(server, "hidden").get("/v1/config")
+    logged = "\n".join(caplog.messages)
+    assert '"path":"/v1/namespaces/sales","status":200' in logged
+    assert '"who":"etl"' in logged
+    assert not any(each in logged for each in (token, "etl secret", "hidden"))
+    assert all(each.startswith("{") and "\n" not in each for each in caplog.messages)
+    counted = etl.get("/metrics").body.decode()
+    route = "/v1/{prefix}/namespaces/{namespace}"
+    assert f'icetree_requests_total{{route="{route}",method="GET",status="200"}} 1' in counted
+    assert 'icetree_request_seconds_bucket{route="/v1/config",le="+Inf"} 1' in counted
+    assert client(server, None).get("/healthz").json == {"status": "ok"}
