@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+from py4j.protocol import Py4JJavaError
 
 from icetree.spark.java import java_home
 from tests.jars import fetched
+from tests.peers.plans import Planned
 
 _SMALL = [
     "-Xmx512m",
@@ -19,11 +22,81 @@ _SMALL = [
     "-XX:TieredStopAtLevel=1",
     "-Dslf4j.internal.verbosity=ERROR",
 ]
+EVERYTHING = '{"type": "literal", "value": true}'
+
+
+class IcebergJava:
+    """Loads tables from metadata files, plans and reads them."""
+
+    def __init__(self, gateway: JavaGateway) -> None:
+        self._gateway = gateway
+        self.jvm: Any = gateway.jvm
+        compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(self.jvm.Thread.currentThread().getContextClassLoader())
+        compiler.cook(_ASK)
+        self._ask = compiler.getClassLoader().loadClass("Ask").newInstance()
+        self._io = self.jvm.org.apache.iceberg.hadoop.HadoopFileIO(
+            self.jvm.org.apache.hadoop.conf.Configuration()
+        )
+
+    def parse(self, document: str) -> Any:
+        """Return table metadata as Java reads it."""
+        return self.jvm.org.apache.iceberg.TableMetadataParser.fromJson(document)
+
+    def table(self, metadata_location: str) -> Any:
+        """Return the table that a metadata file tells of."""
+        iceberg = self.jvm.org.apache.iceberg
+        operations = iceberg.StaticTableOperations(metadata_location, self._io)
+        return iceberg.BaseTable(operations, "t")
+
+    def plan(
+        self, table: Any, filter: str = EVERYTHING, *, at: int | None = None
+    ) -> Planned | None:
+        """Return each planned file with its deletes; None where Java fails on a null partition."""
+        told = self._told("plan", table, filter, at, ())
+        if told is None:
+            return None
+        found = {}
+        for location, *deletes in told:
+            parts = zip(*[iter(deletes)] * 3, strict=True)
+            assert location not in found, f"Java plans {location} twice"
+            found[location] = frozenset(
+                (file, _number(at), _number(size)) for file, at, size in parts
+            )
+        return found  # type: ignore[return-value]
+
+    def rows(
+        self, table: Any, columns: Sequence[str], filter: str = EVERYTHING, *, at: int | None = None
+    ) -> list[tuple[str, ...]] | None:
+        """Return rows, deletes applied, each column as text; None as for a plan."""
+        told = self._told("rows", table, filter, at, columns)
+        return None if told is None else sorted(map(tuple, told))
+
+    def changes(self, table: Any, at: int) -> list[list[str]]:
+        """Return what a snapshot added and removed: how, and which file."""
+        return sorted(self._told("changes", table, EVERYTHING, at, ()) or [])
+
+    def _told(
+        self, what: str, table: Any, filter: str, at: int | None, columns: Sequence[str]
+    ) -> list[list[str]] | None:
+        asked = json.dumps([what, filter, "" if at is None else str(at), *columns])
+        try:
+            lines = self._ask.apply(table, asked).splitlines()
+        except Py4JJavaError as error:
+            # A set of strings is asked whether it holds the null.
+            if "NullPointerException: Invalid object: null" not in str(error):
+                raise
+            return None
+        return [line.split("\t") for line in lines]
+
+
+def _number(text: str) -> int | None:
+    return None if text == "null" else int(text)
 
 
 @contextmanager
-def iceberg_java() -> Iterator[Any]:
-    """Yield a JVM that knows Iceberg's classes, and end it."""
+def iceberg_java() -> Iterator[IcebergJava]:
+    """Start Iceberg Java, and end it."""
     jars = Path(pyspark.__file__).parent / "jars"
     [py4j] = jars.glob("py4j*.jar")
     port, token = launch_gateway(
@@ -37,6 +110,97 @@ def iceberg_java() -> Iterator[Any]:
     found = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     gateway = JavaGateway(gateway_parameters=found)
     try:
-        yield gateway.jvm
+        yield IcebergJava(gateway)
     finally:
         gateway.shutdown()
+
+
+#: One call tells all: asking Java for each file or row by itself would take minutes. It is for the
+#: compiler that Spark brings along, which knows no generics.
+_ASK = """
+import java.util.Iterator;
+import java.util.List;
+import org.apache.iceberg.*;
+import org.apache.iceberg.data.IcebergGenerics;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.expressions.*;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
+
+public class Ask implements java.util.function.BiFunction {
+  public Object apply(Object given, Object asked) {
+    try {
+      return told((Table) given, (List) new ObjectMapper().readValue((String) asked, List.class));
+    } catch (java.io.IOException error) {
+      throw new RuntimeException(error);
+    }
+  }
+
+  private String told(Table table, List asked) throws java.io.IOException {
+    String what = (String) asked.get(0);
+    String at = (String) asked.get(2);
+    List columns = asked.subList(3, asked.size());
+    Expression filter = ExpressionParser.fromJson((String) asked.get(1), table.schema());
+    StringBuilder text = new StringBuilder();
+    if (what.equals("plan")) plan(table, filter, at, text);
+    if (what.equals("rows")) rows(table, filter, at, columns, text);
+    if (what.equals("changes")) changes(table, Long.parseLong(at), text);
+    return text.toString();
+  }
+
+  private void plan(Table table, Expression filter, String at, StringBuilder text) {
+    TableScan scan = (TableScan) table.newScan().filter(filter);
+    if (!at.isEmpty()) scan = scan.useSnapshot(Long.parseLong(at));
+    Iterator tasks = scan.planFiles().iterator();
+    while (tasks.hasNext()) {
+      FileScanTask task = (FileScanTask) tasks.next();
+      text.append(((DataFile) task.file()).location());
+      Iterator deletes = task.deletes().iterator();
+      while (deletes.hasNext()) {
+        DeleteFile one = (DeleteFile) deletes.next();
+        text.append('\\t').append(one.location());
+        text.append('\\t').append((Object) one.contentOffset());
+        text.append('\\t').append((Object) one.contentSizeInBytes());
+      }
+      text.append('\\n');
+    }
+  }
+
+  private void rows(
+      Table table, Expression filter, String at, List columns, StringBuilder text)
+      throws java.io.IOException {
+    IcebergGenerics.ScanBuilder scan = IcebergGenerics.read(table).where(filter);
+    if (!at.isEmpty()) scan = scan.useSnapshot(Long.parseLong(at));
+    Iterator found = scan.build().iterator();
+    while (found.hasNext()) {
+      Record one = (Record) found.next();
+      for (int i = 0; i < columns.size(); i++) {
+        if (i > 0) text.append('\\t');
+        text.append(one.getField((String) columns.get(i)));
+      }
+      text.append('\\n');
+    }
+  }
+
+  private void changes(Table table, long at, StringBuilder text) {
+    Snapshot one = table.snapshot(at);
+    told("added", one.addedDataFiles(table.io()), text);
+    told("removed", one.removedDataFiles(table.io()), text);
+    told("added deletes", one.addedDeleteFiles(table.io()), text);
+    told("removed deletes", one.removedDeleteFiles(table.io()), text);
+  }
+
+  private void told(String how, Iterable files, StringBuilder text) {
+    Iterator all = files.iterator();
+    while (all.hasNext()) {
+      ContentFile file = (ContentFile) all.next();
+      text.append(how).append('\\t').append(file.location());
+      if (file instanceof DeleteFile) {
+        text.append('\\t').append((Object) ((DeleteFile) file).contentOffset());
+      } else {
+        text.append('\\t').append((Object) ((DataFile) file).firstRowId());
+      }
+      text.append('\\n');
+    }
+  }
+}
+"""

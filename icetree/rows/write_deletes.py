@@ -117,8 +117,9 @@ def store_vectors(
     """
     tasks = tasks.take(pa.array(list(vectors), pa.int64()))
     names = tasks["location"].to_pylist()
+    # In full: PyIceberg knows a vector's data file by this alone.
     blobs = [
-        puffin.dv_blob(vector, referenced_data_file=name)
+        puffin.dv_blob(vector, referenced_data_file=absolute(name, metadata.location))
         for name, vector in zip(names, vectors.values(), strict=True)
     ]
     file = puffin.write(blobs)

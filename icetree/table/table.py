@@ -38,6 +38,7 @@ from icetree.table.transaction import Files, New, Transaction
 from icetree.tree.conflict import Isolation
 
 if TYPE_CHECKING:
+    from icetree.table.export.export import Exported
     from icetree.table.maintain.maintain import Maintenance
     from icetree.table.progress import Progress as Tell
     from icetree.table.repair import Repair
@@ -181,6 +182,18 @@ class Table(Evolution, References):
     def history(self) -> Iterator[Snapshot]:
         """Yield every snapshot the table still has, newest first."""
         return history(self.metadata, self.files.page)
+
+    @spelled_out()
+    def export(self, *, format_version: int = 3, at: Point | None = None) -> Exported:
+        """Write a snapshot as v3 or v2 has it, for clients that read manifests themselves.
+
+        Data files and DVs are shared, and so are manifests with exports before: only what changed
+        is written. It lives as long as the snapshot.
+        """
+        from icetree.table.export.export import export
+
+        snapshot = self.snapshot(at)
+        return export(self.state, self.files, snapshot, format_version=format_version)
 
     # --- questions -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.spec.entry import Entries
+from icetree.spec.partition_stats import told
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 
@@ -99,9 +100,9 @@ def _keys(table: Entries, rows: Rows, field_id: int, shape: Shape) -> tuple[pa.A
     values, nulls, nans = (
         _stat(table, field_id, stat, at, pa.int64()) for stat in ("values", "nulls", "nans")
     )
-    told, is_nan = _told(lower, upper, values, nulls, nans)
-    if told.true_count < len(told):
-        bad = table["location"][int(rows[pc.index(told, False).as_py()])].as_py()
+    is_told, is_nan = told(lower, upper, values, nulls, nans)
+    if is_told.true_count < len(is_told):
+        bad = table["location"][int(rows[pc.index(is_told, False).as_py()])].as_py()
         name = shape.names.get(field_id, field_id)
         raise CorruptTable(
             bad,
@@ -120,24 +121,7 @@ def spans(table: Entries, field_id: int) -> pa.BooleanArray:
     values, nulls, nans = (
         _stat(table, field_id, stat, rows, pa.int64()) for stat in ("values", "nulls", "nans")
     )
-    return pc.invert(_told(lower, upper, values, nulls, nans)[0])
-
-
-def _told(
-    lower: pa.Array, upper: pa.Array, values: pa.Array, nulls: pa.Array, nans: pa.Array
-) -> tuple[pa.BooleanArray, pa.BooleanArray]:
-    """Tell which files' stats say one value, null and NaN among them, and which say NaN.
-
-    A file without rows counts as null: it is in every partition and in none.
-    """
-    unbounded = pc.and_(pc.is_null(lower), pc.is_null(upper))
-    is_null = pc.and_(unbounded, _true(pc.equal(nulls, values)))
-    is_nan = pc.and_not(pc.and_(unbounded, _true(pc.equal(nans, values))), is_null)
-    return pc.or_(pc.or_(_true(pc.equal(lower, upper)), is_null), is_nan), is_nan
-
-
-def _true(known: pa.BooleanArray) -> pa.BooleanArray:
-    return pc.fill_null(known, False)
+    return pc.invert(told(lower, upper, values, nulls, nans)[0])
 
 
 def _stat(table: Entries, field_id: int, stat: str, at: pa.Array, type: pa.DataType) -> pa.Array:

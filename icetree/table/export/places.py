@@ -1,13 +1,67 @@
-"""Where exports lie: names that follow from what is exported, so that who exports again finds them."""
+"""Where exports lie: names that follow from what is exported, so that who exports again finds them.
+
+Exports name files in full. A table that was copied elsewhere has another folder for them, so that
+nobody there reads the files of the place before.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
-#: Everything of an export, relative to the table.
-FOLDER: Final = "metadata/export/v{version}/"
+import numpy as np
+from pyroaring import BitMap
+
+from icetree.codec.legacy.encode_manifest import Layout
+from icetree.spec.location import canonical
+from icetree.spec.texts import json_bytes
+
+#: All exports of a table lie below.
+EXPORTS: Final = "metadata/export/"
+#: So much of a hash tells two things apart that lie in one folder.
+_LENGTH: Final = 20
 
 
-def manifest_list_at(snapshot_id: int, format_version: int) -> str:
+def _hash(*parts: bytes) -> str:
+    found = hashlib.sha256()
+    for each in parts:
+        found.update(len(each).to_bytes(8, "big") + each)
+    return found.hexdigest()[:_LENGTH]
+
+
+def folder_of(table_location: str, format_version: int) -> str:
+    """Return the folder of the exports of a table that is at a location, as stored."""
+    here = _hash(canonical(table_location, table_location).rstrip("/").encode())
+    return f"{EXPORTS}{here}/v{format_version}/"
+
+
+def manifest_list_at(folder: str, snapshot_id: int) -> str:
     """Return where the manifest list of an exported snapshot lies or would lie, as stored."""
-    return f"{FOLDER.format(version=format_version)}snap-{snapshot_id}.avro"
+    return f"{folder}snap-{snapshot_id}.avro"
+
+
+def own_manifest_at(folder: str, snapshot_id: int, ordinal: int) -> str:
+    """Return where a manifest of what a snapshot's root holds itself lies."""
+    return f"{folder}snap-{snapshot_id}-{ordinal}.avro"
+
+
+def twin_of(leaf: str, removed: BitMap) -> str:
+    """Return what tells a leaf's twins: the leaf, and which of its entries are gone."""
+    positions = np.array(removed, dtype="<u4").tobytes()
+    return _hash(leaf.encode(), positions)
+
+
+def twin_at(folder: str, twin: str, layout: Layout, content: str, *, numbered: bool) -> str:
+    """Return where a twin of a leaf lies: of one spec, and with or without row ids.
+
+    What else decides on its bytes is in its name too: schema and spec as its header tells them.
+    """
+    told = _hash(json_bytes(layout.header(content)))[:8]
+    return f"{folder}leaf-{twin}-{layout.spec_id}{'r' if numbered else ''}-{told}.avro"
+
+
+def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = None) -> str:
+    """Return where metadata lies that shows a metadata file, and maybe a snapshot of the past."""
+    name = metadata_location.rpartition("/")[2].removesuffix(".metadata.json").removesuffix(".gz")
+    past = "" if snapshot_id is None else f"-{snapshot_id}"
+    return f"{folder}{name}{past}.metadata.json"

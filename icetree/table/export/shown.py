@@ -20,7 +20,7 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.schema_tree import Place, walk
 from icetree.spec.snapshot import LogEntry, Ref, Snapshot
-from icetree.table.export.places import manifest_list_at
+from icetree.table.export.places import folder_of, manifest_list_at
 
 #: What a table can be shown as.
 FORMAT_VERSIONS: Final = (3, 2)
@@ -57,7 +57,7 @@ def shown(
     known = metadata.by_id
     snapshots = (*(each for each in more if each.snapshot_id not in known), *metadata.snapshots)
     log = _log(metadata, {each.snapshot_id for each in snapshots})
-    specs = _specs(metadata)
+    specs = partition_specs(metadata)
     orders = _sort_orders(metadata)
     default_order = _default_order(metadata, orders)
     has_lineage = format_version >= 3
@@ -129,7 +129,8 @@ def _default_expressions(metadata: TableMetadata) -> list[Expression]:
     return [known[id] for spec in specs for id in spec.expr_ids]
 
 
-def _specs(metadata: TableMetadata) -> tuple[PartitionSpec, ...]:
+def partition_specs(metadata: TableMetadata) -> tuple[PartitionSpec, ...]:
+    """Return a v4 table's specs with transforms in place of expressions, in the same order."""
     known = {each.expr_id: each for each in metadata.expressions}
     columns = {place.name: place.id for place in walk(metadata.schema_json())}
     return tuple(
@@ -212,7 +213,8 @@ def _ref(ref: Ref) -> Ref:
 
 
 def _snapshot(snapshot: Snapshot, metadata: TableMetadata, version: int) -> Snapshot:
-    at = snapshot.manifest_list or manifest_list_at(snapshot.snapshot_id, version)
+    folder = folder_of(metadata.location, version)
+    at = snapshot.manifest_list or manifest_list_at(folder, snapshot.snapshot_id)
     has_lineage = version >= 3 and snapshot.first_row_id is not None
     summary = dict(snapshot.summary or {})
     if summary.get("operation") not in _OPERATIONS:

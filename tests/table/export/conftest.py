@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.java import iceberg_java
+from tests.java import IcebergJava, iceberg_java
 
 
 @pytest.fixture(scope="session")
-def java() -> Iterator[Any]:
-    with iceberg_java() as jvm:
-        yield jvm
+def java() -> Iterator[IcebergJava]:
+    with iceberg_java() as java:
+        yield java

@@ -20,9 +20,11 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import snapshot_as_of
 from icetree.spec.snapshot import LogEntry, Snapshot
+from icetree.table.export.places import folder_of
 from icetree.table.export.shown import shown
 from tests.codec.metadata_documents import V2, read, v3, v4
 from tests.effort import law
+from tests.java import IcebergJava
 from tests.table.export.drawn_metadata import UUID, drawn_metadata
 
 Json = dict[str, Any]
@@ -102,17 +104,18 @@ def _no_pages(_: Any) -> Any:
     raise AssertionError("there are no pages")
 
 
-def test_iceberg_java_takes_it_whatever_the_table(java: Any) -> None:
+def test_iceberg_java_takes_it_whatever_the_table(java: IcebergJava) -> None:
     @law(60)
     @given(drawn_metadata())
     def holds(metadata: TableMetadata) -> None:
-        theirs = java.org.apache.iceberg.TableMetadataParser.fromJson(document(shown(metadata)))
+        theirs = java.parse(document(shown(metadata)))
         assert theirs.formatVersion() == 3
         assert theirs.defaultSpecId() == metadata.default_spec_id
         now = theirs.currentSnapshot()
         assert (now and now.snapshotId()) == metadata.current_snapshot_id
         # A client's own commit starts from what it was shown, and checks it once more.
-        java.org.apache.iceberg.TableMetadata.buildFrom(theirs).setProperties({"a": "b"}).build()
+        builder = java.jvm.org.apache.iceberg.TableMetadata.buildFrom(theirs)
+        builder.setProperties({"a": "b"}).build()
 
     holds()
 
@@ -127,7 +130,7 @@ def test_what_is_known_of_the_example_is_all_there() -> None:
     del wanted["statistics"]
     wanted["partition-specs"][1]["fields"].pop()
     wanted["snapshots"][1]["manifest-list"] = (
-        "s3://b/t/metadata/export/v3/snap-3055729675574597004.avro"
+        f"s3://b/t/{folder_of('s3://b/t', 3)}snap-3055729675574597004.avro"
     )
     assert found == wanted
 
@@ -136,7 +139,7 @@ def test_snapshots_of_the_pages_are_shown_on_request() -> None:
     metadata = read({**v4(), "partition-specs": [{"spec-id": 1, "fields": []}]})
     old = Snapshot(snapshot_id=7, sequence_number=1, timestamp_ms=5, root_manifest="metadata/r")
     found = shown(metadata, more=[old])
-    assert found.snapshots[0].manifest_list == "s3://b/t/metadata/export/v3/snap-7.avro"
+    assert found.snapshots[0].manifest_list == f"s3://b/t/{folder_of('s3://b/t', 3)}snap-7.avro"
     assert shown(metadata, more=metadata.snapshots).snapshots == shown(metadata).snapshots
 
 
@@ -165,7 +168,7 @@ def test_v2_is_shown_where_it_can_say_it_all() -> None:
         word for word in ("next-row-id", "first-row-id", "added-rows") if word in document(found)
     ]
     assert theirs.snapshots[1].manifest_list == (
-        "s3://b/t/metadata/export/v2/snap-3055729675574597004.avro"
+        f"s3://b/t/{folder_of('s3://b/t', 2)}snap-3055729675574597004.avro"
     )
 
 

@@ -1,0 +1,220 @@
+"""Manifests of v2 and v3, written from entries: what `decode_manifest` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyiceberg.types import IcebergType, StringType
+
+from icetree.codec.avro import pieces
+from icetree.codec.avro.pieces import Piece
+from icetree.codec.avro.write import write_avro
+from icetree.codec.legacy.avro_types import manifest_record
+from icetree.codec.legacy.tuples import Summary, summary, tuple_piece, tuple_type, tuple_values
+from icetree.codec.single_value_bytes import encode_bounds
+from icetree.spec import stats
+from icetree.spec.arrays import one_chunk
+from icetree.spec.entry import (
+    Content,
+    Entries,
+    Status,
+    has_format,
+    has_status,
+    is_content,
+    is_data_file,
+    is_live,
+    only,
+)
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD
+from icetree.spec.layout import PartitionField
+from icetree.spec.locations import absolute_array
+from icetree.spec.shape import Shape
+from icetree.spec.texts import json_bytes
+from icetree.spec.types import bounds_type
+
+_MAPS: Final = ("values", "nulls", "nans", "lower", "upper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What manifests of one partition spec have in common: their header, and how entries are read."""
+
+    format_version: int
+    spec_id: int
+    #: The spec's fields as that version has them, in the order of its expressions.
+    fields: tuple[PartitionField, ...]
+    #: The schema that the header tells, as JSON.
+    schema: Mapping[str, Any]
+    shape: Shape
+    table_location: str
+
+    @cached_property
+    def types(self) -> tuple[IcebergType, ...]:
+        """The types of the partition's values."""
+        return tuple(tuple_type(each, self.shape) for each in self.shape.spec(self.spec_id))
+
+    def header(self, content: str) -> dict[str, str]:
+        """Return the header's key-value metadata, for `data` or `deletes`."""
+        fields = [
+            {
+                "name": each.name,
+                "transform": each.transform,
+                "source-id": each.source_id,
+                "field-id": each.field_id,
+            }
+            for each in self.fields
+        ]
+        return {
+            "schema": json_bytes(self.schema).decode(),
+            "schema-id": str(self.schema["schema-id"]),
+            "partition-spec": json_bytes(fields).decode(),
+            "partition-spec-id": str(self.spec_id),
+            "format-version": str(self.format_version),
+            "content": content,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedManifest:
+    """A manifest's bytes, and what a manifest list says of it."""
+
+    content: bytes
+    holds_data: bool
+    counts: Mapping[str, int]
+    min_sequence_number: int
+    first_row_id: int | None
+    partitions: tuple[Summary, ...]
+
+
+def encode_manifest(entries: Entries, layout: Layout) -> EncodedManifest:
+    """Write data files, or delete files, of one partition spec, tracking and all.
+
+    Every entry has its snapshot id and sequence numbers. Data files have first row ids all of them
+    or none: readers give ids to what has none in a manifest that has some.
+    """
+    holds_data = bool(pc.all(is_data_file(entries)).as_py())
+    values = [
+        tuple_values(entries, each, layout.shape) for each in layout.shape.spec(layout.spec_id)
+    ]
+    content = write_avro(
+        manifest_record(list(zip(layout.fields, layout.types, strict=True)), layout.format_version),
+        layout.header("data" if holds_data else "deletes"),
+        entries.num_rows,
+        lambda start, end: _records(
+            entries.slice(start, end - start),
+            [each.slice(start, end - start) for each in values],
+            layout,
+        ),
+    )
+    live = only(entries, is_live(entries))
+    return EncodedManifest(
+        content=content,
+        holds_data=holds_data,
+        counts=_counts(entries),
+        min_sequence_number=pc.min(live["sequence_number"]).as_py() or 0,
+        first_row_id=pc.min(live["first_row_id"]).as_py() if holds_data else None,
+        partitions=tuple(map(summary, values, layout.types)),
+    )
+
+
+def _counts(entries: Entries) -> dict[str, int]:
+    found = {}
+    for word, status in (
+        ("added", Status.ADDED),
+        ("existing", Status.EXISTING),
+        ("deleted", Status.DELETED),
+    ):
+        some = only(entries, has_status(entries, status))
+        found[f"{word}_files_count"] = some.num_rows
+        found[f"{word}_rows_count"] = pc.sum(some["record_count"]).as_py() or 0
+    return found
+
+
+def _records(entries: Entries, values: Sequence[pa.Array], layout: Layout) -> Piece:
+    """Return the records of some entries, in the order of `manifest_record`'s fields."""
+    size, version = entries.num_rows, layout.format_version
+    maps = _metrics(entries, layout.shape)
+    format = pc.utf8_upper(one_chunk(entries["file_format"]))
+    found = [
+        pieces.numbers(entries["status"]),
+        *(_optional_number(entries, name) for name in _TRACKING),
+        pieces.numbers(entries["content_type"]),
+        pieces.texts(absolute_array(entries["location"], layout.table_location)),
+        pieces.texts(format),
+        *map(tuple_piece, values, layout.types),
+        pieces.numbers(entries["record_count"]),
+        pieces.numbers(entries["file_size_in_bytes"]),
+        *(pieces.optional(pieces.maps(maps[stat], size)) for stat in _MAPS),
+        pieces.optional(pieces.texts(entries["key_metadata"])),
+        pieces.optional(pieces.lists(entries["split_offsets"])),
+        pieces.optional(pieces.lists(entries["equality_ids"])),
+        _optional_number(entries, "sort_order_id"),
+    ]
+    if version >= 3:
+        found.append(_optional_number(entries, "first_row_id"))
+    referenced = absolute_array(entries["referenced_file"], layout.table_location)
+    found.append(pieces.optional(pieces.texts(referenced)))
+    if version >= 3:
+        found += [_optional_number(entries, name) for name in ("dv_offset", "dv_size_in_bytes")]
+    return pieces.joined(found, size)
+
+
+_TRACKING: Final = ("snapshot_id", "sequence_number", "file_sequence_number")
+
+
+def _optional_number(entries: Entries, name: str) -> Piece:
+    return pieces.optional(pieces.numbers(entries[name]))
+
+
+def _metrics(entries: Entries, shape: Shape) -> dict[str, list[tuple[int, Piece]]]:
+    """Return each map as (column id, values) of the columns that have any."""
+    found: dict[str, list[tuple[int, Piece]]] = {stat: [] for stat in _MAPS}
+    for field_id, type, applies in _described(entries, shape):
+        for stat in _MAPS:
+            name = stats.column(field_id, stat)
+            if name not in entries.schema.names:
+                continue
+            column = one_chunk(entries[name])
+            if applies is not None:
+                column = pc.if_else(applies, column, pa.scalar(None, column.type))
+            if column.null_count == len(column):
+                continue
+            if stat in ("lower", "upper"):
+                bounds = column.cast(bounds_type(type))
+                found[stat].append((field_id, pieces.texts(encode_bounds(bounds, type))))
+            else:
+                found[stat].append((field_id, pieces.numbers(column)))
+    return found
+
+
+def _described(
+    entries: Entries, shape: Shape
+) -> Iterator[tuple[int, IcebergType, pa.BooleanArray | None]]:
+    """Yield the columns that stats describe, and of which entries; None for all.
+
+    Of deletes, stats of equality fields describe what is deleted, and those of the path what it is
+    deleted from. Others stand for the partition, which is told by itself.
+    """
+    only_data = pc.all(is_data_file(entries)).as_py()
+    for field_id in sorted(stats.fields_in(entries)):
+        if field_id == DELETE_FILE_PATH_FIELD:
+            of_positions = pc.and_not(
+                is_content(entries, Content.POSITION_DELETES), has_format(entries, "puffin")
+            )
+            yield field_id, StringType(), one_chunk(of_positions)
+        elif field_id in shape.columns and bounds_type(type := shape.types[field_id]) is not None:
+            yield field_id, type, None if only_data else _deleting(entries, field_id)
+
+
+def _deleting(entries: Entries, field_id: int) -> pa.BooleanArray:
+    """Tell which entries are data files, or deletes by the values of a column."""
+    ids = one_chunk(entries["equality_ids"])
+    owners = pc.list_parent_indices(ids).filter(pc.equal(ids.flatten(), field_id))
+    ordinals = pa.array(range(entries.num_rows), pa.int64())
+    by_it = pc.is_in(ordinals, value_set=owners.cast(pa.int64()))
+    return pc.or_(one_chunk(is_data_file(entries)), by_it)

@@ -1,0 +1,242 @@
+"""Exporting a snapshot: its tree as a manifest list with Avro manifests, data files shared.
+
+Files are written first, the manifest list last: one that is there is whole. Names follow from what
+is exported, so whoever exports the same again finds it, and two who do so at once do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from icetree.codec import metadata as metadata_codec
+from icetree.codec.legacy.encode_list import Listed, encode_manifest_list, read_listed
+from icetree.codec.legacy.encode_manifest import Layout
+from icetree.errors import AlreadyExists, CorruptTable, NotFound
+from icetree.files.table_files import TableFiles
+from icetree.spec.layout import PartitionField
+from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import Snapshot
+from icetree.table.export.places import folder_of, manifest_list_at, metadata_at
+from icetree.table.export.shown import partition_specs, shown
+from icetree.table.export.twins import Tree
+from icetree.table.state import State
+from icetree.tree.leaf import NewFile
+from icetree.tree.recount import with_counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """Where an export lies, and what was written for it."""
+
+    format_version: int
+    snapshot_id: int | None
+    #: Absolute, and so are all that follow.
+    metadata_location: str
+    manifest_list: str | None
+    written: tuple[str, ...]
+    #: Manifests that were there already.
+    reused_manifests_count: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        what = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        return (
+            f"exported {what} as v{self.format_version}: {self.metadata_location}; "
+            f"{len(self.written):,} files written, {self.reused_manifests_count:,} manifests reused"
+        )
+
+
+def export(
+    state: State, files: TableFiles, snapshot: Snapshot | None, *, format_version: int = 3
+) -> Exported:
+    """Write a snapshot, and the table's metadata, as an older version has them.
+
+    `Unsupported` says what that version cannot say. Snapshots other than this one are shown where
+    their exports would lie, whether they are there or not.
+    """
+    metadata = state.metadata
+    is_past = snapshot is not None and snapshot.snapshot_id not in metadata.by_id
+    more = (snapshot,) if snapshot is not None and is_past else ()
+    document = shown(metadata, format_version=format_version, more=more)
+    if document is metadata:
+        return _as_it_is(state, snapshot)
+    made = Made()
+    if snapshot is not None:
+        made = export_snapshot(metadata, files, snapshot, format_version)
+    written = list(made.written)
+    folder = folder_of(metadata.location, format_version)
+    past = snapshot.snapshot_id if snapshot is not None and is_past else None
+    location = metadata_at(folder, state.metadata_location, past)
+    content = metadata_codec.encode(document, compress=False)
+    with suppress(AlreadyExists):
+        files.store.write_new(absolute(location, metadata.location), content)
+        written.append(location)
+    return Exported(
+        format_version=format_version,
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        metadata_location=absolute(location, metadata.location),
+        manifest_list=made.manifest_list,
+        written=tuple(absolute(each, metadata.location) for each in written),
+        reused_manifests_count=made.reused,
+    )
+
+
+def _as_it_is(state: State, snapshot: Snapshot | None) -> Exported:
+    return Exported(
+        format_version=state.metadata.format_version,
+        snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+        metadata_location=state.metadata_location,
+        manifest_list=None if snapshot is None else snapshot.manifest_list,
+        written=(),
+        reused_manifests_count=0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What the export of a snapshot came to."""
+
+    #: Absolute.
+    manifest_list: str | None = None
+    #: As stored.
+    written: tuple[str, ...] = ()
+    reused: int = 0
+
+
+def export_snapshot(
+    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, format_version: int
+) -> Made:
+    """Make sure that a snapshot's export is there, but for the metadata that shows it."""
+    if snapshot.manifest_list is not None:
+        return Made(manifest_list=absolute(snapshot.manifest_list, metadata.location))
+    folder = folder_of(metadata.location, format_version)
+    at = manifest_list_at(folder, snapshot.snapshot_id)
+    absolute_at = absolute(at, metadata.location)
+    if files.store.exists(absolute_at):
+        return Made(manifest_list=absolute_at)
+    tree = _tree(metadata, files, snapshot, format_version, folder)
+    listed: list[Listed] = []
+    written: list[str] = []
+    for made in tree.manifests(_known(metadata, files, snapshot, folder)):
+        listed.append(made.listed if made.file is None else _stored(made.listed, made.file, files))
+        written += [] if made.file is None else [made.file.location]
+    told = _header(snapshot, format_version)
+    content = encode_manifest_list(listed, told, format_version=format_version)
+    with suppress(AlreadyExists):
+        files.store.write_new(absolute_at, content)
+    return Made(
+        manifest_list=absolute_at, written=(*written, at), reused=len(listed) - len(written)
+    )
+
+
+def _stored(listed: Listed, file: NewFile, files: TableFiles) -> Listed:
+    """Store a manifest, and return how it is listed; it may be there, packed by another machine."""
+    try:
+        files.store.write_new(listed.location, file.content)
+    except AlreadyExists:
+        return replace(listed, size_bytes=files.store.size(listed.location))
+    return listed
+
+
+def _tree(
+    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, version: int, folder: str
+) -> Tree:
+    schema_ids = {each["schema-id"] for each in metadata.schemas}
+    schema_id = snapshot.schema_id if snapshot.schema_id in schema_ids else None
+    shape = metadata.shape(schema_id)
+    reader = files.reader(shape)
+    root = files.root(snapshot, shape, keep=True)
+    if snapshot.root_manifest is None:
+        root = with_counts(root, reader)
+    return Tree(
+        snapshot=snapshot,
+        root=root,
+        reader=reader,
+        shape=shape,
+        layouts=_layouts(metadata, shape, schema_id, version),
+        folder=folder,
+        table_location=metadata.location,
+        format_version=version,
+    )
+
+
+def _layouts(
+    metadata: TableMetadata, shape: Shape, schema_id: int | None, version: int
+) -> dict[int, Layout]:
+    return {
+        spec.spec_id: Layout(
+            format_version=version,
+            spec_id=spec.spec_id,
+            fields=tuple(each for each in spec.fields if isinstance(each, PartitionField)),
+            schema=metadata.schema_json(schema_id),
+            shape=shape,
+            table_location=metadata.location,
+        )
+        for spec in partition_specs(metadata)
+    }
+
+
+def _header(snapshot: Snapshot, version: int) -> dict[str, str]:
+    parent = snapshot.parent_snapshot_id
+    told = {
+        "snapshot-id": str(snapshot.snapshot_id),
+        "parent-snapshot-id": "null" if parent is None else str(parent),
+        "sequence-number": str(snapshot.sequence_number),
+    }
+    if version >= 3 and snapshot.first_row_id is not None:
+        told["first-row-id"] = str(snapshot.first_row_id)
+    return told
+
+
+# --- what is there already ---------------------------------------------------------------------
+
+
+def _known(
+    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, folder: str
+) -> dict[str, list[Listed]]:
+    """Return the twins that the nearest exported ancestor has, by what tells them."""
+    prefix = f"{absolute(folder, metadata.location)}leaf-"
+    for at in _lists_of_ancestors(metadata, files, snapshot, folder):
+        try:
+            listed = read_listed(files.store.read(at), file=at)
+        except (NotFound, CorruptTable):
+            continue
+        found: dict[str, list[Listed]] = {}
+        for each in listed:
+            if each.location.startswith(prefix):
+                twin = each.location.removeprefix(prefix).partition("-")[0]
+                found.setdefault(twin, []).append(each)
+        return found
+    return {}
+
+
+def _lists_of_ancestors(
+    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, folder: str
+) -> Iterator[str]:
+    """Yield where exports of ancestors lie, the nearest first: the parent's, there or not."""
+    places = [
+        absolute(manifest_list_at(folder, each.snapshot_id), metadata.location)
+        for each in _ancestors(metadata, snapshot)
+    ]
+    yield from places[:1]
+    if len(places) > 1:
+        # Asking for many that are not there takes longer than to see what is.
+        there = {each.location for each in files.store.list(absolute(folder, metadata.location))}
+        yield from (at for at in places[1:] if at in there)
+
+
+def _ancestors(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[Snapshot]:
+    known, id = metadata.by_id, snapshot.parent_snapshot_id
+    seen: set[int] = set()
+    while id is not None and id in known and id not in seen:
+        seen.add(id)
+        yield known[id]
+        id = known[id].parent_snapshot_id

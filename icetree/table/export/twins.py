@@ -1,0 +1,256 @@
+"""Avro twins of what a v4 tree holds: manifests for each leaf, and for the root's own files.
+
+A leaf's twins are made once, and used again while the leaf and the manifest DV on it are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from icetree.codec.legacy.encode_list import COUNTS, Listed
+from icetree.codec.legacy.encode_manifest import Layout, encode_manifest
+from icetree.codec.legacy.tuples import Summary
+from icetree.codec.single_value_bytes import encode_bounds
+from icetree.errors import CorruptTable, Unsupported
+from icetree.spec import stats
+from icetree.spec.entry import (
+    FILES,
+    MANIFESTS,
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    concat,
+    is_content,
+    is_data_dv,
+    is_data_file,
+    is_live,
+    is_of_spec,
+    only,
+    with_columns,
+)
+from icetree.spec.location import absolute
+from icetree.spec.shape import Shape
+from icetree.spec.snapshot import Snapshot
+from icetree.table.export.places import own_manifest_at, twin_at, twin_of
+from icetree.tree.leaf import NewFile
+from icetree.tree.live import live_in_leaf
+from icetree.tree.manifest_dvs import LIVE, added_positions, read_manifest_dvs
+from icetree.tree.reading import Leaf, Reader, leaves_in
+
+_DATA: Final = "data"
+_DELETES: Final = "deletes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A manifest of an export, and the file to be stored for it; None where it is there."""
+
+    listed: Listed
+    file: NewFile | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A snapshot's tree, and how it is to be told in an older version."""
+
+    snapshot: Snapshot
+    root: Entries
+    reader: Reader
+    shape: Shape
+    #: By spec id.
+    layouts: Mapping[int, Layout]
+    folder: str
+    table_location: str
+    format_version: int
+
+    def manifests(self, known: Mapping[str, Sequence[Listed]]) -> Iterator[Manifest]:
+        """Yield the manifests that hold what the tree does; those of leaves may be `known`."""
+        file = self.snapshot.root_file
+        removed = read_manifest_dvs(self.root, self.reader, root_file=file)
+        writers = self._writers_of_dvs()
+        rows = _rows_of_leaves(self.root)
+        for leaf in leaves_in(only(self.root, is_live(self.root))):
+            gone = removed.get(leaf.location)
+            if leaf.file_format == "avro" and not gone:
+                self._require_sayable(leaf)
+                yield Manifest(listed=self._as_it_is(leaf, rows[leaf.location]))
+            else:
+                writer = writers.get(leaf.location, (leaf.snapshot_id, leaf.sequence_number))
+                yield from self._twins(leaf, gone or BitMap(), writer, known)
+        yield from self._own()
+
+    def _writers_of_dvs(self) -> dict[str, tuple[int | None, int | None]]:
+        """Return who made the manifest DV on each leaf, and with which sequence number."""
+        live = pc.is_in(self.root["status"], pa.array(LIVE, pa.int32()))
+        found = only(self.root, pc.and_(is_content(self.root, Content.MANIFEST_DV), live))
+        names = ("referenced_file", "snapshot_id", "sequence_number")
+        rows = zip(*(found[name].to_pylist() for name in names), strict=True)
+        return {leaf: (snapshot_id, number) for leaf, snapshot_id, number in rows}
+
+    # --- leaves ----------------------------------------------------------------------------
+
+    def _twins(
+        self,
+        leaf: Leaf,
+        gone: BitMap,
+        writer: tuple[int | None, int | None],
+        known: Mapping[str, Sequence[Listed]],
+    ) -> Iterator[Manifest]:
+        twin = twin_of(leaf.location, gone)
+        there = known.get(twin, ())
+        if there and all(self._is_current(each, twin) for each in there):
+            yield from (Manifest(listed=each) for each in there)
+            return
+        if gone:
+            # What came with the leaf is no news of the snapshot that took from it.
+            entries = with_columns(
+                live_in_leaf(leaf, gone, self.reader), status=int(Status.EXISTING)
+            )
+        else:
+            entries = self.reader.leaf(leaf)
+        for content, spec_id, numbered, some in self._groups(entries):
+            at = twin_at(self.folder, twin, self._layout(spec_id), content, numbered=numbered)
+            yield self._made(some, spec_id, at, writer)
+
+    def _is_current(self, listed: Listed, twin: str) -> bool:
+        """Tell whether a twin that is there is the one that would be made."""
+        layout = self.layouts.get(listed.spec_id)
+        if layout is None:
+            return False
+        content = _DATA if listed.holds_data else _DELETES
+        names = (
+            twin_at(self.folder, twin, layout, content, numbered=numbered)
+            for numbered in (True, False)
+        )
+        return listed.location in {absolute(name, self.table_location) for name in names}
+
+    def _as_it_is(self, leaf: Leaf, row: Entries) -> Listed:
+        """Return a manifest of before the upgrade, which is Avro and stays itself."""
+        counts = {name: row[name][0].as_py() or 0 for name in COUNTS}
+        return Listed(
+            location=absolute(leaf.location, self.table_location),
+            size_bytes=leaf.size_bytes,
+            spec_id=leaf.partition_spec_id,
+            holds_data=leaf.content_type == Content.DATA_MANIFEST,
+            sequence_number=leaf.sequence_number or 0,
+            min_sequence_number=row["min_sequence_number"][0].as_py() or 0,
+            snapshot_id=leaf.snapshot_id or 0,
+            counts=counts,
+            partitions=_summaries(row, leaf.partition_spec_id, self.shape),
+            key_metadata=row["key_metadata"][0].as_py(),
+            first_row_id=leaf.first_row_id if self.format_version >= 3 else None,
+        )
+
+    def _require_sayable(self, leaf: Leaf) -> None:
+        """Refuse to tell v2 of a manifest with data DVs."""
+        if self.format_version < 3 and leaf.content_type == Content.DELETE_MANIFEST:
+            entries = self.reader.leaf(
+                leaf, columns=("status", "content_type", "file_format", "location")
+            )
+            self._require_no_dvs(only(entries, is_live(entries)))
+
+    def _require_no_dvs(self, entries: Entries) -> None:
+        if self.format_version < 3 and pc.any(is_data_dv(entries)).as_py():
+            raise Unsupported(
+                "this snapshot has deletion vectors, which are new in v3: export it as v3, or "
+                "compact the table's data files first"
+            )
+
+    # --- the root --------------------------------------------------------------------------
+
+    def _own(self) -> Iterator[Manifest]:
+        """Yield manifests of the files that the root tracks, and of those that just went."""
+        own = only(self.root, is_content(self.root, *FILES))
+        writer = (self.snapshot.snapshot_id, self.snapshot.sequence_number)
+        groups = self._groups(concat([own, *self._just_removed()]))
+        for ordinal, (_, spec_id, _, some) in enumerate(groups):
+            at = own_manifest_at(self.folder, self.snapshot.snapshot_id, ordinal)
+            yield self._made(some, spec_id, at, writer)
+
+    def _just_removed(self) -> Iterator[Entries]:
+        """Yield what this snapshot removed from leaves, as what it is: DELETED by it."""
+        file = self.snapshot.root_file
+        leaves = {leaf.location: leaf for leaf in leaves_in(self.root)}
+        for name, positions in added_positions(self.root, self.reader, root_file=file).items():
+            entries = self.reader.leaf(leaves[name])
+            went = entries.take(pa.array(np.array(positions, np.int64)))
+            went = only(went, is_live(went)).drop_columns([POSITION])
+            yield with_columns(
+                went, status=int(Status.DELETED), snapshot_id=self.snapshot.snapshot_id
+            )
+
+    # --- both ------------------------------------------------------------------------------
+
+    def _groups(self, entries: Entries) -> Iterator[tuple[str, int, bool, Entries]]:
+        """Yield (content, spec, whether they have row ids, entries): what one manifest may hold."""
+        self._require_no_dvs(only(entries, is_live(entries)))
+        is_data = is_data_file(entries)
+        for content, of_it in ((_DATA, is_data), (_DELETES, pc.invert(is_data))):
+            alike = only(entries, of_it)
+            for spec_id in sorted(pc.unique(alike["partition_spec_id"]).to_pylist()):
+                some = only(alike, is_of_spec(alike, spec_id))
+                has_id = pc.is_valid(some["first_row_id"])
+                for numbered, mask in ((False, pc.invert(has_id)), (True, has_id)):
+                    part = only(some, mask)
+                    if part.num_rows:
+                        yield content, spec_id, numbered, part
+
+    def _layout(self, spec_id: int) -> Layout:
+        try:
+            return self.layouts[spec_id]
+        except KeyError:
+            rule = f"an entry names partition spec {spec_id}, which the table does not have"
+            raise CorruptTable(self.snapshot.root_file, rule) from None
+
+    def _made(
+        self, entries: Entries, spec_id: int, at: str, writer: tuple[int | None, int | None]
+    ) -> Manifest:
+        found = encode_manifest(entries, self._layout(spec_id))
+        snapshot_id, sequence_number = writer
+        listed = Listed(
+            location=absolute(at, self.table_location),
+            size_bytes=len(found.content),
+            spec_id=spec_id,
+            holds_data=found.holds_data,
+            sequence_number=sequence_number or 0,
+            min_sequence_number=found.min_sequence_number,
+            snapshot_id=snapshot_id or 0,
+            counts=found.counts,
+            partitions=found.partitions,
+            first_row_id=found.first_row_id if self.format_version >= 3 else None,
+        )
+        return Manifest(listed=listed, file=NewFile(location=at, content=found.content))
+
+
+def _rows_of_leaves(root: Entries) -> dict[str, Entries]:
+    """Return the entry of each leaf, as one row."""
+    places = np.flatnonzero(is_content(root, *MANIFESTS).to_numpy())
+    return {root["location"][int(at)].as_py(): root.slice(int(at), 1) for at in places}
+
+
+def _summaries(row: Entries, spec_id: int, shape: Shape) -> tuple[Summary, ...] | None:
+    """Return what a leaf's stats say of its partitions; None unless they say it of each field.
+
+    A reader takes a field without bounds for one that has no values.
+    """
+    found = []
+    for expression in shape.spec(spec_id):
+        field, type = expression.stats_field, shape.types.get(expression.stats_field)
+        names = {stat: stats.column(field, stat) for stat in ("lower", "upper", "nulls")}
+        if type is None or not {names["lower"], names["upper"]} <= {*row.schema.names}:
+            return None
+        bounds = [row[names[stat]].combine_chunks() for stat in ("lower", "upper")]
+        if any(each.null_count for each in bounds):
+            return None
+        nulls = row[names["nulls"]][0].as_py() if names["nulls"] in row.schema.names else None
+        lower, upper = (encode_bounds(each, type)[0].as_py() for each in bounds)
+        found.append(Summary(contains_null=nulls != 0, lower=lower, upper=upper))
+    return tuple(found)
