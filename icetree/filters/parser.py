@@ -98,13 +98,13 @@ class _Parser(Cursor):
         parts = [self._all()]
         while self.takes("or"):
             parts.append(self._all())
-        return _joined(ice.Or, parts)
+        return joined(ice.Or, parts)
 
     def _all(self) -> ice.BooleanExpression:
         parts = [self._one()]
         while self.takes("and"):
             parts.append(self._one())
-        return _joined(ice.And, parts)
+        return joined(ice.And, parts)
 
     def _one(self) -> ice.BooleanExpression:
         if self.takes("not"):
@@ -298,11 +298,11 @@ def _ordinal(period: str, year: int, month: int = 1, day: int = 1, hour: int = 0
     return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // _HOUR
 
 
-def _joined(
+def joined(
     kind: type[ice.And | ice.Or], parts: Sequence[ice.BooleanExpression]
 ) -> ice.BooleanExpression:
     """Join by halves, so that a thousand parts nest ten deep."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    return kind(_joined(kind, parts[:half]), _joined(kind, parts[half:]))
+    return kind(joined(kind, parts[:half]), joined(kind, parts[half:]))

@@ -45,6 +45,7 @@ from icetree.tree.predicates import (
     Predicate,
     Some,
     Test,
+    Unsure,
     operands,
 )
 
@@ -139,6 +140,8 @@ def _node(expression: ice.BooleanExpression, shape: Shape, case_sensitive: bool)
         case ice.Or():
             parts = operands(expression, ice.Or)
             return Some(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
+        case Unsure():
+            return Atom(may=(), must=())
     op = _OPS.get(type(expression))
     if op is None or not isinstance(expression, ice.UnboundPredicate | ice.BoundPredicate):
         raise InvalidInput(f"{expression!r} is not a predicate that stats can answer")

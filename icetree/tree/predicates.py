@@ -159,6 +159,34 @@ class Transformed(ice.UnboundTerm):
         return hash(repr(self))
 
 
+class Unsure(ice.UnboundPredicate):
+    """A predicate that someone else judges rows by: it rules no file out and vouches for none."""
+
+    def __init__(self) -> None:
+        super().__init__(ice.Reference("unsure"))
+
+    @property
+    def as_bound(self) -> type[ice.BoundPredicate]:
+        """There is none: it names no column."""
+        raise NotImplementedError
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> ice.BooleanExpression:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def __invert__(self) -> Unsure:
+        return self
+
+    def __repr__(self) -> str:
+        return "Unsure()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unsure)
+
+    def __hash__(self) -> int:
+        return hash(Unsure)
+
+
 class BoundTransformed(BoundTransform):
     """PyIceberg's term lacks these two, without which it cannot be made."""
 
