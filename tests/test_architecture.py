@@ -63,7 +63,7 @@ FLOORS = {
         ["open"],
         ["__init__"],
     ],
-    "serve": [["commit"], ["routes"], ["server"], ["app"], ["run"]],
+    "serve": [["commit", "plan"], ["routes"], ["server"], ["app"], ["run"]],
     "cli": [["demo"], ["main"]],
 }
 GROUND = "the ground"

@@ -65,6 +65,17 @@ def filter_to_json(
     return found
 
 
+def names_in(expression: ice.BooleanExpression) -> frozenset[str]:
+    """Return the columns that a filter without `not` looks at, as it names them."""
+    match expression:
+        case ice.And() | ice.Or():
+            return names_in(expression.left) | names_in(expression.right)
+        case ice.UnboundPredicate() if type(expression) in _WORDS:
+            term: Any = expression.term
+            return frozenset({term.name})
+    return frozenset()
+
+
 class _Unsayable(Exception):
     """JSON has no text for a value."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Final
 
 from icetree.catalog.base import Namespace, TableName
 from icetree.serve.access import Access
+from icetree.serve.held import Held
 from icetree.serve.names import namespace_in_path, table_of
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
@@ -15,6 +17,9 @@ from icetree.serve.watching import Watching
 from icetree.serve.who import ANYONE, Who
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+
+#: Tasks in an answer of some megabytes.
+PLAN_PAGE: Final = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,10 @@ class Serving:
     watching: Watching = field(default_factory=Watching)
     #: Routes as the protocol writes them: `GET /v1/{prefix}/namespaces`.
     endpoints: tuple[str, ...] = ()
+    #: Plans of scans by table and id, each with what was asked for it.
+    plans: Held[Any] = field(default_factory=Held)
+    #: How many tasks of a plan are in one answer.
+    plan_page: int = PLAN_PAGE
 
 
 @dataclass(frozen=True, kw_only=True)

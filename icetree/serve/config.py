@@ -10,7 +10,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 
 #: What a client may set otherwise.
-DEFAULTS: Final[dict[str, str]] = {}
+DEFAULTS: Final[dict[str, str]] = {"scan-planning-mode": "server"}
 #: What holds whatever a client has set.
 OVERRIDES: Final[dict[str, str]] = {}
 

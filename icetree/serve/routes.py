@@ -17,6 +17,7 @@ from icetree.serve.namespaces import (
     namespace_exists,
     update_namespace,
 )
+from icetree.serve.plan.plan import cancel_plan, fetch_tasks, load_plan, plan_scan
 from icetree.serve.register import register_table
 from icetree.serve.reports import report_metrics
 from icetree.serve.route import Needs, Route
@@ -55,6 +56,10 @@ _LINES = (
     ("POST", f"{_TABLE}/metrics", report_metrics, _READ),
     ("POST", "/v1/{prefix}/tables/rename", rename_table, Needs.A_NAME),
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction, Needs.A_NAME),
+    ("POST", f"{_TABLE}/plan", plan_scan, _READ),
+    ("GET", f"{_TABLE}/plan/{{plan-id}}", load_plan, _READ),
+    ("DELETE", f"{_TABLE}/plan/{{plan-id}}", cancel_plan, _READ),
+    ("POST", f"{_TABLE}/tasks", fetch_tasks, _READ),
 )
 
 ROUTES: Final = tuple(

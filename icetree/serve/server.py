@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from typing import Any
 
 from icetree.serve.access import Access
-from icetree.serve.call import Call, Serving
+from icetree.serve.call import PLAN_PAGE, Call, Serving
+from icetree.serve.held import Held
 from icetree.serve.idempotency import Answered
 from icetree.serve.refusals import refusal, refused
 from icetree.serve.request import Answer, Request
@@ -22,8 +24,21 @@ log = logging.getLogger(__name__)
 class Server:
     """Answers requests about the tables of a lake; threads may ask at the same time."""
 
-    def __init__(self, lake: Lake, access: Access | None = None) -> None:
-        self.serving = Serving(lake=lake, access=access or Access(), endpoints=ENDPOINTS)
+    def __init__(
+        self,
+        lake: Lake,
+        access: Access | None = None,
+        *,
+        plans: Held[Any] | None = None,
+        plan_page: int = PLAN_PAGE,
+    ) -> None:
+        self.serving = Serving(
+            lake=lake,
+            access=access or Access(),
+            endpoints=ENDPOINTS,
+            plans=Held() if plans is None else plans,
+            plan_page=plan_page,
+        )
         self._answered = Answered()
 
     def answer(self, request: Request) -> Answer:

@@ -40,9 +40,12 @@ DATA_DV: Final = pa.schema(
         pa.field("dv_offset", pa.int64()),
         pa.field("dv_size_in_bytes", pa.int64()),
         pa.field("dv_cardinality", pa.int64()),
+        pa.field("dv_file_size_in_bytes", pa.int64()),
     ]
 )
-_DATA_DV_COLUMNS: Final = ("location", "dv_offset", "dv_size_in_bytes", "record_count")
+_DATA_DV_COLUMNS: Final = (
+    *("location", "dv_offset", "dv_size_in_bytes", "record_count", "file_size_in_bytes"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

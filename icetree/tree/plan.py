@@ -49,6 +49,7 @@ _DATA_DV: Final = (
     "location",
     "file_format",
     "record_count",
+    "file_size_in_bytes",
     "sequence_number",
     "dv_offset",
     "dv_size_in_bytes",
@@ -106,7 +107,8 @@ def plan(
 class Planner:
     """A scan being planned: what the root tells, and the deletes, are known; leaves come next.
 
-    `stats_columns` keeps the files' stats in the tasks. With `every_row` the predicate chooses files
+    `stats_columns` keeps the files' stats in the tasks: all, or those of these names, and then those
+    of delete files too. With `every_row` the predicate chooses files
     alone: tasks are of all their rows, with every delete of theirs, where otherwise deletes are left
     out whose rows cannot match. `table_location` lets path bounds of old
     position delete files be used. `run` may read leaves side by side, and `read` may know the
@@ -122,7 +124,7 @@ class Planner:
         *,
         root_file: str = "root",
         case_sensitive: bool = True,
-        stats_columns: bool = False,
+        stats_columns: bool | frozenset[str] = False,
         every_row: bool = False,
         table_location: str | None = None,
         run: Run = map,
@@ -132,6 +134,7 @@ class Planner:
         self._read = read or read_leaf
         self._root_file, self._table_location = root_file, table_location
         self._stats_columns = stats_columns
+        self._named = stats_columns if isinstance(stats_columns, frozenset) else frozenset[str]()
         self._bound = (
             predicate
             if isinstance(predicate, Predicate)
@@ -145,7 +148,9 @@ class Planner:
         found = [self._top.deletes, *(read.entries for read in self._delete_reads)]
         self._deletes = by_kind(entry.concat(found))
         self._columns = (
-            None if stats_columns else _columns_to_read(self._deletes, self._bound, shape)
+            None
+            if stats_columns is True
+            else _columns_to_read(self._deletes, self._bound, shape) | self._named
         )
 
     def whole(self) -> Plan:
@@ -180,7 +185,7 @@ class Planner:
         return _read_deletes(leaf, self._reader, self._of_rows, removed, self._shape)
 
     def _plan(self, files: Entries, reads: list[LeafRead], counted: Metrics) -> Plan:
-        shelf = Shelf()
+        shelf = Shelf(stats_columns=self._named)
         pointing = pointers(
             files,
             self._deletes,
@@ -190,7 +195,7 @@ class Planner:
             table_location=self._table_location,
         )
         codes, left = residuals(files, self._of_rows)
-        told = filter(parse_column, files.schema.names) if self._stats_columns else ()
+        told = self._told(files)
         tasks = pa.table(
             {
                 **{name: files[name] for name in (*FILE_COLUMNS, LEAF, POSITION)},
@@ -212,6 +217,13 @@ class Planner:
                 dvs=tasks.num_rows - tasks["dv_location"].null_count,
             ),
         )
+
+    def _told(self, files: Entries) -> list[str]:
+        """Return the stats columns that are kept."""
+        if not self._stats_columns:
+            return []
+        names = files.schema.names
+        return [name for name in names if parse_column(name) and name in (self._named or names)]
 
 
 class ReadLeaf(Protocol):

@@ -54,6 +54,8 @@ def by_kind(entries: Entries) -> Deletes:
 class Shelf:
     """Delete files that tasks point to, numbered as they come."""
 
+    #: Stats of them that are kept.
+    stats_columns: frozenset[str] = frozenset()
     tables: list[pa.Table] = field(default_factory=list)
     count: int = 0
 
@@ -62,13 +64,15 @@ class Shelf:
         rows = np.unique(pairs.deletes)
         numbers = np.zeros(deletes.num_rows, np.int64)
         numbers[rows] = self.count + np.arange(len(rows))
-        self.tables.append(deletes.select(DELETES.names).take(pa.array(rows, pa.int64())))
+        told = [name for name in deletes.column_names if name in self.stats_columns]
+        kept = deletes.select([*DELETES.names, *told])
+        self.tables.append(kept.take(pa.array(rows, pa.int64())))
         self.count += len(rows)
         return pairs.lists(size, numbers)
 
     def table(self) -> pa.Table:
         """Return the delete files in the order of their numbers."""
-        return pa.concat_tables([DELETES.empty_table(), *self.tables])
+        return pa.concat_tables([DELETES.empty_table(), *self.tables], promote_options="default")
 
 
 def pointers(

@@ -37,7 +37,7 @@ def planner(
     *,
     schema_id: int | None = None,
     case_sensitive: bool = True,
-    stats_columns: bool = False,
+    stats_columns: bool | frozenset[str] = False,
     every_row: bool = False,
     run: Run | None = None,
 ) -> Planner:
@@ -49,7 +49,9 @@ def planner(
     shape = metadata.shape(schema_id)
     known = _Known(files, (shape.meaning, case_sensitive, repr(where)))
     bound = bind(where, shape, case_sensitive=case_sensitive)
-    root = None if stats_columns else _narrow_root(files, snapshot, shape, bound)
+    wanted = frozenset[str]() if isinstance(stats_columns, bool) else stats_columns
+    columns = bound.columns | wanted
+    root = None if stats_columns is True else _narrow_root(files, snapshot, shape, columns)
     return Planner(
         files.root(snapshot, shape, keep=True) if root is None else root,
         files.reader(shape),
@@ -65,15 +67,15 @@ def planner(
 
 
 def _narrow_root(
-    files: TableFiles, snapshot: Snapshot | None, shape: Shape, predicate: Predicate
+    files: TableFiles, snapshot: Snapshot | None, shape: Shape, columns: frozenset[str]
 ) -> Entries | None:
-    """Return a root without stats that the predicate does not look at; None where all may count.
+    """Return a root without stats that nobody looks at; None where all may count.
 
     They count where delete files are matched to data files by them.
     """
     if snapshot is None or snapshot.root_manifest is None:
         return None
-    root = files.root(snapshot, shape, keep=True, stats_columns=predicate.columns)
+    root = files.root(snapshot, shape, keep=True, stats_columns=columns)
     by_stats = pc.and_not(is_content(root, *_MATCHED), is_data_dv(root))
     return None if pc.any(by_stats).as_py() else root
 

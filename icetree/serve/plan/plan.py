@@ -1,0 +1,99 @@
+"""Scan planning: plan, look at a plan again, let it go, and fetch the rest of one."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from icetree.errors import NotFound
+from icetree.serve.bodies import Body, reads
+from icetree.serve.call import Call
+from icetree.serve.plan.asked import Asked, asked_of, meaning_of, read_body
+from icetree.serve.plan.clients import client_of
+from icetree.serve.plan.planned import Planned, make_plan
+from icetree.serve.plan.tokens import no_such_task, read_token, tokens
+from icetree.serve.refusals import Refused
+from icetree.serve.request import NOTHING, Answer
+from icetree.table.table import Table
+
+
+class _TasksBody(Body, frozen=True, kw_only=True):
+    plan_task: str
+
+
+_read_tasks: Final = reads(_TasksBody)
+
+
+def plan_scan(call: Call) -> Answer:
+    """Plan a scan, and tell it: all of it, or its first page and tokens for the others."""
+    body = read_body(call.request.body)
+    table = call.table()
+    asked = asked_of(table, body)
+    return _told(call, asked, _planned(call, table, asked))
+
+
+def load_plan(call: Call) -> Answer:
+    """Tell a plan again, while it is held."""
+    table = call.table()
+    found = call.serving.plans.get(table.metadata.table_uuid, call.named["planid"])
+    if found is None:
+        raise _no_such_plan()
+    return _told(call, *found)
+
+
+def cancel_plan(call: Call) -> Answer:
+    """Let a plan go: what its client does not fetch any more need not be held."""
+    if not call.serving.plans.drop(call.table().metadata.table_uuid, call.named["planid"]):
+        raise _no_such_plan()
+    return NOTHING
+
+
+def fetch_tasks(call: Call) -> Answer:
+    """Tell the page of a plan that a token stands for."""
+    asked, part = read_token(_read_tasks(call.request.body).plan_task)
+    table = call.table()
+    metadata = table.metadata
+    if asked.table_uuid != metadata.table_uuid:
+        raise no_such_task("it is of another table")
+    try:
+        shape = metadata.shape(asked.schema_id)
+    except NotFound:
+        raise no_such_task("its schema is gone") from None
+    if asked.meaning != meaning_of(shape):
+        raise no_such_task("the table's columns or partitions have changed since")
+    try:
+        planned = _planned(call, table, asked)
+    except NotFound as error:
+        raise no_such_task(str(error)) from None
+    if part.stop > planned.count:
+        raise no_such_task("it was not made by this server")
+    return Answer(document=planned.part(part, client_of(call.request.headers)))
+
+
+def _planned(call: Call, table: Table, asked: Asked) -> Planned:
+    held = call.serving.plans.get(asked.table_uuid, asked.id)
+    if held is not None:
+        found: Planned = held[1]
+        return found
+    planned = make_plan(table, asked)
+    call.serving.plans.put((asked, planned), planned.nbytes, asked.table_uuid, asked.id)
+    return planned
+
+
+def _told(call: Call, asked: Asked, planned: Planned) -> Answer:
+    page = call.serving.plan_page
+    first, *others = [
+        range(start, min(start + page, planned.count))
+        for start in range(0, max(planned.count, 1), page)
+    ]
+    return Answer(
+        document={
+            "status": "completed",
+            "plan-id": asked.id,
+            "plan-tasks": tokens(asked, others),
+            **planned.part(first, client_of(call.request.headers)),
+        }
+    )
+
+
+def _no_such_plan() -> Refused:
+    return Refused(404, "NoSuchPlanIdException", "there is no such plan: plan again")
