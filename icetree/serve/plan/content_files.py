@@ -41,7 +41,7 @@ def data_files(tasks: pa.Table, telling: Telling, stats_fields: Sequence[int] = 
         tasks.num_rows,
         {
             **_identity(tasks, '"data"', telling),
-            **metrics(tasks, stats_fields),
+            **metrics(tasks, stats_fields, telling.shape),
             **_optional(tasks),
             "sort-order-id": numbers(tasks["sort_order_id"]),
             "first-row-id": numbers(tasks["first_row_id"]),

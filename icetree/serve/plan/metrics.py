@@ -1,4 +1,4 @@
-"""Stats of data files as older metadata has them: maps by column id."""
+"""Stats of data files as older metadata has them: maps by column id, bounds as bytes in hex."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icetree.codec.single_value_bytes import encode_bounds
 from icetree.rows.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined, listed
 from icetree.spec import stats
+from icetree.spec.shape import Shape
 
 _COUNTS: Final = {
     "values": "value-counts",
@@ -18,14 +20,17 @@ _COUNTS: Final = {
     "nans": "nan-value-counts",
 }
 _NONE: Final = pa.scalar(None, pa.string())
+_BOUNDS: Final = {"lower": "lower-bounds", "upper": "upper-bounds"}
 
 
 def metric_stats(fields: Sequence[int]) -> frozenset[str]:
     """Return the stats columns that metrics of these fields are told by."""
-    return frozenset(stats.column(id, stat) for id in fields for stat in _COUNTS)
+    return frozenset(
+        stats.column(id, stat) for id in fields for stat in (*_COUNTS, *_BOUNDS, "tight")
+    )
 
 
-def metrics(tasks: pa.Table, fields: Sequence[int]) -> dict[str, Texts | str]:
+def metrics(tasks: pa.Table, fields: Sequence[int], shape: Shape) -> dict[str, Texts | str]:
     """Return the maps of each file; nothing where no field is asked for."""
     if not fields:
         return {}
@@ -33,7 +38,31 @@ def metrics(tasks: pa.Table, fields: Sequence[int]) -> dict[str, Texts | str]:
     for stat, name in _COUNTS.items():
         columns = {id: stat_values(tasks, id, stat, pa.int64()) for id in fields}
         found[name] = _maps({id: each.cast(pa.string()) for id, each in columns.items()})
+    for stat, name in _BOUNDS.items():
+        texts = {}
+        for id in fields:
+            bound = shape.bounds_type(id)
+            if bound is not None:
+                texts[id] = _hex(encode_bounds(_bound(tasks, id, stat, bound), shape.types[id]))
+        found[name] = _maps(texts) if texts else pa.nulls(tasks.num_rows, pa.string())
     return found
+
+
+def _bound(tasks: pa.Table, field_id: int, stat: str, type: pa.DataType) -> pa.Array:
+    name = stats.column(field_id, stat)
+    if name not in tasks.column_names:
+        return pa.nulls(tasks.num_rows, type)
+    found = tasks[name].combine_chunks()
+    found = found if found.type == type else stats.widened(found, type)
+    # A client takes bounds for the least and the greatest value, and answers queries by them.
+    tight = stat_values(tasks, field_id, "tight", pa.bool_())
+    return pc.if_else(pc.fill_null(tight, True), found, pa.scalar(None, type))
+
+
+def _hex(values: pa.Array) -> Texts:
+    encoded = pc.dictionary_encode(values)
+    texts = [f'"{value.hex().upper()}"' for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)
 
 
 def _maps(columns: dict[int, Texts]) -> Texts:

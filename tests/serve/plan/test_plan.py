@@ -207,6 +207,18 @@ def test_stats_are_told_of_the_columns_asked_for_alone(client: Client, table: Ta
     one = plan(client, filter=at_most(1), stats_fields=["id"]).file_scan_tasks[0].data_file
     assert one.value_counts is not None
     assert one.value_counts.to_dict() == {1: 10}
+    assert one.lower_bounds is not None
+    assert one.lower_bounds.to_dict() == {1: (0).to_bytes(8, "little").hex().upper()}
+    assert one.upper_bounds is not None
+    assert one.upper_bounds.to_dict() == {1: (9).to_bytes(8, "little").hex().upper()}
+
+
+def test_bounds_that_are_no_values_of_the_file_are_not_told(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", NUMBERS)
+    table.append(pa.table({"id": [1], "s": ["x" * 100]}))
+    [file] = [task.data_file for task in plan(client, stats_fields=["s"]).file_scan_tasks]
+    assert file.value_counts is not None
+    assert file.lower_bounds is None
 
 
 def test_deletes_are_told_once_and_referred_to_by_number(client: Client, lake: Lake) -> None:
