@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.transforms import BucketTransform, DayTransform, Transform, TruncateTransform
+from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.store.local import LocalStore
@@ -19,7 +24,7 @@ from tests.effort import EFFORT, SEED
 from tests.jars import fetched
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
-from tests.peers.values import ALL_JAVA_TABLES, JAVA_TABLES, pools
+from tests.peers.values import ALL_JAVA_TABLES, JAVA_TABLES, JAVA_ZOO, pools
 
 REPOSITORY = Path(__file__).parents[2]
 #: As many filters must have been compared on each table.
@@ -46,8 +51,53 @@ class JavaTable:
         return lake.register_table("db.t", self.metadata_location)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Animal:
+    """A table that Iceberg Java wrote, and the rows that it reads of some snapshots."""
+
+    metadata_location: str
+    rows: Mapping[int, pa.Table]
+    #: Where branches and tags point.
+    refs: Mapping[str, int]
+
+    def opened(self) -> Table:
+        """Return icetree's handle on the table as Java left it."""
+        lake = Lake(catalog=MemoryCatalog("peers"), store=LocalStore())
+        lake.create_namespace("db")
+        return lake.register_table("db.t", self.metadata_location)
+
+
 @pytest.fixture(scope="session")
-def java_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, JavaTable]:
+def java_zoo(_java: _Told) -> Mapping[str, Animal]:
+    """The rows that Iceberg Java reads of its tables."""
+    return {name: _animal(_java, name) for name in JAVA_ZOO}
+
+
+def _animal(told: _Told, name: str) -> Animal:
+    place = told.rows / name
+    found = {}
+    for file in place.glob("*.arrow"):
+        with pa.OSFile(str(file)) as source:
+            found[int(file.stem)] = pa.ipc.open_file(source).read_all()
+    refs = json.loads((place / "refs.json").read_text())
+    return Animal(
+        metadata_location=told.answers[name]["metadata"],
+        rows=found,
+        refs={each["name"]: each["snapshot_id"] for each in refs},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """What the program told that wrote the tables."""
+
+    answers: Mapping[str, Any]
+    filters: Mapping[str, list[Filter]]
+    rows: Path
+
+
+@pytest.fixture(scope="session")
+def _java(tmp_path_factory: pytest.TempPathFactory) -> _Told:
     """Let Iceberg Java write its tables and plan all filters, in a process of its own."""
     jar = fetched("iceberg-java")
     place = tmp_path_factory.mktemp("java")
@@ -62,14 +112,20 @@ def java_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, JavaTa
     )
     command = [sys.executable, "-m", "tests.peers.java_tables", str(jar), str(place / "lake")]
     done = subprocess.run(
-        [*command, str(asked), str(answers)],
+        [*command, str(asked), str(answers), str(place / "rows")],
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    told = json.loads(answers.read_text())
+    return _Told(answers=json.loads(answers.read_text()), filters=filters, rows=place / "rows")
+
+
+@pytest.fixture(scope="session")
+def java_tables(_java: _Told) -> Mapping[str, JavaTable]:
+    """The plans of Iceberg Java for its tables."""
+    told, filters = _java.answers, _java.filters
     return {
         name: JavaTable(
             metadata_location=told[name]["metadata"],
@@ -87,3 +143,34 @@ def _planned(tasks: list[tuple[str, int | None, list[list[object]]]]) -> Planned
     found = {location: frozenset(map(tuple, deletes)) for location, _, deletes in tasks}
     assert len(found) == len(tasks), "Java plans a file twice"
     return found  # type: ignore[return-value]
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
+    for transform in (BucketTransform, DayTransform, TruncateTransform):
+        monkeypatch.setattr(transform, "pyarrow_transform", _one_by_one)
+    catalog = SqlCatalog(
+        "main", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"
+    )
+    catalog.create_namespace("db")
+    yield catalog
+    catalog.engine.dispose()
+
+
+def _one_by_one(
+    transform: Transform[Any, Any], source: IcebergType
+) -> Callable[[pa.ChunkedArray], pa.Array]:
+    """Apply PyIceberg's own transform to each value: for columns it wants a package more."""
+    of_value = transform.transform(source)
+    kept = isinstance(transform, TruncateTransform)
+
+    def apply(values: pa.ChunkedArray) -> pa.Array:
+        plain = values
+        if isinstance(source, DateType):
+            plain = values.cast(pa.int32())
+        elif isinstance(source, TimestampType | TimestamptzType):
+            plain = values.cast(pa.int64())
+        found = [of_value(value) for value in plain.to_pylist()]
+        return pa.array(found, values.type if kept else pa.int32())
+
+    return apply

@@ -1,7 +1,8 @@
 """A program: write tables with Iceberg Java, let it plan filters on them, print what it planned.
 
 It runs by itself because a Spark session gets its jars when it starts. Arguments: the runtime
-jar, a warehouse, a JSON file of filters by table name, a file for the answers.
+jar, a warehouse, a JSON file of filters by table name, a file for the answers, a folder for the rows
+of the zoo.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
+from tests.effort import EFFORT
+from tests.peers.java_zoo import write_rows, zoo
+from tests.peers.values import JAVA_ZOO
 from tests.spark.settings import INTERPRETED
 
 COLUMNS = (
@@ -24,8 +28,8 @@ COLUMNS = (
 )
 
 
-def main(jar: str, warehouse: str, filters: str, answers: str) -> None:
-    """Make the tables, plan every filter on its table, and write the answers down."""
+def main(jar: str, warehouse: str, filters: str, answers: str, rows: str) -> None:
+    """Make the tables, plan every filter on its table, and write the answers and rows down."""
     asked: dict[str, list[str]] = json.loads(Path(filters).read_text())
     spark = _session(jar, warehouse)
     plan = _compiled(spark)
@@ -34,6 +38,12 @@ def main(jar: str, warehouse: str, filters: str, answers: str) -> None:
     for name, filters_of in asked.items():
         _TABLES[name](spark, name)
         found[name] = _answers(spark, name, plan, filters_of)
+        if name in JAVA_ZOO:
+            write_rows(spark, name, Path(rows))
+    for name, make in zoo(EFFORT).items():
+        make(spark, name, _create, _insert)
+        found[name] = {"metadata": _metadata_of(_table(spark, name))}
+        write_rows(spark, name, Path(rows))
     Path(answers).write_text(json.dumps(found))
     spark.stop()
 
@@ -81,7 +91,9 @@ def _make_rows(spark: SparkSession) -> None:
     )
 
 
-def _create(spark: SparkSession, name: str, version: int, by: str, **properties: str) -> None:
+def _create(
+    spark: SparkSession, name: str, version: int, by: str, *, more: str = "", **properties: str
+) -> None:
     told = {
         "format-version": str(version),
         "write.distribution-mode": "none",
@@ -89,11 +101,12 @@ def _create(spark: SparkSession, name: str, version: int, by: str, **properties:
         "write.delete.mode": "merge-on-read",
         "write.update.mode": "merge-on-read",
         "write.merge.mode": "merge-on-read",
-        **{key.replace("_", "."): value for key, value in properties.items()},
+        **{key.replace("__", "-").replace("_", "."): value for key, value in properties.items()},
     }
     listed = ", ".join(f"'{key}' = '{value}'" for key, value in told.items())
     spark.sql(
-        f"CREATE TABLE {name} ({COLUMNS}) USING iceberg {f'PARTITIONED BY ({by}) ' if by else ''}"
+        f"CREATE TABLE {name} ({COLUMNS}{f', {more}' if more else ''}) USING iceberg "
+        f"{f'PARTITIONED BY ({by}) ' if by else ''}"
         f"TBLPROPERTIES ({listed})"
     )
 
@@ -208,10 +221,14 @@ def _answers(spark: SparkSession, name: str, plan: Any, filters: list[str]) -> d
     table = _table(spark, name)
     everything = '{"type": "literal", "value": true}'
     return {
-        "metadata": table.operations().current().metadataFileLocation(),
+        "metadata": _metadata_of(table),
         "all": _planned(plan, table, everything),
         "plans": [_planned(plan, table, each) for each in filters],
     }
+
+
+def _metadata_of(table: Any) -> str:
+    return table.operations().current().metadataFileLocation()  # type: ignore[no-any-return]
 
 
 def _planned(plan: Any, table: Any, filter: str) -> list[Any] | None:

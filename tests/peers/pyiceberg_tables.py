@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,19 +19,27 @@ from pyiceberg.transforms import (
     TruncateTransform,
 )
 from pyiceberg.types import (
+    BinaryType,
     BooleanType,
     DateType,
     DecimalType,
     DoubleType,
+    FixedType,
+    FloatType,
     IntegerType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
     TimestampType,
     TimestamptzType,
+    TimeType,
+    UUIDType,
 )
 
+from tests.effort import EFFORT
 from tests.peers.values import row
 
 _SCHEMA = Schema(
@@ -115,4 +126,57 @@ PYICEBERG_TABLES: Mapping[str, Callable[[SqlCatalog, str], None]] = {
     "db.v1_evolved": lambda catalog, name: _partitioned(catalog, name, 1),
     "db.v2": lambda catalog, name: _plain(catalog, name, 2),
     "db.v2_evolved": lambda catalog, name: _partitioned(catalog, name, 2),
+}
+
+
+def all_types(catalog: SqlCatalog, name: str) -> None:
+    """Every type that PyIceberg writes, within each other too; columns and types change."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "n", IntegerType(), required=False),
+        NestedField(3, "f", FloatType(), required=False),
+        NestedField(4, "u", UUIDType(), required=False),
+        NestedField(5, "x", FixedType(4), required=False),
+        NestedField(6, "b", BinaryType(), required=False),
+        NestedField(7, "t", TimeType(), required=False),
+        NestedField(8, "dec", DecimalType(38, 10), required=False),
+        NestedField(9, "l", ListType(10, StructType(NestedField(11, "a", DateType())), False)),
+        NestedField(12, "m", MapType(13, StringType(), 14, ListType(15, LongType(), False), False)),
+        NestedField(16, "ts", TimestamptzType(), required=False),
+    )
+    table = catalog.create_table(name, schema, properties={"format-version": "2"})
+    for start in (0, 10):
+        rows = [_typed(id) for id in range(start, start + 10)]
+        table.append(pa.Table.from_pylist(rows, schema=table.schema().as_arrow()))
+    with table.update_schema() as edit:
+        edit.update_column("n", LongType())
+        edit.update_column("f", DoubleType())
+        edit.rename_column("u", "key")
+        edit.delete_column("b")
+    table.delete("id = 3")
+
+
+def _typed(id: int) -> dict[str, Any]:
+    if id % 5 == 4:
+        return {"id": id}
+    return {
+        "id": id,
+        "n": id % 7,
+        "f": id / 8,
+        "u": uuid.UUID(int=id).bytes,
+        "x": bytes([id] * 4),
+        "b": bytes([id]),
+        "t": time(1, id, 3),
+        "dec": Decimal(id).scaleb(-3),
+        "l": [{"a": date(2024, 1, 1 + id)}, None],
+        "m": [("k", [id, None]), ("l", None)],
+        "ts": datetime(2024, 1, 1, id, tzinfo=timezone.utc),
+    }
+
+
+#: All that PyIceberg writes; some of it in the usual run.
+PYICEBERG_ZOO = {
+    name: make
+    for name, make in {**PYICEBERG_TABLES, "db.types": all_types}.items()
+    if EFFORT > 1 or name in ("db.v1_evolved", "db.v2", "db.types")
 }

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import DataScan, Table
-from pyiceberg.transforms import BucketTransform, DayTransform, Transform, TruncateTransform
-from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
 
 import icetree
 from icetree.table.lake import Lake
@@ -26,37 +21,6 @@ from tests.peers.values import pools
 FILTERS = 60 * EFFORT
 #: As many are at hand: on some PyIceberg fails.
 _ASKED = 120 * EFFORT
-
-
-@pytest.fixture
-def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlCatalog]:
-    for transform in (BucketTransform, DayTransform, TruncateTransform):
-        monkeypatch.setattr(transform, "pyarrow_transform", _one_by_one)
-    catalog = SqlCatalog(
-        "main", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake"
-    )
-    catalog.create_namespace("db")
-    yield catalog
-    catalog.engine.dispose()
-
-
-def _one_by_one(
-    transform: Transform[Any, Any], source: IcebergType
-) -> Callable[[pa.ChunkedArray], pa.Array]:
-    """Apply PyIceberg's own transform to each value: for columns it wants a package more."""
-    of_value = transform.transform(source)
-    kept = isinstance(transform, TruncateTransform)
-
-    def apply(values: pa.ChunkedArray) -> pa.Array:
-        plain = values
-        if isinstance(source, DateType):
-            plain = values.cast(pa.int32())
-        elif isinstance(source, TimestampType | TimestamptzType):
-            plain = values.cast(pa.int64())
-        found = [of_value(value) for value in plain.to_pylist()]
-        return pa.array(found, values.type if kept else pa.int32())
-
-    return apply
 
 
 @pytest.fixture

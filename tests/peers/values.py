@@ -19,6 +19,16 @@ ALL_JAVA_TABLES = (
     "db.v3_upgraded",
 )
 JAVA_TABLES = ALL_JAVA_TABLES if EFFORT > 1 else ("db.v2", "db.v3_evolved", "db.v3_upgraded")
+#: The tables whose rows are told too, of every kind that Java writes.
+JAVA_ZOO = (
+    *JAVA_TABLES,
+    "zoo.transforms",
+    "zoo.v1",
+    "zoo.rewritten",
+    "zoo.types",
+    "zoo.branches",
+    "zoo.many",
+)
 
 _EPOCH = datetime(1969, 12, 28)  # noqa: DTZ001 (of a column without a zone)
 _YEAR = datetime(2024, 1, 1, tzinfo=timezone.utc)
