@@ -73,6 +73,14 @@ class App:
         await self._send(send, answer, body)
 
     async def _request(self, scope: Message, receive: Receive) -> Request:
+        size = len(scope["raw_path"]) + len(scope["query_string"])
+        size += sum(len(name) + len(value) for name, value in scope["headers"])
+        if size > self._limits.head_bytes:
+            raise Refused(
+                431,
+                "RequestHeaderFieldsTooLargeException",
+                f"the head of a request has {self._limits.head_bytes:,} bytes at most",
+            )
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }

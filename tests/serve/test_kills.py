@@ -1,0 +1,169 @@
+"""A server killed at any step of any kind of request: old or new, and the next try is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from icetree.catalog.memory import MemoryCatalog
+from icetree.serve.server import Server
+from icetree.store.memory import MemoryStore
+from icetree.table.lake import Lake
+from tests.serve.asking import Client, Told
+from tests.store.wrapped import Request, WrappedStore
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}  # fmt: skip
+WIDER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 9, "name": "n", "required": False, "type": "int"}]}  # type: ignore[misc]  # fmt: skip
+HERE = "/v1/namespaces/db"
+
+
+class Killed(BaseException):
+    """The process is gone: no `except` of ours may catch it."""
+
+
+class Steps:
+    """Counts what is asked of store and catalog; at one step the process is gone, and stays so."""
+
+    def __init__(self, die_at: int | None, *, after: bool) -> None:
+        self.count, self._die_at, self._after = 0, die_at, after
+        self._dead = False
+
+    def take(self, do: Callable[[], Any]) -> Any:
+        if self._dead:
+            raise Killed
+        number, self.count = self.count, self.count + 1
+        if number != self._die_at:
+            return do()
+        self._dead = True
+        if self._after:
+            do()
+        raise Killed
+
+
+class DyingStore(WrappedStore):
+    def __init__(self, inner: MemoryStore, steps: Steps) -> None:
+        super().__init__(inner)
+        self._steps = steps
+
+    def _pass(self, request: Request, effect: Callable[[], Any]) -> Any:
+        del request
+        return self._steps.take(effect)
+
+    def write_many(self, files: Any) -> None:
+        for location, content in files:
+            self.write_new(location, content)
+
+
+class DyingCatalog:
+    """A catalog whose every answer is a step."""
+
+    def __init__(self, inner: MemoryCatalog, steps: Steps) -> None:
+        self._inner, self._steps = inner, steps
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if not callable(found) or name in ("turn", "turn_taken"):
+            return found
+        return lambda *args, **how: self._steps.take(lambda: found(*args, **how))
+
+
+class World:
+    """What outlives a server: files and names."""
+
+    def __init__(self) -> None:
+        self.store, self.catalog = MemoryStore(), MemoryCatalog("m")
+        client = self.client()
+        client.post("/v1/namespaces", {"namespace": ["db"]})
+        client.post("/v1/namespaces", {"namespace": ["empty"]})
+        for name in ("t", "u"):
+            assert client.post(f"{HERE}/tables", {"name": name, "schema": SCHEMA}).status == 200
+
+    def lake(self) -> Lake:
+        return Lake(catalog=self.catalog, store=self.store, warehouse="memory://w")
+
+    def client(self, die_at: int | None = None, *, after: bool = False) -> Client:
+        steps = Steps(die_at, after=after)
+        catalog: Any = DyingCatalog(self.catalog, steps)
+        lake = Lake(catalog=catalog, store=DyingStore(self.store, steps), warehouse="memory://w")
+        client = Client(Server(lake))
+        client.steps = steps  # type: ignore[attr-defined]
+        return client
+
+    def view(self) -> dict[str, Any]:
+        """Return all that a client can see, having checked every table."""
+        lake = self.lake()
+        found: dict[str, Any] = {
+            name: lake.namespace_properties(name) for name in lake.namespaces()
+        }
+        for name in lake.tables():
+            table = lake.table(name)
+            assert table.verify().findings == ()
+            found[name] = (table.schema.column_names, dict(table.properties), table.spec)
+        return found
+
+
+def _change(name: str) -> dict[str, Any]:
+    return {
+        "identifier": {"namespace": ["db"], "name": name},
+        "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 0}],
+        "updates": [
+            {"action": "add-schema", "schema": WIDER},
+            {"action": "set-current-schema", "schema-id": -1},
+            {"action": "set-properties", "updates": {"a": "1"}},
+        ],
+    }
+
+
+def _staged(client: Client) -> Told:
+    staged = client.post(f"{HERE}/tables", {"name": "new", "schema": SCHEMA, "stage-create": True})
+    if staged.status != 200:
+        return staged
+    shown = staged.json["metadata"]
+    updates = [
+        {"action": "add-schema", "schema": shown["schemas"][0]},
+        {"action": "set-location", "location": shown["location"]},
+        {"action": "set-properties", "updates": {"a": "1"}},
+    ]
+    body = {"requirements": [{"type": "assert-create"}], "updates": updates}
+    return client.post(f"{HERE}/tables/new", body)
+
+
+RENAME = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
+#: Each kind of request that changes something, and what a try after the kill may be answered.
+KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
+    "namespace": (lambda c: c.post("/v1/namespaces", {"namespace": ["n"]}), (200, 409)),
+    "properties": (lambda c: c.post(f"{HERE}/properties", {"updates": {"a": "1"}}), (200,)),
+    "drop namespace": (lambda c: c.delete("/v1/namespaces/empty"), (204, 404)),
+    "create": (lambda c: c.post(f"{HERE}/tables", {"name": "new", "schema": SCHEMA}), (200, 409)),
+    "staged": (_staged, (200, 409)),
+    "commit": (lambda c: c.post(f"{HERE}/tables/t", _change("t")), (200, 409)),
+    "transaction": (
+        lambda c: c.post("/v1/transactions/commit", {"table-changes": [_change("t"), _change("u")]}),
+        (204, 409),
+    ),
+    "rename": (lambda c: c.post("/v1/tables/rename", RENAME), (204, 404)),
+    "drop": (lambda c: c.delete(f"{HERE}/tables/t"), (204, 404)),
+    "purge": (lambda c: c.delete(f"{HERE}/tables/t?purgeRequested=true"), (204, 404)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_killed_at_any_step_leaves_the_old_or_the_new(kind: str) -> None:
+    ask, answers = KINDS[kind]
+    whole = World()
+    before = whole.view()
+    counting = whole.client()
+    ask(counting)
+    after = whole.view()
+    assert after != before
+    for die_at in range(counting.steps.count):  # type: ignore[attr-defined]
+        for done in (False, True):
+            world = World()
+            with pytest.raises(Killed):
+                ask(world.client(die_at, after=done))
+            assert world.view() in (before, after), (kind, die_at, done)
+            told = ask(world.client())
+            assert told.status in answers, told.body
+            assert world.view() == after
