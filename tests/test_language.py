@@ -345,6 +345,7 @@ COMMANDS = {
     "optimize": ("db.t",),
     "maintain": ("db.whole", "--rounds", "1"),
     "upgrade": ("db.t",),
+    "downgrade": ("db.t",),
 }
 
 

@@ -18,7 +18,7 @@ from icetree.cli.maintain import (
     rewrite_manifests,
     rewrite_position_delete_files,
 )
-from icetree.cli.moving import migrate, snapshot, trial, upgrade
+from icetree.cli.moving import downgrade, migrate, snapshot, trial, upgrade
 from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.reading import explain, files, plan, tree
 from icetree.cli.refusal import Refusal
@@ -106,6 +106,7 @@ for _command in (
     optimize,
     maintain,
     upgrade,
+    downgrade,
     trial,
     snapshot,
     migrate,

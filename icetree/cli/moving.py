@@ -1,4 +1,4 @@
-"""The commands by which tables come to the lake: `upgrade`, `trial`, `snapshot` and `migrate`."""
+"""The commands by which tables come in and go back: `upgrade`, `downgrade`, `trial`, `snapshot`, `migrate`."""
 
 from __future__ import annotations
 
@@ -32,6 +32,28 @@ def upgrade(lake: Chosen, name: str, source: str | None, yes: bool, as_json: boo
         if source is not None and yes:
             connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
         done = connection.upgrade_table(name, source, dry_run=not yes)
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if not yes and done.reason is None:
+        click.echo("nothing was changed: repeat with --yes to do it")
+
+
+@click.command()
+@table_argument
+@yes_option
+@as_json_option
+@pass_lake
+def downgrade(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
+    """Make a table of v4 one of v3, in place; data files stay as they are.
+
+    What branches and tags point to stays; other snapshots are forgotten, and no file is deleted.
+    """
+    from icetree.cli.output import print_json, say
+
+    with lake.open() as connection:
+        done = connection.downgrade_table(name, dry_run=not yes)
     if as_json:
         print_json(done.as_dict())
         return

@@ -65,6 +65,7 @@ def validate(
     if not work.changes:
         return ()
     require_plain(head.metadata)
+    _require_version(work, head)
     _require_branch(work, head)
     _require_layouts(work, head)
     _require_columns(work, head)
@@ -88,6 +89,16 @@ def validate(
             own = any(conflict.snapshot_id is None for conflict in found)
             raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
     return changes
+
+
+def _require_version(work: Work, head: State) -> None:
+    """Raise `CommitConflict` when the table has no tree any more that the work could grow."""
+    was, now = (each.metadata.format_version for each in (work.base, head))
+    if now < was:
+        raise CommitConflict(
+            f"{head.name}: the table went back from v{was} to v{now} meanwhile; write to it with "
+            f"another engine, or upgrade it again"
+        )
 
 
 def _require_branch(work: Work, head: State) -> None:

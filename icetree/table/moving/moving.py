@@ -13,6 +13,7 @@ from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
+from icetree.table.moving.downgrade import Downgraded, downgrade
 from icetree.table.moving.folders import foreign_at
 from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
@@ -63,6 +64,14 @@ class LakeMoving(ABC):
         if not dry_run:
             self.catalog.create(table, at)
         return told
+
+    def downgrade_table(self, name: str, *, dry_run: bool = False) -> Downgraded:
+        """Make a table of v4 one of v3, in place; with `dry_run` only tell what comes of it.
+
+        Rows, row ids and sequence numbers stay as they are, of the snapshots that branches and tags
+        point to; others are forgotten. Data files are shared, and no file is deleted.
+        """
+        return downgrade(self.table(name), dry_run=dry_run)
 
     def trial_table(self, name: str, source: str, *, location: str | None = None) -> Table:
         """Make a table of v4 beside one of v1 to v3, to try it out and drop it again.
