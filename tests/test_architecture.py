@@ -47,7 +47,7 @@ FLOORS = {
         ["maintain"],
         ["transaction"],
         ["table"],
-        ["lake_rows", "moving", "together"],
+        ["foreign", "lake_rows", "moving", "together"],
         ["lake"],
         ["rounds"],
     ],

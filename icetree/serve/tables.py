@@ -18,6 +18,7 @@ from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.spec.metadata import TableMetadata
+from icetree.table.export.export import export_heads
 from icetree.table.export.shown import FORMAT_VERSIONS
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
@@ -122,14 +123,19 @@ def as_clients_see(metadata: TableMetadata) -> TableMetadata:
 
 def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
     older = () if snapshots == "refs" else _older(table)
-    seen = _in_first(
-        call, lambda version: as_older(table.metadata, format_version=version, more=older)
-    )
+    seen = _in_first(call, lambda version: _exported(table, version, older))
     if snapshots == "all":
         return seen
     pinned = {ref.snapshot_id for ref in seen.refs.values()}
     kept = tuple(each for each in seen.snapshots if each.snapshot_id in pinned)
     return msgspec.structs.replace(seen, snapshots=kept)
+
+
+def _exported(table: Table, version: int, older: list[Any] | tuple[()]) -> TableMetadata:
+    """Return a table as a version has it, with manifests there for who reads them, or commits."""
+    seen = as_older(table.metadata, format_version=version, more=older)
+    export_heads(table.metadata, table.files, format_version=version)
+    return seen
 
 
 def _older(table: Table) -> list[Any]:

@@ -99,6 +99,7 @@ class Transaction(Evolution, RowVerbs):
         self._written: list[str] = []
         self._picked: int | None = None
         self._rewritten: Rewritten | None = None
+        self._snapshot_id: int | None = None
         self._rows = RowCounts()
 
     def __repr__(self) -> str:
@@ -221,6 +222,11 @@ class Transaction(Evolution, RowVerbs):
         appends = changes.operation is Operation.APPEND
         self._add(changes, _inserting(changes.added) if appends else UNCOUNTED)
 
+    def identify(self, snapshot_id: int) -> None:
+        """Give the snapshot the id that a client has chosen for it."""
+        self._require_open()
+        self._snapshot_id = snapshot_id
+
     def count(self, rows: RowCounts) -> None:
         """Say how many rows all changes so far come to, for who looked at the rows."""
         self._require_open()
@@ -281,6 +287,8 @@ class Transaction(Evolution, RowVerbs):
             rewritten=self._rewritten,
             written=tuple(self._written),
         )
+        if self._snapshot_id is not None:
+            work = replace(work, snapshot_id=self._snapshot_id)
         try:
             done = commit(work, self._table.catalog, self._table.files, self._table.state)
         finally:

@@ -10,12 +10,12 @@ import msgspec
 from msgspec.structs import replace
 
 from icetree.catalog.base import TableName
-from icetree.errors import CommitExhausted, InvalidInput, Unsupported
+from icetree.errors import CommitExhausted, InvalidInput
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import AddSnapshot, AnyAction
 from icetree.serve.commit.new import staged
-from icetree.serve.commit.requirements import Requirement, asks_for_new, require
+from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_new, require
 from icetree.serve.commit.updates import NewSnapshot, Translated, translated
 from icetree.serve.names import Identifier
 from icetree.serve.request import Answer
@@ -23,6 +23,7 @@ from icetree.serve.tables import as_clients_see, shown
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
 from icetree.spec.pages import history
+from icetree.spec.snapshot import MAIN
 from icetree.spec.update import (
     ExpireSnapshots,
     RemovePartitionSpecs,
@@ -30,6 +31,7 @@ from icetree.spec.update import (
     SetSnapshotRef,
     Update,
 )
+from icetree.table.foreign import commit_foreign
 from icetree.table.maintain.unused import names_of, used_by
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, land, new_aside
@@ -84,13 +86,14 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
     table = call.lake.table(str(name))
     if was_made_before(call, table, asked):
         return table
-    facts = _facts(asked.requirements, table)
     work = translated(asked.updates, table.metadata)
+    if _is_one_snapshot(work, table):
+        _facts(_less_head(asked.requirements, work.snapshots[0]), table)
+        add_snapshot(table, work.snapshots[0])
+        return table
+    facts = _facts(asked.requirements, table)
     if not work.snapshots:
         _update(table, work.before, facts)
-        return table
-    if _is_one_snapshot(work, table):
-        add_snapshot(table, work.snapshots[0])
         return table
     anew(lambda: land(call.lake.catalog, [prepared(call, name, asked)]))
     return table.refresh()
@@ -119,8 +122,11 @@ def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
     work = translated(asked.updates, table.metadata)
     if work.before:
         _update(table, work.before, facts)
+    lists: dict[object, str] = {}
     for each in work.snapshots:
-        add_snapshot(table, each)
+        told = each.snapshot
+        add_snapshot(table, each, based_on=lists.get(told.get("parent-snapshot-id")))
+        lists[told["snapshot-id"]] = told["manifest-list"]
     if work.after:
         _update(table, work.after, ())
     return side
@@ -134,18 +140,28 @@ def anew(attempt: Callable[[], None]) -> None:
     return attempt()
 
 
-def add_snapshot(table: Table, asked: NewSnapshot) -> None:
-    """Commit a snapshot that a client has made, in the format that it was shown."""
-    raise Unsupported(
-        f"table {table.name}: snapshot {asked.snapshot.get('snapshot-id')} cannot be added: rows are "
-        "written by icetree alone as yet"
-    )
+def add_snapshot(table: Table, asked: NewSnapshot, *, based_on: str | None = None) -> None:
+    """Commit a snapshot that a client has made, in the format that it was shown.
+
+    `based_on` is the manifest list of its parent, where that came with the same request.
+    """
+    commit_foreign(table, asked.snapshot, branch=asked.branch, based_on=based_on)
 
 
 def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]:
     """Return the facts that a client requires, all of which hold; CommitConflict."""
     seen = as_clients_see(table.metadata)
     return tuple(require(each, seen) for each in requirements)
+
+
+def _less_head(requirements: Sequence[Requirement], new: NewSnapshot) -> list[Requirement]:
+    """Return requirements without that a branch is where the client saw it.
+
+    An append lands wherever the branch has come to; of anything else, its own commit requires it.
+    """
+    parent = new.snapshot.get("parent-snapshot-id")
+    head = AssertRef(ref=new.branch or MAIN, snapshot_id=parent)
+    return [each for each in requirements if each != head]
 
 
 def _is_one_snapshot(work: Translated, table: Table) -> bool:

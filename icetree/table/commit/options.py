@@ -79,6 +79,11 @@ def summary_of(given: Any) -> dict[str, str]:
     return dict(given)
 
 
+def of_clients(summary: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a client's own summary a snapshot is to say: not what icetree counts itself."""
+    return {name: value for name, value in summary.items() if name not in _TAKEN}
+
+
 def isolation_of(isolation: Isolation | str) -> Isolation:
     """Return an isolation level, by its name or itself."""
     try:

@@ -6,6 +6,7 @@ is exported, so whoever exports the same again finds it, and two who do so at on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -14,7 +15,7 @@ from typing import Any
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list, read_listed
 from icetree.codec.legacy.encode_manifest import Layout
-from icetree.errors import AlreadyExists, CorruptTable, NotFound
+from icetree.errors import AlreadyExists, CorruptTable, IcetreeError, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
@@ -27,6 +28,8 @@ from icetree.table.export.twins import Tree
 from icetree.table.state import State
 from icetree.tree.leaf import NewFile
 from icetree.tree.recount import with_counts
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,25 @@ def _as_it_is(state: State, snapshot: Snapshot | None) -> Exported:
         written=(),
         reused_manifests_count=0,
     )
+
+
+def export_heads(metadata: TableMetadata, files: TableFiles, *, format_version: int = 3) -> None:
+    """Make sure that what branches and tags point to is exported; other snapshots are not.
+
+    `Unsupported` where that version cannot say it all. A store that cannot be written to is no
+    reason not to show a table: who plans at the server needs no export.
+    """
+    if metadata.format_version <= format_version:
+        return
+    heads = [metadata.current_snapshot_id, *(each.snapshot_id for each in metadata.refs.values())]
+    for id in dict.fromkeys(heads):
+        if id is not None:
+            try:
+                export_snapshot(metadata, files, metadata.snapshot(id), format_version)
+            except Unsupported:
+                raise
+            except (IcetreeError, OSError) as error:
+                log.warning("snapshot %d of %s is not exported: %s", id, metadata.location, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,239 @@
+"""What a client's snapshot changes: its manifest list and manifests, read against what it was shown.
+
+A client starts from an export of ours, and brings a list with manifests of its own beside those it
+kept. What is new in them is its change. Whatever it took out of manifests that it did not keep it must
+say: that a file stays, or that it goes. Everything it names is confined to the table's own folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.codec import legacy, limits
+from icetree.codec.avro.avro import open_avro
+from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge
+from icetree.files.table_files import TableFiles
+from icetree.spec.arrays import is_among
+from icetree.spec.entry import (
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    concat,
+    empty,
+    has_status,
+    is_content,
+    is_data_dv,
+    is_data_file,
+    is_live,
+    only,
+    with_columns,
+)
+from icetree.spec.location import absolute, is_relative, stored_form
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Snapshot
+from icetree.table.export.places import folder_of, manifest_list_at
+from icetree.table.export.shown import FORMAT_VERSIONS
+from icetree.tree.diff import identity
+from icetree.tree.files import FileReader
+from icetree.tree.reading import leaves_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """A client's snapshot as a change of the table."""
+
+    snapshot: Snapshot
+    #: Files that come, and files that go; no DV of a data file that goes, or that gets another.
+    added: Entries
+    removed: Entries
+
+    @property
+    def is_append(self) -> bool:
+        """Whether it only brings data files, whatever else is in the table."""
+        return not self.removed.num_rows and bool(
+            pc.all(is_data_file(self.added), min_count=0).as_py()
+        )
+
+
+def snapshot_of(document: Any) -> Snapshot:
+    """Return a snapshot as a client tells it; InvalidInput for what is none."""
+    known = {each.encode_name for each in msgspec.structs.fields(Snapshot)} - {"extra"}
+    try:
+        found = msgspec.convert(
+            {name: value for name, value in dict(document).items() if name in known}, Snapshot
+        )
+    except (msgspec.ValidationError, TypeError, ValueError) as error:
+        raise InvalidInput(f"that is no snapshot: {error}") from None
+    if found.manifest_list is None:
+        raise InvalidInput(f"snapshot {found.snapshot_id} has no manifest-list")
+    return found
+
+
+def read_foreign(
+    snapshot: Snapshot,
+    parent: Snapshot | None,
+    metadata: TableMetadata,
+    files: TableFiles,
+    *,
+    based_on: str | None = None,
+) -> Foreign:
+    """Return what a client's snapshot changes of its parent, None where it was shown an empty table.
+
+    `based_on` is the parent's manifest list where that is the client's own, too. InvalidInput says what is wrong with its files; none of them is believed before it is read.
+    """
+    try:
+        return _Reading(snapshot, metadata, files).changes(parent, based_on)
+    except TooLarge:
+        raise
+    except (CorruptTable, NotFound) as error:
+        raise InvalidInput(f"snapshot {snapshot.snapshot_id} cannot be read: {error}") from None
+
+
+class _Reading:
+    def __init__(self, snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> None:
+        self._snapshot = snapshot
+        self._metadata = metadata
+        self._shape = metadata.shape()
+        self._store = files.store
+        # Nothing is kept: these files are the client's, who may do with them what it likes.
+        self._reader = FileReader(
+            fetch=self._fetch, shape=self._shape, table_location=metadata.location
+        )
+
+    def changes(self, parent: Snapshot | None, based_on: str | None) -> Foreign:
+        """Return what is new, having made sure that nothing else is lost."""
+        at = self._inside(self._snapshot.manifest_list or "", "manifest list")
+        listed, base = self._list(at), self._base(parent, at, based_on)
+        is_known = is_among(listed["location"], base["location"])
+        new = only(listed, pc.invert(is_known))
+        left = only(base, pc.invert(is_among(base["location"], listed["location"])))
+        self._require_own(new)
+        entries = self._entries(new)
+        id = pa.scalar(self._snapshot.snapshot_id, pa.int64())
+        is_own = pc.equal(entries["snapshot_id"], id)
+        added = only(entries, has_status(entries, Status.ADDED))
+        if only(added, pc.not_equal(added["snapshot_id"], id)).num_rows:
+            raise self._refusal("it adds files in the name of another snapshot")
+        went = only(entries, pc.and_(has_status(entries, Status.DELETED), is_own))
+        stays = only(entries, has_status(entries, Status.EXISTING))
+        before = self._entries(left)
+        self._require_accounted(only(before, is_live(before)), stays, went)
+        self._require_inside(added)
+        return Foreign(
+            snapshot=self._snapshot, added=self._fresh(added), removed=_alone(went, added)
+        )
+
+    # --- reading ---------------------------------------------------------------------------
+
+    def _fetch(self, stored: str) -> bytes:
+        location = absolute(stored, self._metadata.location)
+        limits.METADATA.require(self._store.size(location), file=stored, what="it")
+        return self._store.read(location)
+
+    def _list(self, stored: str) -> Entries:
+        return legacy.decode_manifest_list(
+            self._fetch(stored),
+            file=stored,
+            shape=self._shape,
+            table_location=self._metadata.location,
+        )
+
+    def _base(self, parent: Snapshot | None, stored: str, based_on: str | None) -> Entries:
+        """Return the manifests that the client started from: of an export, as a rule."""
+        if parent is None:
+            return empty()
+        if based_on is not None:
+            return self._list(self._inside(based_on, "manifest list"))
+        if parent.manifest_list is not None:
+            return self._list(stored_form(parent.manifest_list, self._metadata.location))
+        said = open_avro(self._fetch(stored), file=stored).metadata.get("format-version")
+        for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
+            at = manifest_list_at(folder_of(self._metadata.location, version), parent.snapshot_id)
+            if self._store.exists(absolute(at, self._metadata.location)):
+                return self._list(at)
+        raise self._refusal(
+            f"snapshot {parent.snapshot_id}, which it is based on, was never exported: load the table"
+        )
+
+    def _entries(self, manifests: Entries) -> Entries:
+        found = [self._reader.leaf(leaf) for leaf in leaves_in(manifests)]
+        return concat([each.drop_columns([POSITION]) for each in found])
+
+    def _fresh(self, added: Entries) -> Entries:
+        """Return new files without what a commit gives them; one that keeps its age says so."""
+        age = added["sequence_number"]
+        is_older = pc.less(age, pa.scalar(self._snapshot.sequence_number, pa.int64()))
+        return with_columns(
+            added,
+            snapshot_id=None,
+            sequence_number=pc.if_else(is_older, age, pa.scalar(None, pa.int64())),
+            file_sequence_number=None,
+            first_row_id=None,
+        )
+
+    # --- what must hold --------------------------------------------------------------------
+
+    def _require_own(self, new: Entries) -> None:
+        """Refuse manifests that are neither of the base nor made by the client for this snapshot."""
+        for name, snapshot_id in zip(
+            new["location"].to_pylist(), new["snapshot_id"].to_pylist(), strict=True
+        ):
+            self._inside(name, "manifest")
+            if snapshot_id != self._snapshot.snapshot_id:
+                raise self._refusal(
+                    f"manifest {name} is neither its own nor of what it is based on"
+                )
+
+    def _require_accounted(self, before: Entries, stays: Entries, went: Entries) -> None:
+        """Refuse a change that loses or invents files: all there was stays or goes, and no other."""
+        had, kept, gone = (_names(each) for each in (before, stays, went))
+        told = pa.concat_arrays([kept, gone])
+        for name in _first(pc.invert(is_among(had, told)), had):
+            raise self._refusal(f"it neither keeps nor removes {name}, which was in the table")
+        for name in _first(pc.invert(is_among(told, had)), told):
+            raise self._refusal(f"it keeps or removes {name}, which was not there to be")
+        if len(told.unique()) < len(told):
+            raise self._refusal("it keeps or removes a file twice")
+
+    def _require_inside(self, added: Entries) -> None:
+        for column in ("location", "referenced_file"):
+            for name in added[column].drop_null().unique().to_pylist():
+                self._inside(name, "file")
+
+    def _inside(self, location: str, what: str) -> str:
+        found = stored_form(location, self._metadata.location)
+        if not is_relative(found):
+            raise self._refusal(f"{what} {location!r} is outside the table")
+        return found
+
+    def _refusal(self, reason: str) -> InvalidInput:
+        return InvalidInput(f"snapshot {self._snapshot.snapshot_id} cannot be added: {reason}")
+
+
+def _names(entries: Entries) -> pa.Array:
+    if not entries.num_rows:
+        return pa.array([], pa.string())
+    return identity(entries).combine_chunks()
+
+
+def _first(broken: Any, names: pa.Array) -> Iterable[str]:
+    return (each.split("\0")[1] for each in names.filter(broken)[:1].to_pylist())
+
+
+def _alone(went: Entries, added: Entries) -> Entries:
+    """Return what goes without the DVs that go by themselves: with their data files, or replaced."""
+    if not went.num_rows:
+        return went
+    vectors = is_data_dv(went)
+    new = only(added, is_data_dv(added))["referenced_file"]
+    data = only(went, is_content(went, Content.DATA))["location"]
+    owners = went["referenced_file"]
+    follows = pc.and_(vectors, pc.or_(is_among(owners, new), is_among(owners, data)))
+    return only(went, pc.invert(follows))

@@ -1,0 +1,155 @@
+"""Committing a snapshot that a stock client made: as a change of the tree, under the client's id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.files.table_files import TableFiles
+from icetree.rows.deletes import by_file
+from icetree.rows.files import open_file, position_deletes
+from icetree.rows.write_deletes import as_vector, write_data_vectors
+from icetree.spec.entry import (
+    Content,
+    Entries,
+    concat,
+    has_format,
+    is_content,
+    is_data_file,
+    only,
+)
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
+from icetree.spec.location import absolute
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.pages import find_snapshot
+from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import of_clients
+from icetree.table.commit.removing import removal_of
+from icetree.table.export.foreign import Foreign, read_foreign, snapshot_of
+from icetree.table.scan.planning import planner
+from icetree.table.table import Table
+from icetree.table.transaction import Transaction
+from icetree.tree.changes import Changes, Intent
+from icetree.tree.live import placed
+
+
+def commit_foreign(
+    table: Table,
+    snapshot: Mapping[str, Any],
+    *,
+    branch: str | None = MAIN,
+    based_on: str | None = None,
+) -> Committed:
+    """Commit a client's snapshot to a branch; to none, it is staged.
+
+    `snapshot` is what its `add-snapshot` says, `based_on` the manifest list of its parent where the
+    client made that too, a moment ago. New data files land on whatever the branch has come to
+    meanwhile; anything else must be based on the branch as it is now, or is a `CommitConflict`.
+    The client's own manifests are of no use afterwards: nothing names them.
+    """
+    asked = snapshot_of(snapshot)
+    _require_new(table, asked)
+    parent = _parent(table, asked)
+    foreign = read_foreign(asked, parent, table.metadata, table.files, based_on=based_on)
+    if not foreign.is_append:
+        _require_head(table, asked, branch)
+    told = of_clients(asked.summary or {})
+    with table.transaction(branch=branch, summary=told, create_branch=branch is not None) as tx:
+        tx.identify(asked.snapshot_id)
+        if not foreign.is_append and branch is not None:
+            tx.rely_on(f"ref {branch}")
+        added = _with_vectors(foreign.added, parent, tx)
+        age = parent.sequence_number if parent and asked.operation == "replace" else None
+        tx.apply(
+            Changes(
+                intent=_intent(foreign),
+                added=tx.entries_of(added, sequence_number=age),
+                removed=removal_of(placed(foreign.removed, leaf=None)),
+            )
+        )
+        return tx.commit()
+
+
+def _require_new(table: Table, asked: Snapshot) -> None:
+    with suppress(NotFound):
+        find_snapshot(table.metadata, asked.snapshot_id, table.files.page)
+        raise InvalidInput(f"table {table.name} has a snapshot {asked.snapshot_id} already")
+
+
+def _parent(table: Table, asked: Snapshot) -> Snapshot | None:
+    """Return the snapshot that a client started from; CommitConflict where it is gone."""
+    if asked.parent_snapshot_id is None:
+        return None
+    try:
+        return find_snapshot(table.metadata, asked.parent_snapshot_id, table.files.page)
+    except NotFound:
+        raise CommitConflict(
+            f"table {table.name} has no snapshot {asked.parent_snapshot_id}, which this commit is "
+            "based on: load the table and make the change again"
+        ) from None
+
+
+def _require_head(table: Table, asked: Snapshot, branch: str | None) -> None:
+    head = table.state.head(branch or MAIN)
+    now = None if head is None else head.snapshot_id
+    if now != asked.parent_snapshot_id:
+        raise CommitConflict(
+            f"table {table.name}: this commit is based on snapshot {asked.parent_snapshot_id}, and "
+            f"{branch or MAIN!r} is at {now} now: load the table and make the change again"
+        )
+
+
+def _intent(foreign: Foreign) -> Intent:
+    if foreign.snapshot.operation == "replace":
+        return Intent.REWRITE
+    if foreign.is_append:
+        return Intent.APPEND
+    if not pc.all(is_data_file(foreign.added), min_count=0).as_py():
+        return Intent.ROW_DELTA
+    return Intent.OVERWRITE_FILES if foreign.added.num_rows else Intent.DELETE_FILES
+
+
+# --- deletes of v2 -----------------------------------------------------------------------------
+
+
+def _with_vectors(added: Entries, parent: Snapshot | None, tx: Transaction) -> Entries:
+    """Return new files with DVs in place of position delete files, which v4 does not add."""
+    by_position = pc.and_not(
+        is_content(added, Content.POSITION_DELETES), has_format(added, "puffin")
+    )
+    deletes = only(added, by_position)
+    if not deletes.num_rows:
+        return added
+    files, metadata = tx.table_files, tx.metadata
+    gone = _rows_deleted(deletes, metadata, files)
+    plan = planner(files, metadata, parent, stats_columns=True, every_row=True).whole()
+    there = set(plan.tasks["location"].to_pylist())
+    for name in gone.keys() - there:
+        raise InvalidInput(f"a position delete names {name}, which is no file of the table")
+    vectors = write_data_vectors(
+        gone, tasks=plan.tasks, metadata=metadata, store=files.store, deletes=plan.deletes
+    )
+    return concat([only(added, pc.invert(by_position)), tx.adopt(vectors)])
+
+
+def _rows_deleted(
+    deletes: Entries, metadata: TableMetadata, files: TableFiles
+) -> dict[str, BitMap64]:
+    """Return the rows that position delete files name, by the stored location of their file."""
+    found: dict[str, BitMap64] = {}
+    for name, format in zip(
+        deletes["location"].to_pylist(), deletes["file_format"].to_pylist(), strict=True
+    ):
+        location = absolute(name, metadata.location)
+        file = open_file(files.store, location, format, mapping=None)
+        rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
+        for data_file, some in by_file(rows, metadata.location, delete_file=location).items():
+            found[data_file] = found.get(data_file, BitMap64()) | as_vector(pa.array(some))
+    return found
