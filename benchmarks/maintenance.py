@@ -2,7 +2,8 @@
 
 Expiring snapshots, the search for orphans, rewriting manifests, bin-packing and z-order of small files.
 Ours works in one process; Java has a Spark session that has done some work before, so that its
-start does not count. What both find is compared. A figure is one run: what is done is done.
+start does not count. What both find is compared. Then a table of ours lives through thousands of small
+commits, is tidied up, and is compared with one loaded at once. A figure is one run: what is done is done.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.harness import Report, Timing, main
+from benchmarks.life import measure_life
 from benchmarks.maintenance_worker import SIDES, write_small_files
 from benchmarks.spark import Worker
 
@@ -34,6 +36,9 @@ class Sizes:
     files_each: int
     small_files: int
     rows_each: int
+    #: Of a table that lived, before it is tidied up.
+    commits: int
+    deletes: int
 
 
 FULL: Final = Sizes(
@@ -44,6 +49,8 @@ FULL: Final = Sizes(
     files_each=50,
     small_files=1_000,
     rows_each=2_000,
+    commits=5_000,
+    deletes=500,
 )
 QUICK: Final = Sizes(
     snapshots=100,
@@ -53,6 +60,8 @@ QUICK: Final = Sizes(
     files_each=20,
     small_files=100,
     rows_each=500,
+    commits=300,
+    deletes=30,
 )
 
 
@@ -106,6 +115,9 @@ def measure(report: Report, quick: bool) -> None:
         _warm_up(both, source)
         _expiry(both, sizes)
         _others(both, sizes, source)
+        life = folder / "lived"
+        life.mkdir()
+        measure_life(report, life, commits=sizes.commits, deletes=sizes.deletes)
 
 
 def _warm_up(both: _Both, source: Path) -> None:

@@ -25,7 +25,7 @@ from icetree.spec.layout import (
     expressions_for,
 )
 from icetree.spec.noun import Int, Long, Noun
-from icetree.spec.properties import whole_number
+from icetree.spec.properties import flag, whole_number
 from icetree.spec.recent import Recent
 from icetree.spec.shape import Shape, SortKey
 from icetree.spec.snapshot import MAIN, LogEntry, MetadataLogEntry, Ref, Snapshot, SnapshotPage
@@ -37,6 +37,7 @@ DEFAULT_INLINE_SNAPSHOTS: Final = 10
 #: How many former metadata files the log remembers.
 PREVIOUS_VERSIONS: Final = "write.metadata.previous-versions-max"
 DEFAULT_PREVIOUS_VERSIONS: Final = 20
+DELETE_AFTER_COMMIT: Final = "write.metadata.delete-after-commit.enabled"
 
 #: Shapes by all that they follow from. Few commits change that, and what is worked out of a shape
 #: takes longer than what they do.
@@ -358,9 +359,15 @@ def _refusal(metadata: TableMetadata, snapshot: Snapshot) -> str | None:
 def with_previous(
     metadata: TableMetadata, previous_file: str, previous: TableMetadata
 ) -> TableMetadata:
-    """Return the metadata with the file it replaces in its bounded log."""
+    """Return the metadata with the file it replaces in its bounded log.
+
+    Where commits delete what the log forgets, it forgets several at a time: one request for many.
+    """
     keep = whole_number(
         metadata.properties, PREVIOUS_VERSIONS, default=DEFAULT_PREVIOUS_VERSIONS, least=1
     )
     entry = MetadataLogEntry(timestamp_ms=previous.last_updated_ms, metadata_file=previous_file)
-    return replace(metadata, metadata_log=(*metadata.metadata_log, entry)[-keep:])
+    log = (*metadata.metadata_log, entry)
+    if len(log) > keep and flag(metadata.properties, DELETE_AFTER_COMMIT, default=False):
+        keep -= keep // 2
+    return replace(metadata, metadata_log=log[-keep:])

@@ -34,7 +34,6 @@ _OF_OTHERS: Final = (
     "write.folder-storage.path",
     "write.manifest-lists.enabled",
     "write.metadata.path",
-    "write.metadata.delete-after-commit.enabled",
     "write.parquet.page-.*",
     "write.parquet.dict-size-bytes",
     "write.parquet.row-group-check-.*",

@@ -33,7 +33,7 @@ from icetree.table.moving.source import folder_of
 from icetree.table.nearest import instead_of
 from icetree.table.progress import Progress
 from icetree.table.properties import check_properties
-from icetree.table.state import State
+from icetree.table.state import State, read_newest
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -181,11 +181,16 @@ class Lake(LakeRows, LakeMoving):
     def table(self, name: str) -> Table:
         """Return a table's handle, on its newest state."""
         table = parse_name(name)
-        try:
-            at = self.catalog.load(table)
-        except NotFound as error:
-            raise NotFound(f"{error}{instead_of(table, self.catalog)}") from None
-        metadata = read_metadata(self._beside(at), at)
+
+        def load() -> str:
+            try:
+                return self.catalog.load(table)
+            except NotFound as error:
+                raise NotFound(f"{error}{instead_of(table, self.catalog)}") from None
+
+        found = read_newest(load, self._beside)
+        assert found is not None  # nothing is known before
+        metadata, at = found
         return self._table(State(name=table, metadata=metadata, metadata_location=at))
 
     def table_exists(self, name: str) -> bool:

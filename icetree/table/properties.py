@@ -18,7 +18,12 @@ from icetree.rows.source import SOURCE_LIMIT
 from icetree.spec import metrics, retention
 from icetree.spec.encryption import KEY_PROPERTY
 from icetree.spec.location import leads_up, no_name
-from icetree.spec.metadata import INLINE_SNAPSHOTS, PREVIOUS_VERSIONS, TableMetadata
+from icetree.spec.metadata import (
+    DELETE_AFTER_COMMIT,
+    INLINE_SNAPSHOTS,
+    PREVIOUS_VERSIONS,
+    TableMetadata,
+)
 from icetree.spec.properties import choice, flag, whole_number
 from icetree.spec.table_properties import (
     DELETE_FILE_SIZE,
@@ -79,7 +84,13 @@ _READERS: Final[Mapping[str, Read]] = {
     },
     **{
         name: partial(flag, name=name, default=False)
-        for name in (CONFINED, WAP_ENABLED, reading.CHECKSUMS, *retention.GARBAGE)
+        for name in (
+            CONFINED,
+            DELETE_AFTER_COMMIT,
+            WAP_ENABLED,
+            reading.CHECKSUMS,
+            *retention.GARBAGE,
+        )
     },
     **{
         name: _number(name)

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from icetree.catalog.base import TableName
 from icetree.errors import CommitConflict, NotFound
+from icetree.files.table_files import read_metadata
 from icetree.spec.edit.refs import KEPT
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
+from icetree.store.base import Store
 from icetree.surroundings import new_uuid, random_bits
 from icetree.tree.changes import Changes
 from icetree.tree.conflict import Isolation
@@ -44,6 +46,25 @@ class State:
         if ref is None:
             return self.metadata.current_snapshot()
         return self.metadata.snapshot(ref.snapshot_id)
+
+
+def read_newest(
+    load: Callable[[], str], store: Callable[[str], Store], known: str | None = None
+) -> tuple[TableMetadata, str] | None:
+    """Return the metadata that a catalog names, and where it is; None where that is `known`.
+
+    While it was on its way, others may have committed so often that it was deleted: then the catalog
+    names another one by now.
+    """
+    at = load()
+    if at == known:
+        return None
+    try:
+        return read_metadata(store(at), at), at
+    except NotFound:
+        if load() == at:
+            raise
+    return read_newest(load, store, known)
 
 
 def require_same(name: TableName, metadata: TableMetadata, *, was: str | None) -> None:

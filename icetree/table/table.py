@@ -11,7 +11,7 @@ from pyiceberg.schema import Schema
 from typing_extensions import Unpack
 
 from icetree.catalog.base import Catalog, TableName
-from icetree.files.table_files import TableFiles, read_metadata
+from icetree.files.table_files import TableFiles
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spec.edit.words import partition_words, sort_words
@@ -33,7 +33,7 @@ from icetree.table.point import Point, snapshot_at
 from icetree.table.rows.clauses import Clause
 from icetree.table.rows.merge import Merge
 from icetree.table.scan.scan import Scan
-from icetree.table.state import State
+from icetree.table.state import State, read_newest
 from icetree.table.transaction import Files, New, Transaction
 from icetree.tree.conflict import Isolation
 
@@ -107,9 +107,10 @@ class Table(Evolution, References):
 
     def refresh(self) -> Table:
         """See what others committed to this table; NotFound when its name is another's now."""
-        newest = self.catalog.load(self.name)
-        if newest != self.state.metadata_location:
-            self.state = self.state.at(read_metadata(self.files.store, newest), newest)
+        store, known = self.files.store, self.state.metadata_location
+        newest = read_newest(lambda: self.catalog.load(self.name), lambda _: store, known)
+        if newest is not None:
+            self.state = self.state.at(*newest)
             self.files = replace(self.files, location=self.location)
         return self
 

@@ -114,6 +114,8 @@ def take_over(
     where an old leaf is not there any more, or has entries again that it had lost.
     """
     arrangement = rewritten.arrangement
+    if not arrangement.old:  # the commit is there to leave out what is gone
+        return TakenOver(root=root, manifest_dvs={**manifest_dvs}, files=(), processed=0)
     now = {leaf.location: _bare(leaf) for leaf in leaves_in(root)}
     lost = [not _is_there(each, now, manifest_dvs) for each in arrangement.old]
     old_heap, new_heap = _heaps(arrangement)

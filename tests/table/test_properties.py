@@ -89,7 +89,6 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
         "write.format.default",
         "read.parquet.vectorization.enabled",
         "write.my-engine.setting",
-        "write.metadata.delete-after-commit.enabled",
     ],
 )
 def test_a_property_of_others_is_kept_as_it_is(lake: Lake, name: str) -> None:

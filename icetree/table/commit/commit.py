@@ -22,15 +22,14 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.apply import apply
 from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import (
-    TableMetadata,
-)
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
 from icetree.table.commit.carry import Carrier
 from icetree.table.commit.counts import FileCounts, RowCounts, files_told
+from icetree.table.commit.forget import forgotten
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
 from icetree.table.commit.swap import still_there, swap
@@ -218,7 +217,8 @@ def _try_until_swapped(
                 kept = {file.location for file in attempt.files}
                 kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
                 lost = [location for location in tried if location not in kept]
-                _discard(files, [*lost, *carrier.unused()])
+                past = forgotten(head.metadata, attempt.state.metadata, files)
+                _discard(files, [*lost, *carrier.unused(), *past])
                 _log(name, report, attempt)
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
             case Unknown(reason=reason):

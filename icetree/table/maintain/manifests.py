@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.files.parallel import in_order
+from icetree.spec.entry import is_live, only
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid
@@ -15,9 +16,11 @@ from icetree.table.arguments import texts
 from icetree.table.commit.attempt import head_of
 from icetree.table.progress import Progress
 from icetree.tree.arrange import Arrangement, arrange
-from icetree.tree.carry_over import carry_over
+from icetree.tree.carry_over import Carried, carry_over
 from icetree.tree.cluster import Order, order_by, order_of
+from icetree.tree.draft import Head
 from icetree.tree.policy import policy_of
+from icetree.tree.reading import leaves_in
 from icetree.tree.rewritten import Rewritten, make_leaves
 
 if TYPE_CHECKING:
@@ -66,9 +69,11 @@ def rewrite_manifests(
     for attempt in range(_TRIES):
         table.refresh()
         with table.transaction(branch=branch) as transaction:
-            arrangement = _arranged(transaction, by)
-            if dry_run or not arrangement.old:
-                return _told(arrangement, dry_run=dry_run)
+            head = head_of(transaction.snapshot, transaction.metadata, transaction.table_files)
+            carried, arrangement = _arranged(transaction, head, by)
+            dead = _dead_leaves(head, carried)
+            if dry_run or not (arrangement.old or dead):
+                return _told(arrangement, dead=dead, dry_run=dry_run)
             try:
                 transaction.rearrange(_made(transaction, arrangement, tell))
                 done = transaction.commit()
@@ -80,17 +85,31 @@ def rewrite_manifests(
         root = table.files.root(done.snapshot, table.metadata.shape())
         there = set(root["location"].to_pylist())
         table.files.delete(each.location for each in arrangement.new if each.location not in there)
-        return _told(arrangement, there)
+        return _told(arrangement, there, dead=dead)
     raise AssertionError("every try ends in an answer or an error")
 
 
-def _arranged(transaction: Transaction, by: str | Iterable[str] | None) -> Arrangement:
+def _dead_leaves(head: Head, carried: Carried) -> int:
+    """Return how many leaves any commit would leave out; 0 where most have something left.
+
+    A root tells what its own commit removed. After one that emptied most leaves, such as a
+    compaction, every plan reads them in vain until another commit comes.
+    """
+    left = len(leaves_in(carried.root))
+    dead = len(leaves_in(only(head.root, is_live(head.root)))) - left
+    return dead if dead > left else 0
+
+
+def _arranged(
+    transaction: Transaction, head: Head, by: str | Iterable[str] | None
+) -> tuple[Carried, Arrangement]:
     metadata, files = transaction.metadata, transaction.table_files
     shape, name = metadata.shape(), new_uuid()
     transaction.require_version()
     reader = files.reader(shape)
-    return arrange(
-        carry_over(head_of(transaction.snapshot, metadata, files), shape, reader),
+    carried = carry_over(head, shape, reader)
+    return carried, arrange(
+        carried,
         reader,
         policy_of(metadata.properties),
         _order(by, shape),
@@ -127,14 +146,17 @@ def _made(transaction: Transaction, arrangement: Arrangement, tell: Progress) ->
 
 
 def _told(
-    arrangement: Arrangement, there: set[str] | None = None, *, dry_run: bool = False
+    arrangement: Arrangement,
+    there: set[str] | None = None,
+    *,
+    dead: int,
+    dry_run: bool = False,
 ) -> RewrittenManifests:
     """Tell what became of leaves, in a root that names these; None where all would be taken over."""
     old, new = arrangement.old, arrangement.new
     return RewrittenManifests(
-        rewritten_manifests_count=sum(
-            there is None or each.leaf.location not in there for each in old
-        ),
+        rewritten_manifests_count=dead
+        + sum(there is None or each.leaf.location not in there for each in old),
         added_manifests_count=sum(there is None or each.location in there for each in new),
         kept_avro_manifests_count=arrangement.kept_avro,
         dry_run=dry_run,

@@ -153,3 +153,36 @@ def test_columns_and_branches_that_are_not_there_are_told() -> None:
     with pytest.raises(NotFound, match="no branch 'nowhere'"):
         table.maintenance.rewrite_manifests(branch="nowhere")
     assert changing_table().maintenance.rewrite_manifests().rewritten_manifests_count == 0
+
+
+def test_leaves_that_a_compaction_emptied_are_left_out_by_a_commit_of_their_own() -> None:
+    table = changing_table(properties={"write.root.max-data-entries": "2"})
+    for number in range(8):
+        table.append(some((number, "v")))
+    before = len(leaves(table))
+    assert before >= 2
+    table.maintenance.rewrite_data_files(options={"min-input-files": 2})
+    was = content(table)
+    # The root still tells what its commit removed, so that is in it, leaf by leaf.
+    assert len(leaves(table)) == before
+    assert table.maintenance.rewrite_manifests(dry_run=True).rewritten_manifests_count == before
+    done = table.maintenance.rewrite_manifests()
+    assert (done.rewritten_manifests_count, done.added_manifests_count) == (before, 0)
+    assert leaves(table) == []
+    assert content(table) == was
+    assert table.maintenance.rewrite_manifests().rewritten_manifests_count == 0
+    assert table.verify(deep=True).is_clean
+
+
+def test_a_leaf_that_is_emptied_among_many_waits_for_the_next_commit() -> None:
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "1"}
+    table = changing_table(properties=small)
+    for number in range(6):
+        table.append(some((number, "v")))
+    table.maintenance.rewrite_manifests()
+    table.delete("id = 1")
+    emptied, snapshots = len(leaves(table)), len(list(table.history()))
+    assert table.maintenance.rewrite_manifests().rewritten_manifests_count == 0
+    assert len(list(table.history())) == snapshots
+    table.append(some((6, "v")))
+    assert len(leaves(table)) == emptied
