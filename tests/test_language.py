@@ -73,7 +73,7 @@ KNOWN = SHARED | words(
     max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net objects
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put
-    query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_ids snapshots
+    query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_id snapshot_ids snapshots
     clean_expired_metadata
     purge
     rewrite_equality_deletes
