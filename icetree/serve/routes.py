@@ -8,6 +8,7 @@ from icetree.serve.commit.commit import commit_table
 from icetree.serve.commit.new import create_table
 from icetree.serve.commit.transaction import commit_transaction
 from icetree.serve.config import config
+from icetree.serve.delegation import sign
 from icetree.serve.health import healthz, metrics, tokens
 from icetree.serve.namespaces import (
     create_namespace,
@@ -54,6 +55,7 @@ _LINES = (
     ("POST", _TABLE, commit_table, _WRITE),
     ("DELETE", _TABLE, drop_table, _WRITE),
     ("POST", f"{_TABLE}/metrics", report_metrics, _READ),
+    ("POST", f"{_TABLE}/sign", sign, _READ),
     ("POST", "/v1/{prefix}/tables/rename", rename_table, Needs.A_NAME),
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction, Needs.A_NAME),
     ("POST", f"{_TABLE}/plan", plan_scan, _READ),

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -13,7 +14,8 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.names import Identifier
+from icetree.serve.delegation import table_config
+from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
@@ -104,7 +106,7 @@ def shown(call: Call, table: Table, *, snapshots: str = "all") -> Answer:
         document={
             "metadata-location": at,
             "metadata": _json(_seen(call, table, snapshots)),
-            "config": {},
+            "config": _config(call, table),
         },
         headers={"etag": _etag(call, at, snapshots)},
     )
@@ -136,6 +138,12 @@ def _exported(table: Table, version: int, older: list[Any] | tuple[()]) -> Table
     seen = as_older(table.metadata, format_version=version, more=older)
     export_heads(table.metadata, table.files, format_version=version)
     return seen
+
+
+def _config(call: Call, table: Table) -> dict[str, str]:
+    namespace = quote(SEPARATOR.join(table.name.namespace), safe="")
+    path = f"namespaces/{namespace}/tables/{quote(table.name.name, safe='')}"
+    return table_config(call, path, table.location)
 
 
 def _older(table: Table) -> list[Any]:

@@ -122,6 +122,10 @@ class EveryStore:
         """Make the store of a location, so that what cannot work is refused here and now."""
         self._of(location)
 
+    def s3_options(self) -> s3_options.S3Options:
+        """Return how S3 is reached."""
+        return s3_options.options_of(self._properties.values)
+
     def __repr__(self) -> str:
         opened = ", ".join(sorted(self._stores)) or "none yet"
         return f"EveryStore(opened: {opened})"
