@@ -21,7 +21,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.spec.metadata import TableMetadata
 from icetree.table.export.export import export_heads
-from icetree.table.export.shown import FORMAT_VERSIONS
+from icetree.table.export.places import FORMAT_VERSIONS
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
 

@@ -38,8 +38,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import folder_of, manifest_list_at
-from icetree.table.export.shown import FORMAT_VERSIONS
+from icetree.table.export.places import FORMAT_VERSIONS, folder_of, manifest_list_at
 from icetree.tree.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in

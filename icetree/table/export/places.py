@@ -7,6 +7,7 @@ nobody there reads the files of the place before.
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,8 @@ from icetree.spec.texts import json_bytes
 
 #: All exports of a table lie below.
 EXPORTS: Final = "metadata/export/"
+#: What a table can be exported as.
+FORMAT_VERSIONS: Final = (3, 2)
 #: So much of a hash tells two things apart that lie in one folder.
 _LENGTH: Final = 20
 
@@ -29,6 +32,7 @@ def _hash(*parts: bytes) -> str:
     return found.hexdigest()[:_LENGTH]
 
 
+@lru_cache(maxsize=64)
 def folder_of(table_location: str, format_version: int) -> str:
     """Return the folder of the exports of a table that is at a location, as stored."""
     here = _hash(canonical(table_location, table_location).rstrip("/").encode())
@@ -45,10 +49,15 @@ def own_manifest_at(folder: str, snapshot_id: int, ordinal: int) -> str:
     return f"{folder}snap-{snapshot_id}-{ordinal}.avro"
 
 
-def twin_of(leaf: str, removed: BitMap) -> str:
-    """Return what tells a leaf's twins: the leaf, and which of its entries are gone."""
+def twin_of(leaf: str, removed: BitMap | None, marked_by: int | None) -> str:
+    """Return what tells a leaf's twins: the leaf, which of its entries are gone, and who says so.
+
+    What one snapshot marks is never what another does: when a snapshot goes, so can its twins.
+    """
+    if not removed:
+        return _hash(leaf.encode())
     positions = np.array(removed, dtype="<u4").tobytes()
-    return _hash(leaf.encode(), positions)
+    return _hash(leaf.encode(), positions, str(marked_by).encode())
 
 
 def twin_at(folder: str, twin: str, layout: Layout, content: str, *, numbered: bool) -> str:
@@ -65,3 +74,22 @@ def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = N
     name = metadata_location.rpartition("/")[2].removesuffix(".metadata.json").removesuffix(".gz")
     past = "" if snapshot_id is None else f"-{snapshot_id}"
     return f"{folder}{name}{past}.metadata.json"
+
+
+def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
+    """Return what a file of an export is of: ("snapshot", id), ("twin", …) or ("metadata", …).
+
+    None for what is no file of an export of the table where it is now.
+    """
+    for version in FORMAT_VERSIONS:
+        folder = folder_of(table_location, version)
+        name = stored.removeprefix(folder)
+        if name == stored or "/" in name:
+            continue
+        if name.endswith(".metadata.json"):
+            return "metadata", name.removesuffix(".metadata.json")
+        kind, _, rest = name.removesuffix(".avro").partition("-")
+        words = {"snap": "snapshot", "leaf": "twin"}
+        if kind in words:
+            return words[kind], rest.partition("-")[0]
+    return None

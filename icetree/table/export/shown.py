@@ -20,10 +20,7 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.schema_tree import Place, walk
 from icetree.spec.snapshot import LogEntry, Ref, Snapshot
-from icetree.table.export.places import folder_of, manifest_list_at
-
-#: What a table can be shown as.
-FORMAT_VERSIONS: Final = (3, 2)
+from icetree.table.export.places import FORMAT_VERSIONS, folder_of, manifest_list_at
 
 #: The operations that clients know. Any other may have changed anything.
 _OPERATIONS: Final = ("append", "replace", "overwrite", "delete")

@@ -42,7 +42,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.export.places import own_manifest_at, twin_at, twin_of
 from icetree.tree.leaf import NewFile
 from icetree.tree.live import live_in_leaf
-from icetree.tree.manifest_dvs import LIVE, added_positions, read_manifest_dvs
+from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs, writers
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
 _DATA: Final = "data"
@@ -75,7 +75,7 @@ class Tree:
         """Yield the manifests that hold what the tree does; those of leaves may be `known`."""
         file = self.snapshot.root_file
         removed = read_manifest_dvs(self.root, self.reader, root_file=file)
-        writers = self._writers_of_dvs()
+        makers = writers(self.root)
         rows = _rows_of_leaves(self.root)
         for leaf in leaves_in(only(self.root, is_live(self.root))):
             gone = removed.get(leaf.location)
@@ -83,28 +83,20 @@ class Tree:
                 self._require_sayable(leaf)
                 yield Manifest(listed=self._as_it_is(leaf, rows[leaf.location]))
             else:
-                writer = writers.get(leaf.location, (leaf.snapshot_id, leaf.sequence_number))
-                yield from self._twins(leaf, gone or BitMap(), writer, known)
+                yield from self._twins(leaf, gone, makers.get(leaf.location), known)
         yield from self._own()
-
-    def _writers_of_dvs(self) -> dict[str, tuple[int | None, int | None]]:
-        """Return who made the manifest DV on each leaf, and with which sequence number."""
-        live = pc.is_in(self.root["status"], pa.array(LIVE, pa.int32()))
-        found = only(self.root, pc.and_(is_content(self.root, Content.MANIFEST_DV), live))
-        names = ("referenced_file", "snapshot_id", "sequence_number")
-        rows = zip(*(found[name].to_pylist() for name in names), strict=True)
-        return {leaf: (snapshot_id, number) for leaf, snapshot_id, number in rows}
 
     # --- leaves ----------------------------------------------------------------------------
 
     def _twins(
         self,
         leaf: Leaf,
-        gone: BitMap,
-        writer: tuple[int | None, int | None],
+        gone: BitMap | None,
+        marked: tuple[int | None, int | None] | None,
         known: Mapping[str, Sequence[Listed]],
     ) -> Iterator[Manifest]:
-        twin = twin_of(leaf.location, gone)
+        """Yield the twins of a leaf, of which some entries may be gone, and who marked them so."""
+        twin = twin_of(leaf.location, gone, marked and marked[0])
         there = known.get(twin, ())
         if there and all(self._is_current(each, twin) for each in there):
             yield from (Manifest(listed=each) for each in there)
@@ -118,7 +110,7 @@ class Tree:
             entries = self.reader.leaf(leaf)
         for content, spec_id, numbered, some in self._groups(entries):
             at = twin_at(self.folder, twin, self._layout(spec_id), content, numbered=numbered)
-            yield self._made(some, spec_id, at, writer)
+            yield self._made(some, spec_id, at, marked or (leaf.snapshot_id, leaf.sequence_number))
 
     def _is_current(self, listed: Listed, twin: str) -> bool:
         """Tell whether a twin that is there is the one that would be made."""

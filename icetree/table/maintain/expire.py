@@ -19,6 +19,7 @@ from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
+from icetree.table.maintain.exports import exports_only_of
 from icetree.table.maintain.reach import Reach, less_needed, named, only_in
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
@@ -75,6 +76,7 @@ class _Plan:
     expiry: Expiry
     #: The files that only expired snapshots need, with what the others need.
     files: pa.Table
+    gone: Reach
     kept: Reach
     statistics: tuple[str, ...]
 
@@ -124,9 +126,9 @@ def expire_snapshots(
             if attempt == _TRIES - 1:
                 raise
     going = _still_unneeded(table, plan)
-    left = delete(
-        table.metadata, table.files, [*going["location"].to_pylist(), *plan.statistics], tell
-    )
+    exports = exports_only_of(plan.gone, plan.kept, table.files)
+    unnamed = [*going["location"].to_pylist(), *plan.statistics, *exports]
+    left = delete(table.metadata, table.files, unnamed, tell)
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
@@ -171,6 +173,7 @@ def _plan(
         history=every,
         expiry=expiry,
         files=own_files(metadata, only_in(gone, kept, files.reader(shape))),
+        gone=gone,
         kept=kept,
         statistics=_statistics(metadata, expiry),
     )

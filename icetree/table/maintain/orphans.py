@@ -26,6 +26,7 @@ from icetree.spec.texts import text
 from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
 from icetree.table.maintain.deleting import BATCH, delete, require_own_files, shares_files
+from icetree.table.maintain.exports import less_exports
 from icetree.table.maintain.neighbours import (
     WRITE_PATHS,
     Neighbour,
@@ -299,6 +300,7 @@ class _Known:
             if far is not None:
                 found = less(found, named(far))
                 outside.append(far.filter(is_uri(far)))
+        found = less_exports(found, reach, table.state)
         self.snapshot_ids |= {each.snapshot_id for each in new}
         self.leaves |= reach.leaves.keys()
         return _less_mismatched(found, outside, self.search)

@@ -1,0 +1,60 @@
+"""Which files of exports go: an export lives as long as its snapshot.
+
+They are known by their names. No other file names them but the lists of exports themselves.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.files.table_files import TableFiles
+from icetree.spec.location import absolute, stored_form
+from icetree.table.export.places import EXPORTS, read_name
+from icetree.table.maintain.reach import Reach, less, named
+from icetree.table.state import State
+
+
+def exports_only_of(gone: Reach, kept: Reach, files: TableFiles) -> list[str]:
+    """Return the files of exports that snapshots have, and those that stay do not."""
+    found = []
+    for each in files.store.list(absolute(EXPORTS, files.location)):
+        name = stored_form(each.location, files.location)
+        if _is_of(name, gone, files.location) and not _is_of(name, kept, files.location):
+            found.append(name)
+    return found
+
+
+def less_exports(found: pa.Table, reach: Reach, state: State) -> pa.Table:
+    """Return files without those of exports of snapshots, and of the metadata that shows them."""
+    names = found["location"]
+    exports = names.filter(pc.starts_with(names, EXPORTS)).to_pylist()
+    shown = _shown(state)
+    location = state.metadata.location
+    needed = [
+        each for each in exports if _is_of(each, reach, location) or _shows(each, shown, location)
+    ]
+    return less(found, named(needed)) if needed else found
+
+
+def _is_of(name: str, reach: Reach, location: str) -> bool:
+    match read_name(name, location):
+        case ("snapshot", id):
+            return id.isdecimal() and int(id) in reach.snapshot_ids
+        case ("twin", twin):
+            return twin in reach.twins
+    return False
+
+
+def _shown(state: State) -> tuple[str, ...]:
+    """Return how the names of metadata start that shows the table's metadata files."""
+    former = (each.metadata_file for each in state.metadata.metadata_log)
+    names = (each.rpartition("/")[2] for each in (state.metadata_location, *former))
+    return tuple(each.removesuffix(".metadata.json").removesuffix(".gz") for each in names)
+
+
+def _shows(name: str, shown: tuple[str, ...], location: str) -> bool:
+    match read_name(name, location):
+        case ("metadata", stem):
+            return stem.startswith(shown)
+    return False

@@ -1,0 +1,158 @@
+"""How long exports live: as long as their snapshots, whatever is tidied up, and whoever dies."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from icetree.catalog.memory import MemoryCatalog
+from icetree.codec.legacy.encode_list import read_listed
+from icetree.errors import Unavailable
+from icetree.files.cache import Cache
+from icetree.spec.location import absolute
+from icetree.store.memory import MemoryStore
+from icetree.surroundings import within
+from icetree.table.export.export import export
+from icetree.table.export.places import EXPORTS, folder_of, manifest_list_at
+from icetree.table.lake import Lake
+from icetree.table.table import Table
+from tests.store.flaky import Fault, FlakyStore, How
+from tests.table.changing import ARROW, LEAFY, delete_rows, some
+from tests.table.maintain.history import Past
+
+DAYS = 6 * 24 * 3_600_000
+
+
+def exports(table: Table) -> set[str]:
+    """Return the names of all files of exports."""
+    place = absolute(EXPORTS, table.location)
+    return {each.location for each in table.files.store.list(place)}
+
+
+def require_whole(table: Table, snapshot_id: int) -> None:
+    """Require a snapshot's list, and every manifest in it."""
+    store = table.files.store
+    at = manifest_list_at(folder_of(table.location, 3), snapshot_id)
+    location = absolute(at, table.location)
+    for each in read_listed(store.read(location), file=location):
+        assert len(store.read(each.location)) == each.size_bytes
+
+
+def exported(past: Past) -> Table:
+    """Return the table of a past, all of it exported."""
+    for each in list(past.table.history()):
+        past.table.export(at=each.snapshot_id)
+    return past.table
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_expiry_takes_along_the_exports_of_what_expires_and_no_other(seed: int) -> None:
+    past = Past(seed)
+    with within(past.clock):
+        past.live(12)
+        table = exported(past)
+        before = exports(table)
+        past.clock.at_ms += DAYS
+        gone = set(table.maintenance.expire_snapshots(retain_last=1).snapshot_ids)
+        assert gone
+        kept = [each.snapshot_id for each in table.history()]
+        for id in kept:
+            require_whole(table, id)
+        assert exports(table) < before
+        assert not [n for n in exports(table) for id in gone if f"/snap-{id}" in n]
+        # What is left is what exporting the rest anew would give, but for metadata files.
+        left = {each for each in exports(table) if each.endswith(".avro")}
+        table.files.store.delete(left)
+        for id in kept:
+            table.export(at=id)
+        assert {each for each in exports(table) if each.endswith(".avro")} == left
+
+
+def test_exports_are_no_orphans_while_their_snapshots_are_there() -> None:
+    past = Past(1)
+    with within(past.clock):
+        past.live(8)
+        table = exported(past)
+        past.clock.at_ms += DAYS
+        before = {each for each in exports(table) if each.endswith(".avro")}
+        strays = [f"{EXPORTS}0000/v3/snap-1.avro", f"{folder_of(table.location, 3)}snap-5.avro"]
+        for each in strays:
+            table.files.store.write_new(absolute(each, table.location), b"nobody's")
+        past.clock.at_ms += DAYS
+        newest = table.export().metadata_location
+        past.clock.at_ms += DAYS
+        table.maintenance.remove_orphan_files()
+        left = exports(table)
+        assert before <= left
+        assert newest in left
+        assert not {absolute(each, table.location) for each in strays} & left
+
+
+def test_a_purge_takes_all_exports_along() -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW)
+    table.append(some((1, "a")))
+    table.export()
+    lake.drop_table("db.t", purge=True)
+    assert list(lake.store.list("memory://w")) == []
+
+
+def test_a_copy_has_exports_of_its_own() -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW)
+    table.append(some((1, "a")))
+    table.export()
+    copy = lake.copy_table("db.t", "db.copy")
+    assert exports(copy) == set()
+    told = copy.export()
+    assert told.manifest_list is not None
+    for each in read_listed(copy.files.store.read(told.manifest_list), file="l"):
+        assert each.location.startswith(copy.location)
+
+
+def leafy(store: MemoryStore, catalog: MemoryCatalog) -> Table:
+    lake = Lake(catalog=catalog, store=store, warehouse="memory://w")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW, properties=LEAFY)
+    for number in range(4):
+        table.append(some(*((3 * number + at, "a") for at in range(3))))
+    delete_rows(table, [4])
+    return table
+
+
+@pytest.mark.parametrize("how", [How.BEFORE, How.AFTER])
+def test_an_export_that_fails_at_any_step_is_finished_by_the_next(how: How) -> None:
+    store = MemoryStore()
+    table = leafy(store, MemoryCatalog("m"))
+    start = dict(store._files)
+    steps, wanted = _export(table, store, None)
+    assert len(steps) > 4
+    for at in range(len(steps)):
+        store._files.clear()
+        store._files.update(start)
+        # Where a loss does no harm, nothing is said of it.
+        with suppress(Unavailable):
+            _export(table, store, Fault(at=at, how=how))
+        # Whoever comes upon a list in between finds it whole.
+        id = table.metadata.current_snapshot_id
+        assert id is not None
+        if any(name.endswith(f"/snap-{id}.avro") for name in exports(table)):
+            require_whole(table, id)
+        assert {name: store._files[name] for name in start} == start
+        _, again = _export(table, store, None)
+        assert again == wanted
+
+
+def _export(
+    table: Table, store: MemoryStore, fault: Fault | None
+) -> tuple[list[object], dict[str, bytes]]:
+    """Export as a new process does; return its steps, and what there is then of exports."""
+    flaky = FlakyStore(store, faults=[] if fault is None else [fault])
+    files = replace(table.files, store=flaky, cache=Cache())
+    export(table.state, files, table.metadata.current_snapshot())
+    found = {name: held[0] for name, held in store._files.items() if EXPORTS in name}
+    return list(flaky.steps), found
