@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,40 +11,24 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 
-import icetree
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT, SEED
 from tests.peers.filters import random_filters, to_json, to_pyiceberg
 from tests.peers.values import pools
 from tests.serve.plan.rich import rich_table
-from tests.serve.processes import running
 
 FILTERS = 50 * EFFORT
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("served")
+def table(served_lake: Lake) -> Table:
+    return rich_table(served_lake, "db.t", equality=False)
 
 
 @pytest.fixture(scope="module")
-def lake(folder: Path) -> Iterator[Lake]:
-    with icetree.connect(f"sqlite:///{folder}/c.db", warehouse=str(folder / "lake")) as lake:
-        lake.create_namespace("db")
-        yield lake
-
-
-@pytest.fixture(scope="module")
-def table(lake: Lake) -> Table:
-    return rich_table(lake, "db.t", equality=False)
-
-
-@pytest.fixture(scope="module")
-def catalog(folder: Path, lake: Lake) -> Iterator[RestCatalog]:
-    del lake
-    with running(folder) as server:
-        yield RestCatalog("served", uri=server.uri)
+def catalog(uri: str) -> RestCatalog:
+    return RestCatalog("served", uri=uri)
 
 
 def rows(data: pa.Table) -> list[str]:

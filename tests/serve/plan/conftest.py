@@ -1,0 +1,38 @@
+"""A lake in a folder, a server over it, and Iceberg Java, each made once for a file of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import icetree
+from icetree.table.lake import Lake
+from tests.java import IcebergJava, iceberg_java
+from tests.serve.processes import running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("served")
+
+
+@pytest.fixture(scope="module")
+def served_lake(folder: Path) -> Iterator[Lake]:
+    with icetree.connect(f"sqlite:///{folder}/c.db", warehouse=str(folder / "lake")) as lake:
+        lake.create_namespace("db")
+        yield lake
+
+
+@pytest.fixture(scope="module")
+def uri(folder: Path, served_lake: Lake) -> Iterator[str]:
+    del served_lake
+    with running(folder) as server:
+        yield server.uri
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[IcebergJava]:
+    with iceberg_java() as java:
+        yield java
