@@ -43,6 +43,8 @@ class Measurement:
     rss_mb: float | None = None
     #: Leaves that were read.
     leaves: int | None = None
+    #: How many were done in a second, by all who did it at once.
+    per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ class Report:
     def text(self) -> str:
         """Return the report as tables for people."""
         measured = table(
-            ("case", "system", "CPU ms", "wall ms", "KB", "files", "RSS MB", "leaves"),
+            ("case", "system", "CPU ms", "wall ms", "KB", "files", "RSS MB", "leaves", "per s"),
             [
                 (
                     one.case,
@@ -117,6 +119,7 @@ class Report:
                     "" if one.files is None else f"{one.files:,}",
                     "" if one.rss_mb is None else f"{one.rss_mb:.0f}",
                     "" if one.leaves is None else f"{one.leaves:,}",
+                    "" if one.per_s is None else f"{one.per_s:,.1f}",
                 )
                 for one in self.measurements
             ],

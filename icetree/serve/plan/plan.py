@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import gzip
+from typing import Any, Final
 
 from icetree.errors import NotFound
 from icetree.serve.bodies import Body, reads
@@ -13,7 +14,11 @@ from icetree.serve.plan.planned import Planned, make_plan
 from icetree.serve.plan.tokens import no_such_task, read_token, tokens
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
+from icetree.spec.texts import json_bytes
 from icetree.table.table import Table
+
+#: Bytes of an answer that is worth compressing: below, the network takes it as it is.
+_LARGE: Final = 64 << 10
 
 
 class _TasksBody(Body, frozen=True, kw_only=True):
@@ -66,7 +71,7 @@ def fetch_tasks(call: Call) -> Answer:
         raise no_such_task(str(error)) from None
     if part.stop > planned.count:
         raise no_such_task("it was not made by this server")
-    return Answer(document=planned.part(part, client_of(call.request.headers)))
+    return _packed(call, planned.part(part, client_of(call.request.headers)))
 
 
 def _planned(call: Call, table: Table, asked: Asked) -> Planned:
@@ -85,13 +90,25 @@ def _told(call: Call, asked: Asked, planned: Planned) -> Answer:
         range(start, min(start + page, planned.count))
         for start in range(0, max(planned.count, 1), page)
     ]
-    return Answer(
-        document={
+    return _packed(
+        call,
+        {
             "status": "completed",
             "plan-id": asked.id,
             "plan-tasks": tokens(asked, others),
             **planned.part(first, client_of(call.request.headers)),
-        }
+        },
+    )
+
+
+def _packed(call: Call, document: dict[str, Any]) -> Answer:
+    """Return a document as an answer, a large one compressed for who can read that."""
+    body = json_bytes(document)
+    if len(body) < _LARGE or "gzip" not in call.request.headers.get("accept-encoding", ""):
+        return Answer(document=body)
+    return Answer(
+        document=gzip.compress(body, compresslevel=1, mtime=0),
+        headers={"content-encoding": "gzip", "vary": "accept-encoding"},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
 import math
 import uuid
@@ -335,3 +336,14 @@ def test_what_clients_cannot_find_under_todays_names_they_check_themselves(
     told = client.post(PLAN, {**then, "filter": {"type": "eq", "term": "id", "value": 4}}).json
     assert told["file-scan-tasks"][0]["residual-filter"] == {"type": "not", "child": False}
     assert len(told["file-scan-tasks"]) == 1
+
+
+def test_a_large_answer_is_compressed_for_who_can_read_that(client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", NUMBERS, partition_by=["id"])
+    table.append(pa.table({"id": range(300), "s": ["x"] * 300}))
+    plain = client.post(PLAN, {})
+    packed = client.post(PLAN, {}, accept_encoding="gzip, deflate")
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.body) == plain.body
+    few = client.post(PLAN, {"filter": at_most(1)}, accept_encoding="gzip")
+    assert "content-encoding" not in few.headers
