@@ -24,7 +24,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rest bench-rows bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -68,6 +68,9 @@ bench-plan: $(BENCH) ## Measure planning beside PyIceberg and deltalake; ARGS="-
 
 bench-rest: $(BENCH) ## Measure plans of the REST server beside PyIceberg; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.rest $(ARGS)
+
+bench-files-read: $(BENCH) ## Count the files that conditions leave, before and after z-order; ARGS="--svg docs/figures/files-read.svg" draws it
+	@$(PY) -m benchmarks.files_read $(ARGS)
 
 bench-maintenance: $(READY) $(ICEBERG_JAR) ## Measure maintenance beside Iceberg Java's procedures; ARGS="--quick" for a few minutes' worth
 	@ICEBERG_JAR="$(ICEBERG_JAR)" $(PY) -m benchmarks.maintenance $(ARGS)
