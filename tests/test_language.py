@@ -92,7 +92,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     """
     as_json by catalog current debug deep force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
-    purge clean_expired_metadata
+    purge clean_expired_metadata format_version
     options sort_order strategy
     rewrite_equality_deletes
     source
@@ -255,6 +255,7 @@ OF_JSON = words(
 )
 OF_JSON |= words("cleaned ndv partition_count")
 OF_JSON |= words("cost_bytes data_bytes deleted_rows health reason result root_entries")
+OF_JSON |= words("reused_manifests_count written")
 OF_JSON |= words("gains sort_column sort_overlap steps table verb")
 #: What holds names that are its users' own, or a snapshot's summary.
 OPEN = words("ndv properties refs summary current_snapshot")
@@ -344,6 +345,7 @@ COMMANDS = {
     "rewrite-position-delete-files": ("db.t",),
     "optimize": ("db.t",),
     "maintain": ("db.whole", "--rounds", "1"),
+    "export": ("db.t",),
     "upgrade": ("db.t",),
     "downgrade": ("db.t",),
 }

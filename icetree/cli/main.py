@@ -8,6 +8,7 @@ import click
 
 from icetree.cli.compact import rewrite_data_files
 from icetree.cli.demo.command import demo
+from icetree.cli.export import export
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
 from icetree.cli.maintain import (
@@ -114,6 +115,7 @@ for _command in (
     copy,
     backup,
     drop,
+    export,
     serve,
     demo,
 ):

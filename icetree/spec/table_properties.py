@@ -17,9 +17,20 @@ WAP_ENABLED: Final = "write.wap.enabled"
 DELETE_FILE_SIZE: Final = "write.delete.target-file-size-bytes"
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 METADATA_COMPRESSIONS: Final = ("gzip", "none")
+#: Whether each commit is exported as v3 at once.
+EXPORT_ON_COMMIT: Final = "export.on-commit"
 
 #: Names where a misspelt one would quietly do nothing. All others are anybody's.
-RESERVED: Final = ("write.", "commit.", "read.", "schema.", "encryption.", "history.", "gc.")
+RESERVED: Final = (
+    "write.",
+    "commit.",
+    "read.",
+    "schema.",
+    "encryption.",
+    "history.",
+    "gc.",
+    "export.",
+)
 
 _OF_OTHERS: Final = (
     "write.format.default",

@@ -29,6 +29,7 @@ from icetree.spec.table_properties import (
     DELETE_FILE_SIZE,
     DISTRIBUTION,
     DISTRIBUTIONS,
+    EXPORT_ON_COMMIT,
     ISOLATION,
     METADATA_COMPRESSION,
     METADATA_COMPRESSIONS,
@@ -87,6 +88,7 @@ _READERS: Final[Mapping[str, Read]] = {
         for name in (
             CONFINED,
             DELETE_AFTER_COMMIT,
+            EXPORT_ON_COMMIT,
             WAP_ENABLED,
             reading.CHECKSUMS,
             *retention.GARBAGE,

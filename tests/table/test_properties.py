@@ -123,7 +123,8 @@ def test_what_others_have_set_keeps_nobody_from_setting_something_else(lake: Lak
 def test_every_property_is_told_in_the_documentation() -> None:
     told = set(
         re.findall(
-            r"`((?:write|commit|read|schema|encryption|history|gc)\.[a-z0-9.-]+)`", DOCS.read_text()
+            r"`((?:write|commit|read|schema|encryption|history|gc|export)\.[a-z0-9.-]+)`",
+            DOCS.read_text(),
         )
     )
     assert told == KNOWN

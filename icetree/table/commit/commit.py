@@ -23,7 +23,9 @@ from icetree.spec.apply import apply
 from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.properties import flag
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.table_properties import EXPORT_ON_COMMIT
 from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
@@ -36,6 +38,7 @@ from icetree.table.commit.swap import still_there, swap
 from icetree.table.commit.turn import Turn
 from icetree.table.commit.validate import already_applied, validate
 from icetree.table.commit.widen import widen_changes, widen_prepared
+from icetree.table.export.export import export
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
@@ -120,7 +123,17 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
         raise
     if done.repeated:
         _discard(files, trail.written)
+    elif flag(done.state.metadata.properties, EXPORT_ON_COMMIT, default=False):
+        _export(done, files)
     return done
+
+
+def _export(done: Committed, files: TableFiles) -> None:
+    """Export what was committed; it stays committed when that fails, and can be exported later."""
+    try:
+        export(done.state, files, done.snapshot or done.state.metadata.current_snapshot())
+    except Exception as error:
+        log.warning("%s is committed, but not exported: %s", done, error)
 
 
 def draft(work: Work, files: TableFiles) -> tuple[State, tuple[NewFile, ...]]:

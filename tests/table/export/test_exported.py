@@ -12,6 +12,9 @@ from pyiceberg.table import StaticTable
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import Unsupported
+from icetree.spec.expressions import Expression
+from icetree.spec.layout import ExprField, PartitionSpec
+from icetree.spec.update import AddExpression, AddPartitionSpec
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
@@ -171,3 +174,27 @@ def test_v2_is_written_where_there_are_no_deletion_vectors(lake: Lake, java: Ice
     table.delete("id = 5")
     with pytest.raises(Unsupported, match="deletion vectors, which are new in v3"):
         table.export(format_version=2)
+
+
+def test_a_table_may_be_exported_with_each_commit(lake: Lake) -> None:
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", COLUMNS, properties={"export.on-commit": "true"})
+    append(table, 0)
+    with table.edit_schema() as schema:
+        schema.add("note", "string")
+    assert table.export().written == ()
+    found = StaticTable.from_metadata(table.export().metadata_location).scan().to_arrow()
+    require_same_rows(found, table.scan().to_arrow())
+
+
+def test_a_commit_that_cannot_be_exported_stays_committed(
+    lake: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", COLUMNS, properties={"export.on-commit": "true"})
+    both = Expression(expr_id=50, source_ids=(1, 2), transform="bucket[4]", name="both")
+    spec = PartitionSpec(spec_id=0, fields=(ExprField(expr_id=50),))
+    table.update_metadata(AddExpression(expression=both), AddPartitionSpec(spec=spec))
+    append(table, 0)
+    assert "is committed, but not exported: this table cannot be shown as v3" in caplog.text
+    assert table.scan().count() == 12
