@@ -88,7 +88,7 @@ def _told(report: Report, folder: Path, *, quick: bool) -> None:
         planned = make_plan(table, asked)
 
         def tell(files: int) -> int:
-            return len(json_bytes(planned.part(range(files), Client())))
+            return len(json_bytes(planned.part(range(files), Client(), table)))
 
         sizes = (MATCHES, 10_000, FAR)
         runs: dict[str, Callable[[], object]] = {str(each): partial(tell, each) for each in sizes}

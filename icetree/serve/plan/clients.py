@@ -13,13 +13,11 @@ class Client:
 
     #: A partition with a null in it.
     reads_nulls: bool = True
-    #: A deletion vector by its place in its file; else by the full name of the data file, alone.
-    finds_vectors: bool = True
-    #: Equality deletes.
-    reads_equality_deletes: bool = True
+    #: No equality deletes, and no vector but by the full name of the data file, beside the vector.
+    reads_plain_vectors_alone: bool = False
 
 
-_PYICEBERG: Final = Client(reads_nulls=False, finds_vectors=False, reads_equality_deletes=False)
+_PYICEBERG: Final = Client(reads_nulls=False, reads_plain_vectors_alone=True)
 
 
 def client_of(headers: Mapping[str, str]) -> Client:

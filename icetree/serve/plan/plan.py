@@ -33,7 +33,7 @@ def plan_scan(call: Call) -> Answer:
     body = read_body(call.request.body)
     table = call.table()
     asked = asked_of(table, body)
-    return _told(call, asked, _planned(call, table, asked))
+    return _told(call, table, asked, _planned(call, table, asked))
 
 
 def load_plan(call: Call) -> Answer:
@@ -42,7 +42,7 @@ def load_plan(call: Call) -> Answer:
     found = call.serving.plans.get(table.metadata.table_uuid, call.named["planid"])
     if found is None:
         raise _no_such_plan()
-    return _told(call, *found)
+    return _told(call, table, *found)
 
 
 def cancel_plan(call: Call) -> Answer:
@@ -71,7 +71,7 @@ def fetch_tasks(call: Call) -> Answer:
         raise no_such_task(str(error)) from None
     if part.stop > planned.count:
         raise no_such_task("it was not made by this server")
-    return _packed(call, planned.part(part, client_of(call.request.headers)))
+    return _packed(call, planned.part(part, client_of(call.request.headers), table))
 
 
 def _planned(call: Call, table: Table, asked: Asked) -> Planned:
@@ -84,7 +84,7 @@ def _planned(call: Call, table: Table, asked: Asked) -> Planned:
     return planned
 
 
-def _told(call: Call, asked: Asked, planned: Planned) -> Answer:
+def _told(call: Call, table: Table, asked: Asked, planned: Planned) -> Answer:
     page = call.serving.plan_page
     first, *others = [
         range(start, min(start + page, planned.count))
@@ -96,7 +96,7 @@ def _told(call: Call, asked: Asked, planned: Planned) -> Answer:
             "status": "completed",
             "plan-id": asked.id,
             "plan-tasks": tokens(asked, others),
-            **planned.part(first, client_of(call.request.headers)),
+            **planned.part(first, client_of(call.request.headers), table),
         },
     )
 

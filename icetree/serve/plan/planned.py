@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.stats import parse_column
 from icetree.table.changes.changes import ChangeRange
+from icetree.table.export.vectors import with_plain_vectors
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.tree.bind import bind
@@ -60,9 +61,12 @@ class Planned:
         count: int = self.plan.tasks.num_rows
         return count
 
-    def part(self, part: range, client: Client) -> dict[str, msgspec.Raw]:
+    def part(self, part: range, client: Client, table: Table) -> dict[str, msgspec.Raw]:
         """Return some of the tasks, and the deletes they refer to, as members of an answer."""
-        tasks = self.plan.tasks.slice(part.start, len(part)).combine_chunks()
+        plan = replace(self.plan, tasks=self.plan.tasks.slice(part.start, len(part)))
+        if client.reads_plain_vectors_alone:
+            plan = with_plain_vectors(plan, table.files, table.metadata)
+        tasks = plan.tasks.combine_chunks()
         if not tasks.num_rows:
             return {"file-scan-tasks": msgspec.Raw(b"[]")}
         telling = Telling(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -98,3 +100,36 @@ def test_a_column_is_filtered_by_that_old_files_lack(catalog: RestCatalog, table
         found = theirs.scan(row_filter=where).to_arrow()
         assert rows(found) == rows(table.scan(where).to_arrow())
         assert found.num_rows
+
+
+def test_equality_deletes_are_applied(catalog: RestCatalog, served_lake: Lake) -> None:
+    table = rich_table(served_lake, "db.equal", equality=True)
+    ours = table.scan("id < 200")
+    assert any(ours.plan().tasks["equality_deletes"].to_pylist())
+    for _ in range(2):
+        theirs = catalog.load_table("db.equal").scan(row_filter="id < 200")
+        assert rows(theirs.to_arrow()) == rows(ours.to_arrow())
+    whole = catalog.load_table("db.equal").scan()
+    assert whole.count() == table.scan().count()
+
+
+def test_deletes_are_applied_where_a_table_was_copied_to(
+    catalog: RestCatalog, served_lake: Lake, folder: Path
+) -> None:
+    table = served_lake.create_table("db.here", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": range(10)}))
+    table.delete("id in (3, 4)")
+    there = folder / "lake" / "db" / "there"
+    shutil.copytree(table.location, there)
+    last = Path(table.state.metadata_location).name
+    served_lake.register_table("db.there", f"{there}/metadata/{last}")
+    assert catalog.load_table("db.there").scan().to_arrow()["id"].to_pylist() == [
+        0,
+        1,
+        2,
+        5,
+        6,
+        7,
+        8,
+        9,
+    ]
