@@ -82,6 +82,10 @@ class IcebergJava:
         told = self._told("rows", table, filter, at, columns)
         return None if told is None else sorted(map(tuple, told))
 
+    def first_row_ids(self, table: Any) -> dict[str, str]:
+        """Return the first row id of each planned file, as text."""
+        return dict(self._told("ids", table, EVERYTHING, None, ()) or [])
+
     def changes(self, table: Any, at: int) -> list[list[str]]:
         """Return what a snapshot added and removed: how, and which file."""
         return sorted(self._told("changes", table, EVERYTHING, at, ()) or [])
@@ -152,6 +156,7 @@ public class Ask implements java.util.function.BiFunction {
     Expression filter = ExpressionParser.fromJson((String) asked.get(1), table.schema());
     StringBuilder text = new StringBuilder();
     if (what.equals("plan")) plan(table, filter, at, text);
+    if (what.equals("ids")) ids(table, text);
     if (what.equals("rows")) rows(table, filter, at, columns, text);
     if (what.equals("changes")) changes(table, Long.parseLong(at), text);
     return text.toString();
@@ -172,6 +177,14 @@ public class Ask implements java.util.function.BiFunction {
         text.append('\\t').append((Object) one.contentSizeInBytes());
       }
       text.append('\\n');
+    }
+  }
+
+  private void ids(Table table, StringBuilder text) {
+    Iterator tasks = table.newScan().planFiles().iterator();
+    while (tasks.hasNext()) {
+      DataFile file = (DataFile) ((FileScanTask) tasks.next()).file();
+      text.append(file.location()).append('\\t').append((Object) file.firstRowId()).append('\\n');
     }
   }
 

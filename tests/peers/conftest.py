@@ -22,8 +22,10 @@ from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT, SEED
 from tests.jars import fetched
+from tests.java import iceberg_java
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
+from tests.peers.readers import Reader, icetree_reads, java_reads_exports, pyiceberg_reads_exports
 from tests.peers.values import ALL_JAVA_TABLES, JAVA_TABLES, JAVA_ZOO, pools
 
 REPOSITORY = Path(__file__).parents[2]
@@ -65,6 +67,17 @@ class Animal:
         lake = Lake(catalog=MemoryCatalog("peers"), store=LocalStore())
         lake.create_namespace("db")
         return lake.register_table("db.t", self.metadata_location)
+
+
+@pytest.fixture(scope="session")
+def readers() -> Iterator[Mapping[str, Reader]]:
+    """Who reads the tables of the zoo, by name; all that read a table have their place here."""
+    with iceberg_java() as java:
+        yield {
+            "icetree": icetree_reads,
+            "PyIceberg, of exports": pyiceberg_reads_exports,
+            "Iceberg Java, of exports": java_reads_exports(java),
+        }
 
 
 @pytest.fixture(scope="session")

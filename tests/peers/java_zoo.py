@@ -113,7 +113,7 @@ def zoo(effort: int) -> Mapping[str, Callable[..., None]]:
         "zoo.rewritten": rewritten,
         "zoo.types": types,
         "zoo.branches": branches,
-        "zoo.many": partial(many, count=40 if effort == 1 else 2_000),
+        "zoo.many": partial(many, count=12 if effort == 1 else 2_000),
     }
 
 

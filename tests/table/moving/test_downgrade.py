@@ -14,12 +14,15 @@ from pyiceberg.catalog.sql import SqlCatalog
 from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import CommitConflict, CommitUnknown, Unsupported
 from icetree.rows.write_deletes import write_equality_deletes
+from icetree.spec.location import absolute
 from icetree.spec.metadata import EncryptionKey
 from icetree.spec.update import RemoveSnapshotRef
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.moving.downgrade import downgrade
 from icetree.table.table import Table
+from tests.java import IcebergJava
+from tests.peers.plans import planned
 from tests.table.moving.old_tables import everything, lake_on, old_table, rows, uri
 
 _LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
@@ -89,6 +92,30 @@ def test_pyiceberg_and_icetree_read_what_was_there_in_every_branch_and_tag(tmp_p
         assert everything(tmp_path / "ours").items() >= before.items(), "nothing is deleted"
 
 
+def test_iceberg_java_reads_what_was_there_with_row_ids(tmp_path: Path, java: IcebergJava) -> None:
+    with lake_on(tmp_path) as lake:
+        table = busy_table(lake)
+        equal = pa.table({"id": pa.array([7], pa.int64()), "country": ["FR"]})
+        table.row_delta(
+            write_equality_deletes(equal, ["id"], metadata=table.metadata, store=table.files.store)
+        )
+        ids = {
+            ref: sorted(map(str, table.scan(at=each.snapshot_id).to_arrow()["id"].to_pylist()))
+            for ref, each in table.refs.items()
+        }
+        files = planned(table)
+        lake.downgrade_table("new.t")
+        now = lake.table("new.t")
+        theirs = java.table(now.state.metadata_location)
+        assert java.plan(theirs) == files == planned(now)
+        for ref, want in ids.items():
+            found = java.rows(theirs, ["id"], at=now.refs[ref].snapshot_id)
+            assert found == sorted((each,) for each in want)
+        tasks = now.scan().plan().tasks
+        numbers = {absolute(at, now.location): str(first) for at, first in zip(tasks["location"].to_pylist(), tasks["first_row_id"].to_pylist(), strict=True)}  # fmt: skip
+        assert java.first_row_ids(theirs) == numbers
+
+
 def test_there_and_back_again_leaves_the_rows_and_their_numbers(tmp_path: Path) -> None:
     with lake_on(tmp_path) as lake:
         table = busy_table(lake)
@@ -126,20 +153,6 @@ def test_a_table_that_was_upgraded_goes_back(tmp_path: Path, work: str) -> None:
         lake.downgrade_table("db.old")
         assert by_pyiceberg(tmp_path, "db.old") == before
         assert lake.table("db.old").verify(deep=True).findings == ()
-
-
-def test_equality_deletes_go_back_too(tmp_path: Path) -> None:
-    with lake_on(tmp_path) as lake:
-        table = lake.create_table("new.t", rows(0).schema)
-        table.append(rows(0))
-        equal = pa.table({"id": pa.array([4], pa.int64())})
-        table.row_delta(
-            write_equality_deletes(equal, ["id"], metadata=table.metadata, store=table.files.store)
-        )
-        want = told(table.scan().to_arrow())
-        lake.downgrade_table("new.t")
-        # PyIceberg has no equality deletes; Iceberg Java reads them through exports' own tests.
-        assert told(lake.table("new.t").scan().to_arrow()) == want
 
 
 @pytest.mark.parametrize("partition_by", [["country"], []])

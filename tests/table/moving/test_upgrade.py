@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from msgspec.structs import replace
+from py4j.protocol import Py4JJavaError
 from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import StaticTable
 
@@ -17,6 +18,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
 from icetree.spec.metadata import EncryptionKey
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
+from tests.java import IcebergJava
 from tests.table.moving.old_tables import (
     as_folder,
     commit_to_folder,
@@ -93,10 +95,17 @@ def test_a_folder_with_numbered_versions_gets_a_name(tmp_path: Path, hint: str |
         assert Path(table.state.metadata_location).name.startswith("00004-")
 
 
-def test_who_opens_an_upgraded_table_by_its_folder_is_refused(tmp_path: Path) -> None:
+def test_who_opens_an_upgraded_table_by_its_folder_is_refused(
+    tmp_path: Path, java: IcebergJava
+) -> None:
     place = as_folder(tmp_path)
+    conf = java.jvm.org.apache.hadoop.conf.Configuration()
+    folders = java.jvm.org.apache.iceberg.hadoop.HadoopTables(conf)
+    assert folders.load(str(place)).currentSnapshot() is not None
     with lake_on(tmp_path) as lake:
         lake.upgrade_table("new.t", str(place))
+        with pytest.raises(Py4JJavaError, match="location"):
+            folders.load(str(place))
         mark = place / "metadata" / "v3.metadata.json"
         with pytest.raises(ValidationError, match="format-version"):
             StaticTable.from_metadata(str(mark))
