@@ -18,7 +18,7 @@ PAGES = [
     README,
     *(
         ROOT / name
-        for name in re.findall(r"^\| \[(docs/\w+\.md)\]", README.read_text(), re.MULTILINE)
+        for name in re.findall(r"^\| \[(docs/[\w-]+\.md)\]", README.read_text(), re.MULTILINE)
     ),
 ]
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
