@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import data
 from benchmarks.harness import Report, Timing, main, rss_rise_mb, table, time_each
+from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.codec import manifest
 from icetree.spec.entry import ROOT
 
@@ -87,3 +88,9 @@ def test_made_up_entries_keep_every_rule_of_a_root() -> None:
     files = data.existing(data.new_files(np.arange(300), shape))
     content = manifest.encode(files, ROOT, shape)
     assert manifest.decode(content, ROOT, shape, file="root").num_rows == 300
+
+
+def test_the_table_to_be_upgraded_has_as_many_manifests_and_files_as_asked(tmp_path: Path) -> None:
+    build_v2(tmp_path, files=20, manifests=4)
+    told = upgrade(tmp_path)
+    assert (told.leaves, told.data_files, told.format_version) == (4, 20, 2)

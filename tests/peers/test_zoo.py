@@ -16,6 +16,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
+from icetree.table.moving.downgrade import downgrade
 from icetree.table.table import Table
 from tests.effort import EFFORT, SEED
 from tests.peers.conftest import Animal
@@ -103,6 +104,7 @@ def test_all_read_the_rows_that_java_read_before_the_upgrade(
     now = _changed(table, want[current])
     require_rows(readers, table, {None: now, **want}, filters[:10])
     assert table.verify(deep=True).findings == ()
+    _go_back(readers, table, now, filters[:10])
 
 
 @pytest.mark.law
@@ -129,6 +131,19 @@ def test_all_read_the_rows_that_pyiceberg_read_before_the_upgrade(
         now = _changed(table, want[current])
         require_rows(readers, table, {None: now, **want}, [])
         assert table.verify(deep=True).findings == ()
+
+
+def _go_back(
+    readers: Mapping[str, Reader], table: Table, rows: Sequence[Any], filters: Sequence[Filter]
+) -> None:
+    """Require the same rows, with the same numbers, of the table as v3."""
+    lineage = ["id", "_row_id", "_last_updated_sequence_number"]
+    numbers = sorted(shown(table.scan(columns=lineage).to_arrow().to_pylist()))
+    downgrade(table, dry_run=False)
+    assert table.metadata.format_version == 3
+    require_rows(readers, table, {None: rows}, filters)
+    assert sorted(shown(table.scan(columns=lineage).to_arrow().to_pylist())) == numbers
+    assert table.verify(deep=True).findings == ()
 
 
 def _has_columns(rows: pa.Table, asked: Mapping[str, Any]) -> bool:

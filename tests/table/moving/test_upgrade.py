@@ -155,6 +155,43 @@ def test_an_upgrade_of_a_folder_that_was_cut_off_before_the_name_is_taken_up(
             lake.upgrade_table("new.t", str(place))
 
 
+@pytest.mark.parametrize("verb", ["upgrade_table", "trial_table"])
+def test_killed_at_any_write_the_folder_is_as_it_was_or_the_next_try_goes_on(
+    tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_new = LocalStore.write_new
+    place = as_folder(tmp_path)
+    with lake_on(tmp_path) as lake:
+        for cut in range(10):
+            writes: list[str] = []
+
+            def dying(
+                store: LocalStore,
+                location: str,
+                content: bytes,
+                cut: int = cut,
+                writes: list[str] = writes,
+            ) -> None:
+                if len(writes) == cut:
+                    raise KeyboardInterrupt
+                writes.append(location)
+                write_new(store, location, content)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalStore, "write_new", dying)
+                # A process that is killed cleans nothing up.
+                patch.setattr(LocalStore, "delete", lambda *_: None)
+                try:
+                    getattr(lake, verb)("new.t", str(place))
+                    break
+                except KeyboardInterrupt:
+                    assert not lake.table_exists("new.t")
+        assert cut > 0
+        assert lake.table("new.t").scan().count() == 19
+        findings = lake.table("new.t").verify(deep=True).findings
+        assert findings == ()
+
+
 def test_a_metadata_file_gets_a_name(tmp_path: Path) -> None:
     theirs = old_table(tmp_path)
     before = sorted_rows(theirs.scan().to_arrow())
