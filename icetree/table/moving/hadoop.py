@@ -7,6 +7,7 @@ it names where the table went on, and is no metadata that any reader takes for o
 
 from __future__ import annotations
 
+import gzip
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +22,7 @@ _HINT: Final = "version-hint.text"
 _NUMBERED: Final = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?")
 #: Metadata as catalogs have it named.
 _COUNTED: Final = re.compile(r"(\d+)-.*\.metadata\.json")
-#: A number may be written in any of these ways; the first is ours.
+#: A number may be written in any of these ways.
 _NAMES: Final = ("v{}.metadata.json", "v{}.gz.metadata.json", "v{}.metadata.json.gz")
 #: In a mark: the metadata file that the table went on with, relative to its folder.
 _MOVED_TO: Final = "moved-to"
@@ -79,16 +80,20 @@ def require_newest(moved: str, store: Store) -> None:
 
 def mark_moved(version: Version, folder: str, to: str, store: Store) -> bool:
     """Leave the mark that the table went on elsewhere; False where another version came first."""
-    at = f"{prefix_of(folder)}metadata/{_NAMES[0].format(version.number + 1)}"
+    base, next_number = f"{prefix_of(folder)}metadata/", version.number + 1
+    # Named and packed as the one before, so that whoever writes the next as well meets this one.
+    name = version.location.rpartition("/")[2]
+    name = name.replace(f"v{version.number}.", f"v{next_number}.", 1)
     mark = {
         "format-version": 4,
         _MOVED_TO: stored_form(to, folder),
         "message": "this table is version 4 now: open it through its catalog",
     }
-    if _at(f"{prefix_of(folder)}metadata/", version.number + 1, store) is not None:
+    if _at(base, next_number, store) is not None:
         return False
+    content = json_bytes(mark)
     try:
-        store.write_new(at, json_bytes(mark))
+        store.write_new(base + name, gzip.compress(content) if "gz" in name else content)
     except AlreadyExists:
         return False
     return True

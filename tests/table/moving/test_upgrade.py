@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,6 +67,25 @@ def test_a_table_of_pyicebergs_catalog_becomes_v4_in_place(tmp_path: Path, versi
         require_alive(lake, "db.old", before)
 
 
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_table_of_icebergs_jdbc_catalog_becomes_v4_whatever_the_age_of_its_layout(
+    tmp_path: Path, typed: bool
+) -> None:
+    theirs = old_table(tmp_path)
+    before = sorted_rows(theirs.scan().to_arrow())
+    with closing(sqlite3.connect(tmp_path / "catalog.db")) as database:
+        columns = [row[1] for row in database.execute("PRAGMA table_info(iceberg_tables)")]
+        if "iceberg_type" in columns:
+            database.execute("ALTER TABLE iceberg_tables DROP COLUMN iceberg_type")
+        if typed:
+            database.execute("ALTER TABLE iceberg_tables ADD COLUMN iceberg_type VARCHAR(5)")
+            database.execute("UPDATE iceberg_tables SET iceberg_type = 'TABLE'")
+        database.commit()
+    with lake_on(tmp_path) as lake:
+        lake.upgrade_table("db.old")
+        require_alive(lake, "db.old", before)
+
+
 def test_a_table_without_an_id_gets_one(tmp_path: Path) -> None:
     theirs = old_table(tmp_path, 1)
     with lake_on(tmp_path) as lake:
@@ -114,6 +136,22 @@ def test_who_opens_an_upgraded_table_by_its_folder_is_refused(
             older_than="2100-01-01T00:00:00Z", force=True
         )
         assert mark.exists()
+
+
+@pytest.mark.parametrize("end", ["gz.metadata.json", "metadata.json.gz"])
+def test_packed_versions_are_found_and_marked_alike(tmp_path: Path, end: str) -> None:
+    place = as_folder(tmp_path, hint="2")
+    for number in (1, 2):
+        plain = place / "metadata" / f"v{number}.metadata.json"
+        plain.with_name(f"v{number}.{end}").write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+    with lake_on(tmp_path) as lake:
+        lake.upgrade_table("new.t", str(place))
+        mark = place / "metadata" / f"v3.{end}"
+        assert "moved-to" in gzip.decompress(mark.read_bytes()).decode()
+        assert lake.table("new.t").scan().count() == 19
+        lake.drop_table("new.t")
+        lake.upgrade_table("new.t", str(place))
 
 
 def test_another_writer_of_the_folder_wins_and_the_upgrade_begins_anew(
