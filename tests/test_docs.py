@@ -52,7 +52,7 @@ def test_every_property_that_the_code_knows_is_documented() -> None:
         for name in named.findall(code)
         for verb in ("delete", "update", "merge")
     }
-    pages = ("docs/properties.md", "docs/connecting.md")
+    pages = ("docs/properties.md", "docs/connecting.md", "docs/server.md")
     page = "".join((ROOT / each).read_text() for each in pages)
     assert len(known) > 30
     ours = {name for name in known if not is_of_others(name)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -78,8 +77,7 @@ def serve(
     with chosen.open() as lake:
         listening = address.listen()
         _show(lake, address, listening.getsockname()[1], grants, known, tls)
-        with suppress(KeyboardInterrupt):
-            run.serve(Server(lake, Access(grants=known)), listening, Limits(workers=workers), tls)
+        run.serve(Server(lake, Access(grants=known)), listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
 
 

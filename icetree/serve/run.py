@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import ssl
 from dataclasses import dataclass
@@ -97,4 +98,15 @@ def serve(
     tls: Tls | None = None,
 ) -> None:
     """Answer until told to stop (SIGINT, SIGTERM); what was begun then is finished first."""
-    serving(server, limits, tls).run(sockets=[listening])
+    inner = serving(server, limits, tls)
+
+    def stop(*_: object) -> None:
+        # uvicorn ends with the signal by which it was stopped: this process goes on to its own end.
+        inner.should_exit = True
+
+    before = {each: signal.signal(each, stop) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        inner.run(sockets=[listening])
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPConnection
 from pathlib import Path
 
 
@@ -18,6 +19,15 @@ class Running:
     uri: str
     process: subprocess.Popen[str]
     log: Path
+
+
+def _await(uri: str) -> None:
+    """Wait until a server that says where it is answers there."""
+    if uri.startswith("http:"):
+        connection = HTTPConnection(uri.removeprefix("http://"), timeout=30)
+        connection.request("GET", "/healthz")
+        assert connection.getresponse().status == 200
+        connection.close()
 
 
 @contextmanager
@@ -35,6 +45,7 @@ def running(folder: Path, *options: str) -> Iterator[Running]:
         assert process.stdout is not None
         for line in process.stdout:
             if found := re.search(r"https?://[\w.:]+", line):
+                _await(found[0])
                 yield Running(found[0], process, log)
                 break
         else:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
+from threading import Thread
 
 import pyarrow as pa
 import pytest
@@ -122,3 +127,40 @@ def test_stock_pyiceberg_reads_lists_in_pages(served: tuple[Running, Path]) -> N
     assert {("x",), ("y",), ("z",), ("db",)} <= {*paging.list_namespaces()}
     for name in "xyz":
         paging.drop_namespace((name,))
+
+
+def test_a_server_that_is_killed_loses_nothing_that_it_answered(tmp_path: Path) -> None:
+    """Clients commit all the time while it is killed, twice; another goes on where it was."""
+    with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")) as lake:
+        lake.create_namespace("db")
+        lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    answered: set[str] = set()
+    for life in range(2):
+        with running(tmp_path, "--quiet") as server:
+            done = [Thread(target=_commits, args=(server, f"{life}-{n}", answered)) for n in "ab"]
+            for each in done:
+                each.start()
+            time.sleep(1.0)
+            server.process.kill()
+            for each in done:
+                each.join(20)
+    with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")) as lake:
+        table = lake.table("db.t")
+        assert len(answered) > 4
+        assert answered <= table.properties.keys()
+        assert table.verify(deep=True).findings == ()
+
+
+def _commits(server: Running, writer: str, answered: set[str]) -> None:
+    connection = HTTPConnection(server.uri.removeprefix("http://"), timeout=10)
+    with suppress(OSError, HTTPException):
+        for number in range(1_000):
+            name = f"writer-{writer}-{number}"
+            update = {"action": "set-properties", "updates": {name: "done"}}
+            body = json.dumps({"requirements": [], "updates": [update]})
+            connection.request("POST", "/v1/namespaces/db/tables/t", body)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status == 200:
+                answered.add(name)
+    connection.close()

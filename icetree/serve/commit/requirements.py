@@ -106,13 +106,14 @@ def require(requirement: Requirement, shown: TableMetadata) -> str:
         case AssertRef(ref=name, snapshot_id=wanted):
             ref = shown.refs.get(name)
             now = None if ref is None else ref.snapshot_id
-            fact = f"ref {name}"
+            fact = told = f"ref {name}"
         case _:
             field, of, fact = _COMPARED[type(requirement)]
             wanted, now = getattr(requirement, field), of(shown)
+            told = field.replace("_", " ")
     if wanted != now:
         raise CommitConflict(
-            f"Requirement failed: {fact} is {now}, not {wanted}; load the table again"
+            f"Requirement failed: {told} has changed: expected {wanted}, found {now}; load it again"
         )
     return fact
 

@@ -1,0 +1,70 @@
+"""`icetree serve`: what it refuses before it listens, and what it shows."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import icetree
+from icetree.cli.main import cli
+from icetree.serve.grants import digest_of
+from tests.serve.processes import running
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")):
+        return tmp_path
+
+
+def run(folder: Path, *options: str) -> Result:
+    return CliRunner().invoke(cli, ["--catalog", f"sqlite:///{folder}/c.db", "serve", *options])
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--host", "0.0.0.0"), "say with --grants who may do what, or with --anyone that all may"),
+        (("--host", "::"), "say with --grants"),
+        (("--grants", "nowhere.yaml"), "there is no file of grants nowhere.yaml"),
+        (("--tls-cert", "x"), "TLS needs both --tls-cert and --tls-key"),
+        (("--tls-cert", "x", "--tls-key", "y"), "one of these files for TLS is not there: x, y"),
+        (("--workers", "0"), "at least one is needed"),
+        (("--port", "70000"), "70000 is no port"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_in_a_line(
+    folder: Path, options: tuple[str, ...], told: str
+) -> None:
+    done = run(folder, *options)
+    assert (done.exit_code, told in done.stderr) == (1, True), done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_port_that_another_has_is_refused(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run(folder, "--port", str(taken.getsockname()[1]))
+    assert (done.exit_code, "cannot listen on 127.0.0.1:" in done.stderr) == (1, True)
+
+
+def test_a_new_secret_is_shown_with_what_the_file_of_grants_has_of_it(folder: Path) -> None:
+    done = run(folder, "--new-secret")
+    (secret,) = re.findall(r": +([0-9a-f]{64})\n", done.stdout)
+    assert digest_of(secret) in done.stdout
+
+
+def test_one_screen_says_what_is_served_and_how_to_reach_it(folder: Path) -> None:
+    grants = folder / "grants.yaml"
+    grants.write_text(f"clients:\n  a:\n    token: {digest_of('x')}\n    read: db\n")
+    with running(folder, "--grants", str(grants)) as server:
+        assert server.process.stdout is not None
+        server.process.terminate()
+        rest = server.process.stdout.read()
+    assert f"open to    1 clients of {grants}" in rest
+    assert f'load_catalog("x", type="rest", uri="{server.uri}")' in rest
+    assert rest.endswith("stopped; what was begun is finished\n")
+    assert server.process.returncode == 0
