@@ -1,0 +1,273 @@
+"""Snapshots that stock clients made: committed as changes of the tree, or refused; nothing is lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from icetree.errors import CommitConflict, InvalidInput
+from icetree.rows.write import write_files
+from icetree.spec.entry import Content, Entry, Status, from_table
+from icetree.spec.location import absolute
+from icetree.table.foreign import commit_foreign
+from icetree.table.table import Table
+from tests.table.changing import LEAFY, changing_table, delete_rows, some
+from tests.table.export.stock_client import ID, StockClient
+
+
+def some_table(**properties: str) -> Table:
+    table = changing_table(identified=False, properties={**LEAFY, **properties})
+    for start in range(0, 12, 3):
+        table.append(some(*((start + at, "a") for at in range(3))))
+    return table
+
+
+def new_file(table: Table, *ids: int) -> Entry:
+    """Write rows as a data file that the table does not know."""
+    made = write_files(
+        some(*((id, "new") for id in ids)),
+        table="t",
+        metadata=table.metadata,
+        store=table.files.store,
+    )
+    [entry] = from_table(made)
+    return entry
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def data_files(table: Table) -> list[str]:
+    return sorted(table.inspect.data_files()["file_path"].to_pylist())
+
+
+def first(client: StockClient) -> str:
+    """Name one of the files that a client was shown."""
+    return str(client.files()["location"][0].as_py())
+
+
+def test_an_append_is_committed_under_the_clients_id() -> None:
+    table = some_table()
+    client = StockClient(table)
+    client.add(new_file(table, 50, 51))
+    done = commit_foreign(table, client.snapshot())
+    assert ids(table) == [*range(12), 50, 51]
+    head = table.current_snapshot
+    assert head is not None
+    assert head == done.snapshot
+    assert head.snapshot_id == ID
+    assert head.parent_snapshot_id == client.parent
+    assert head.operation == "append"
+    # What a client says of itself is kept, what it counted is counted anew.
+    assert (head.summary or {})["engine-name"] == "stock"
+    assert (head.summary or {})["added-records"] == "2"
+    assert table.verify(deep=True).findings == ()
+
+
+def test_the_first_snapshot_of_a_table_has_no_parent() -> None:
+    table = changing_table(identified=False)
+    client = StockClient(table)
+    client.add(new_file(table, 1))
+    commit_foreign(table, client.snapshot())
+    assert ids(table) == [1]
+
+
+@pytest.mark.parametrize("version", [3, 2])
+def test_files_go_and_others_come_in_their_place(version: int) -> None:
+    table = some_table()
+    client = StockClient(table, version=version)
+    gone = first(client)
+    left = [name for name in data_files(table) if not name.endswith(gone)]
+    client.rewritten(gone)
+    entry = new_file(table, 50)
+    client.add(entry)
+    commit_foreign(table, client.snapshot("overwrite"))
+    assert data_files(table) == sorted([*left, absolute(str(entry.location), table.location)])
+    assert table.verify(deep=True).findings == ()
+
+
+def test_manifests_may_be_merged_without_a_change() -> None:
+    table = some_table()
+    before = data_files(table)
+    client = StockClient(table)
+    assert len(client.kept) > 1
+    client.rewritten()
+    commit_foreign(table, client.snapshot("replace"))
+    assert data_files(table) == before
+    assert ids(table) == list(range(12))
+
+
+def test_position_deletes_become_deletion_vectors() -> None:
+    table = some_table()
+    delete_rows(table, [1])
+    client = StockClient(table)
+    name = first(client)
+    rows = table.scan(columns=["id", "_file", "_pos"]).to_arrow().to_pylist()
+    [*_, row] = [each for each in rows if each["_file"].endswith(name)]
+    schema = pa.schema(
+        [
+            pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
+            pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+        ]
+    )
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table([[row["_file"]], [row["_pos"]]], schema=schema), sink)
+    content = sink.getvalue().to_pybytes()
+    table.files.store.write_new(f"{table.location}/data/deletes.parquet", content)
+    deletes = Entry(
+        content_type=Content.POSITION_DELETES,
+        location="data/deletes.parquet",
+        record_count=1,
+        file_size_in_bytes=len(content),
+    )
+    client.add(deletes)
+    commit_foreign(table, client.snapshot("delete"))
+    assert ids(table) == sorted({*range(12)} - {1, row["id"]})
+    formats = set(table.inspect.delete_files()["file_format"].to_pylist())
+    assert {each.lower() for each in formats} == {"puffin"}
+    assert table.verify(deep=True).findings == ()
+
+
+def test_an_append_lands_on_a_newer_head_and_a_delete_does_not() -> None:
+    table = some_table()
+    append, delete = StockClient(table), StockClient(table, id=4712)
+    append.add(new_file(table, 50))
+    delete.rewritten(first(delete))
+    asked = [append.snapshot(), delete.snapshot("delete")]
+    table.append(some((20, "b")))
+    commit_foreign(table, asked[0])
+    assert ids(table) == [*range(12), 20, 50]
+    with pytest.raises(CommitConflict, match="is based on snapshot"):
+        commit_foreign(table, asked[1])
+    assert ids(table) == [*range(12), 20, 50]
+
+
+def test_a_second_snapshot_of_a_request_is_based_on_the_first() -> None:
+    table = some_table()
+    client = StockClient(table)
+    gone = first(client)
+    client.rewritten(gone)
+    asked = client.snapshot("delete")
+    commit_foreign(table, asked)
+    again = StockClient(table, id=4712)
+    again.kept = [*client.made, *client.kept]
+    again.add(new_file(table, 50))
+    commit_foreign(table, again.snapshot(), based_on=asked["manifest-list"])
+    assert 50 in ids(table)
+    assert not [name for name in data_files(table) if name.endswith(gone)]
+    assert table.verify(deep=True).findings == ()
+
+
+def test_a_snapshot_that_is_there_is_not_added_again() -> None:
+    table = some_table()
+    client = StockClient(table)
+    client.add(new_file(table, 50))
+    asked = client.snapshot()
+    commit_foreign(table, asked)
+    with pytest.raises(InvalidInput, match="has a snapshot 4711 already"):
+        commit_foreign(table, asked)
+    assert ids(table) == [*range(12), 50]
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def _forgets(client: StockClient) -> dict[str, Any]:
+    """Leave out a manifest without a word of its files."""
+    client.kept = client.kept[1:]
+    client.add(new_file(client.table, 50))
+    return client.snapshot()
+
+
+def _invents(client: StockClient) -> dict[str, Any]:
+    client.add(new_file(client.table, 50), status=Status.EXISTING, snapshot_id=1)
+    return client.snapshot()
+
+
+def _removes_what_stays(client: StockClient) -> dict[str, Any]:
+    [one, *_] = from_table(client.files())
+    client.add(one, status=Status.DELETED)
+    return client.snapshot("delete")
+
+
+def _in_anothers_name(client: StockClient) -> dict[str, Any]:
+    client.add(new_file(client.table, 50), snapshot_id=client.parent)
+    return client.snapshot()
+
+
+def _manifest_of_another(client: StockClient) -> dict[str, Any]:
+    made = client.add(new_file(client.table, 50))
+    client.made = [replace(made, snapshot_id=client.parent or 0)]
+    return client.snapshot()
+
+
+def _manifest_outside(client: StockClient) -> dict[str, Any]:
+    made = client.add(new_file(client.table, 50))
+    client.made = [replace(made, location="memory://elsewhere/m.avro")]
+    return client.snapshot()
+
+
+def _list_outside(client: StockClient) -> dict[str, Any]:
+    return {**client.snapshot(), "manifest-list": "memory://elsewhere/list.avro"}
+
+
+def _file_outside(client: StockClient) -> dict[str, Any]:
+    client.add(replace(new_file(client.table, 50), location="memory://elsewhere/d.parquet"))
+    return client.snapshot()
+
+
+def _up_and_out(client: StockClient) -> dict[str, Any]:
+    return {**client.snapshot(), "manifest-list": f"{client.table.location}/../t2/list.avro"}
+
+
+def _no_list(client: StockClient) -> dict[str, Any]:
+    return {**client.snapshot(), "manifest-list": f"{client.table.location}/metadata/none.avro"}
+
+
+def _garbage(client: StockClient) -> dict[str, Any]:
+    at = f"{client.table.location}/metadata/garbage.avro"
+    client.table.files.store.write_new(at, b"Obj\x01" + bytes(range(200)))
+    return {**client.snapshot(), "manifest-list": at}
+
+
+def _no_snapshot(client: StockClient) -> dict[str, Any]:
+    return {**client.snapshot(), "snapshot-id": "seven"}
+
+
+def _twice(client: StockClient) -> dict[str, Any]:
+    [one, *_] = from_table(client.files())
+    client.add(one)
+    return client.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        (_forgets, "neither keeps nor removes"),
+        (_invents, "was not there to be"),
+        (_removes_what_stays, "was not there to be"),
+        (_in_anothers_name, "in the name of another snapshot"),
+        (_manifest_of_another, "neither its own nor of what it is based on"),
+        (_manifest_outside, "outside the table"),
+        (_list_outside, "outside the table"),
+        (_file_outside, "outside the table"),
+        (_up_and_out, r"\.\."),
+        (_no_list, "cannot be read"),
+        (_garbage, "cannot be read"),
+        (_no_snapshot, "that is no snapshot"),
+        (_twice, "is in the table already"),
+    ],
+)
+def test_what_would_lose_or_invent_files_or_leads_out_is_refused(does: Any, reason: str) -> None:
+    table = some_table()
+    before, files = table.state, ids(table)
+    asked = does(StockClient(table))
+    with pytest.raises(InvalidInput, match=reason):
+        commit_foreign(table, asked)
+    assert table.refresh().state == before
+    assert ids(table) == files
