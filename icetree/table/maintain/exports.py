@@ -16,13 +16,17 @@ from icetree.table.state import State
 
 
 def exports_only_of(gone: Reach, kept: Reach, files: TableFiles) -> list[str]:
-    """Return the files of exports that snapshots have, and those that stay do not."""
+    """Return the files of exports that snapshots have, and those that stay do not.
+
+    A table that went back to v3 has them in its trees, and keeps those: they are no exports any more.
+    """
     found = []
     for each in files.store.list(absolute(EXPORTS, files.location)):
         name = stored_form(each.location, files.location)
         if _is_of(name, gone, files.location) and not _is_of(name, kept, files.location):
             found.append(name)
-    return found
+    names: list[str] = less(named(found), kept.settle())["location"].to_pylist()
+    return names
 
 
 def less_exports(found: pa.Table, reach: Reach, state: State) -> pa.Table:

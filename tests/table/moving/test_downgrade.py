@@ -139,6 +139,24 @@ def test_there_and_back_again_leaves_the_rows_and_their_numbers(tmp_path: Path) 
         assert table.verify(deep=True).findings == ()
 
 
+def test_manifests_of_the_way_back_stay_as_long_as_a_tree_has_them(tmp_path: Path) -> None:
+    """They lie where exports lie, and are named like those of a snapshot that may expire."""
+    with lake_on(tmp_path) as lake:
+        table = lake.create_table("new.t", rows(0).schema)
+        table.append(rows(0))
+        lake.downgrade_table("new.t")
+        lake.upgrade_table("new.t")
+        lake.append("new.t", rows(10))
+        table = lake.table("new.t")
+        done = table.maintenance.expire_snapshots(older_than="2100-01-01T00:00:00Z", retain_last=1)
+        assert len(done.snapshot_ids) == 1
+        table.maintenance.remove_orphan_files(older_than="2100-01-01T00:00:00Z", force=True)
+        # What was read before is remembered by a handle.
+        with lake_on(tmp_path) as again:
+            assert again.table("new.t").verify(deep=True).findings == ()
+            assert again.table("new.t").scan().count() == 20
+
+
 @pytest.mark.parametrize("work", ["maintenance", "none"])
 def test_a_table_that_was_upgraded_goes_back(tmp_path: Path, work: str) -> None:
     theirs = old_table(tmp_path)
