@@ -54,7 +54,8 @@ def cancel_plan(call: Call) -> Answer:
 
 def fetch_tasks(call: Call) -> Answer:
     """Tell the page of a plan that a token stands for."""
-    asked, part = read_token(_read_tasks(call.request.body).plan_task)
+    part = read_token(_read_tasks(call.request.body).plan_task)
+    asked = part.asked
     table = call.table()
     metadata = table.metadata
     if asked.table_uuid != metadata.table_uuid:
@@ -69,9 +70,13 @@ def fetch_tasks(call: Call) -> Answer:
         planned = _planned(call, table, asked)
     except NotFound as error:
         raise no_such_task(str(error)) from None
-    if part.stop > planned.count:
+    tasks = part.tasks
+    if tasks.stop > planned.count:
         raise no_such_task("it was not made by this server")
-    return _packed(call, planned.part(part, client_of(call.request.headers), table))
+    found: dict[str, Any] = {**planned.part(tasks, client_of(call.request.headers), table)}
+    if part.leads_on:
+        found["plan-tasks"] = tokens(asked, tasks.stop, planned.count, len(tasks))
+    return _packed(call, found)
 
 
 def _planned(call: Call, table: Table, asked: Asked) -> Planned:
@@ -86,16 +91,13 @@ def _planned(call: Call, table: Table, asked: Asked) -> Planned:
 
 def _told(call: Call, table: Table, asked: Asked, planned: Planned) -> Answer:
     page = call.serving.plan_page
-    first, *others = [
-        range(start, min(start + page, planned.count))
-        for start in range(0, max(planned.count, 1), page)
-    ]
+    first = range(min(page, planned.count))
     return _packed(
         call,
         {
             "status": "completed",
             "plan-id": asked.id,
-            "plan-tasks": tokens(asked, others),
+            "plan-tasks": tokens(asked, first.stop, planned.count, page),
             **planned.part(first, client_of(call.request.headers), table),
         },
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import zlib
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -15,36 +15,63 @@ from icetree.serve.refusals import Refused
 
 #: The longest filter and the like that a token may hold, once it is unpacked.
 _MOST_BYTES: Final = 32 << 20
+#: Characters of a token of which an answer has one alone.
+_LONG: Final = 8 << 10
 
 
-class _Part(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Some of a plan's tasks."""
+
     asked: Asked
-    #: The first of the plan's tasks that are meant, and the one after the last.
+    tasks: range
+    #: Whether who fetches it is told where the plan goes on.
+    leads_on: bool = False
+
+
+class _Packed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    asked: Asked
     start: int
     stop: int
+    leads_on: bool = False
 
 
-_decoder: Final = msgspec.json.Decoder(_Part)
+_decoder: Final = msgspec.json.Decoder(_Packed)
 
 
-def tokens(asked: Asked, parts: Iterable[range]) -> list[str]:
-    """Return a token for each of these parts of a plan's tasks."""
-    return [_packed(_Part(asked=asked, start=part.start, stop=part.stop)) for part in parts]
+def tokens(asked: Asked, start: int, count: int, page: int) -> list[str]:
+    """Return a token for each page of a plan of so many tasks, from one of them on.
+
+    Where a token is long, for the filter in it, there is but one, which leads on to the next: an
+    answer does not tell a filter many times over.
+    """
+    if start >= count:
+        return []
+    stop = min(start + page, count)
+    first = _packed(_Packed(asked=asked, start=start, stop=stop))
+    if len(first) > _LONG:
+        return [_packed(_Packed(asked=asked, start=start, stop=stop, leads_on=True))]
+    rest = (
+        _Packed(asked=asked, start=at, stop=min(at + page, count))
+        for at in range(stop, count, page)
+    )
+    return [first, *map(_packed, rest)]
 
 
-def read_token(token: str) -> tuple[Asked, range]:
+def read_token(token: str) -> Part:
     """Return what a token stands for; one that was not made here stands for nothing."""
     try:
         unpacker = zlib.decompressobj()
         packed = base64.b64decode(token.encode("ascii"), altchars=b"-_", validate=True)
-        part = _decoder.decode(unpacker.decompress(packed, _MOST_BYTES))
+        found = _decoder.decode(unpacker.decompress(packed, _MOST_BYTES))
         if not unpacker.eof or unpacker.unused_data:
             raise ValueError(token)
     except (ValueError, zlib.error, binascii.Error, msgspec.DecodeError, RecursionError):
         raise no_such_task("it was not made by this server") from None
-    if not 0 <= part.start < part.stop:
+    if not 0 <= found.start < found.stop:
         raise no_such_task("it was not made by this server")
-    return part.asked, range(part.start, part.stop)
+    tasks = range(found.start, found.stop)
+    return Part(asked=found.asked, tasks=tasks, leads_on=found.leads_on)
 
 
 def no_such_task(why: str) -> Refused:
@@ -52,5 +79,5 @@ def no_such_task(why: str) -> Refused:
     return Refused(404, "NoSuchPlanTaskException", f"there is no such plan task: {why}; plan again")
 
 
-def _packed(part: _Part) -> str:
+def _packed(part: _Packed) -> str:
     return base64.urlsafe_b64encode(zlib.compress(msgspec.json.encode(part))).decode("ascii")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 import icetree
 from icetree.table.lake import Lake
+from tests.jars import REPOSITORY
 from tests.java import IcebergJava, iceberg_java
 from tests.serve.processes import running
 
@@ -30,6 +33,20 @@ def uri(folder: Path, served_lake: Lake) -> Iterator[str]:
     del served_lake
     with running(folder) as server:
         yield server.uri
+
+
+@pytest.fixture(scope="module")
+def uri_of_small_pages(folder: Path, served_lake: Lake) -> Iterator[str]:
+    """A server whose answers have three tasks each."""
+    del served_lake
+    command = [sys.executable, "-m", "tests.serve.plan.small_pages", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
 
 
 @pytest.fixture(scope="session")

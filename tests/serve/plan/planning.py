@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 from pyiceberg.catalog.rest.scan_planning import PlanCompleted, ScanTasks
 
-from icetree.table.table import Table
 from tests.serve.asking import Client, Told
 
 PLAN = "/v1/namespaces/db/tables/t/plan"
@@ -30,16 +28,14 @@ def whole(client: Client, **body: Any) -> list[ScanTasks]:
     """Return every page of a plan."""
     first = plan(client, **body)
     pages: list[ScanTasks] = [first]
-    for token in first.plan_tasks:
-        told = client.post(TASKS, {"plan-task": token})
+    waiting = list(first.plan_tasks)
+    while waiting:
+        told = client.post(TASKS, {"plan-task": waiting.pop(0)})
         assert told.status == 200, told.body
         pages.append(ScanTasks.model_validate_json(told.body))
+        waiting += pages[-1].plan_tasks
     return pages
 
 
 def paths(pages: list[Any]) -> list[str]:
     return [task.data_file.file_path for page in pages for task in page.file_scan_tasks]
-
-
-def rows_of(table: Table, where: Any = None) -> pa.Table:
-    return table.scan(where).to_arrow()

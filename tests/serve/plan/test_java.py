@@ -87,3 +87,12 @@ def test_former_snapshots_are_read_as_they_were(
 def test_an_empty_table_is_read(java: IcebergJava, uri: str, served_lake: Lake) -> None:
     served_lake.create_table("db.empty", pa.schema([("id", pa.int64())]))
     assert java.plan(java.served(uri, "db", "empty")) == {}
+
+
+def test_a_plan_of_many_pages_is_read_whole(
+    java: IcebergJava, uri_of_small_pages: str, table: Table
+) -> None:
+    paged = java.served(uri_of_small_pages, "db", "t")
+    assert java.rows(paged, TOLD) == told(table.scan().to_arrow())
+    long = f'{{"type": "in", "term": "id", "values": {[*range(-5_000, 200)]}}}'
+    assert java.rows(paged, TOLD, long) == told(table.scan("id < 200").to_arrow())

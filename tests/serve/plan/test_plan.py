@@ -112,7 +112,7 @@ def test_a_page_can_be_fetched_from_a_server_that_never_saw_the_plan(
 def test_a_token_of_what_is_gone_or_was_never_there_is_refused(lake: Lake, table: Table) -> None:
     client = Client(Server(lake, plan_page=4))
     [token, _] = plan(client).plan_tasks
-    assert read_token(token)[1] == range(4, 8)
+    assert read_token(token).tasks == range(4, 8)
     for bad in ("", "x", token[:-8], token + "AAAA", "é", "AAAA"):
         assert client.post(TASKS, {"plan-task": bad}).error == (404, "NoSuchPlanTaskException")
     assert client.post(TASKS, {}).error == (400, "BadRequestException")
@@ -123,6 +123,16 @@ def test_a_token_of_what_is_gone_or_was_never_there_is_refused(lake: Lake, table
     lake.drop_table("db.t")
     lake.create_table("db.t", NUMBERS)
     assert client.post(TASKS, {"plan-task": token}).error == (404, "NoSuchPlanTaskException")
+
+
+def test_a_long_filter_is_told_once_in_an_answer(lake: Lake, table: Table) -> None:
+    del table
+    client = Client(Server(lake, plan_page=3))
+    rest = [-at * 7_919 for at in range(5_000)]
+    long = {"type": "in", "term": "id", "values": [*range(0, 100, 5), *rest]}
+    pages = whole(client, filter=long)
+    assert [len(page.plan_tasks) for page in pages] == [1, 1, 1, 0]
+    assert paths(pages) == paths(whole(Client(Server(lake)), filter=long))
 
 
 def test_a_plan_is_told_again_until_it_is_let_go(client: Client, table: Table) -> None:

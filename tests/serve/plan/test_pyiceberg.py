@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression, In
 from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.io.pyarrow import expression_to_pyarrow
 
@@ -133,3 +133,10 @@ def test_deletes_are_applied_where_a_table_was_copied_to(
         8,
         9,
     ]
+
+
+def test_a_plan_of_many_pages_is_read_whole(uri_of_small_pages: str, table: Table) -> None:
+    paged = RestCatalog("paged", uri=uri_of_small_pages).load_table("db.t")
+    assert rows(paged.scan().to_arrow()) == rows(table.scan().to_arrow())
+    long = In("id", range(-5_000, 200))
+    assert rows(paged.scan(row_filter=long).to_arrow()) == rows(table.scan(long).to_arrow())
