@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+from typing import Final
 
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from icetree.serve.limits import Limits
+
+#: How long a client may take to agree that a connection is over.
+_FAREWELL_S: Final = 0.5
 
 
 class Connection(H11Protocol):
@@ -21,6 +26,8 @@ class Connection(H11Protocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        # A head and a body are two writes: the second would wait for the client to own to the first.
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._await_head()
 
     @override
@@ -40,8 +47,20 @@ class Connection(H11Protocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self._is_answering():
+        if self.transport.is_closing():
+            self._part()
+        elif not self._is_answering():
             self._await_head()
+
+    @override
+    def shutdown(self) -> None:
+        super().shutdown()
+        if not self._is_answering():
+            self._part()
+
+    def _part(self) -> None:
+        """Do not wait long for a client to say goodbye, as TLS would."""
+        self.loop.call_later(_FAREWELL_S, self.transport.abort)
 
     @override
     def pause_writing(self) -> None:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
+from pyiceberg.schema import Schema
+from pyiceberg.types import LongType, NestedField
 
 from icetree.errors import InvalidInput
 from icetree.serve import tokens
 from icetree.serve.access import Access
 from icetree.serve.grants import digest_of, grants_in, new_secret
 from icetree.serve.routes import ROUTES
+from icetree.serve.run import Tls
 from icetree.serve.server import Server
 from icetree.surroundings import Machine, within
 from icetree.table.lake import Lake
 from tests.serve.asking import Client
+from tests.serve.listening import listening
 
 FILE = f"""
 clients:
@@ -31,6 +38,7 @@ clients:
     token: {digest_of("chief token")}
     write: "*"
 """
+TLS = Path(__file__).parent / "tls"
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
 
 
@@ -232,3 +240,32 @@ def test_what_is_done_is_counted_and_logged_without_secrets(
     assert f'icetree_requests_total{{route="{route}",method="GET",status="200"}} 1' in counted
     assert 'icetree_request_seconds_bucket{route="/v1/config",le="+Inf"} 1' in counted
     assert client(server, None).get("/healthz").json == {"status": "ok"}
+
+
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+def test_stock_pyiceberg_comes_in_by_a_secret_over_tls_and_no_further_than_it_may(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate = str(TLS / "localhost.pem")
+    # Its requests for tokens know no other way to trust a certificate.
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", certificate)
+    with listening(server, tls=Tls(certificate=certificate, key=str(TLS / "localhost.key"))) as at:
+        uri = f"https://localhost:{at.port}"
+        how: dict[str, Any] = {
+            "type": "rest",
+            "uri": uri,
+            "oauth2-server-uri": f"{uri}/v1/oauth/tokens",
+        }
+        catalog = load_catalog("etl", credential="etl:etl secret", **how)
+        assert catalog.list_namespaces() == [("sales",), ("staging",)]
+        catalog.create_table("sales.made", Schema(NestedField(1, "id", LongType())))
+        with pytest.raises(ForbiddenError):
+            catalog.load_table("hr.t")
+        with pytest.raises(OAuthError):
+            load_catalog("no", credential="etl:wrong", **how)
+        reader = load_catalog("reports", token="reports token", **how)
+        assert reader.load_table("sales.made").schema().column_names == ["id"]
+        with pytest.raises(ForbiddenError):
+            reader.drop_table("sales.made")
+        with pytest.raises(UnauthorizedError):
+            load_catalog("no", token="wrong", **how)

@@ -138,6 +138,14 @@ def test_a_client_that_does_not_read_its_answer_is_let_go() -> None:
         assert is_well(at)
 
 
+def test_no_answer_waits_for_the_client_to_acknowledge_its_head() -> None:
+    with listening(server(), SMALL) as at, at.connect():
+        _until(lambda: at.inner.server_state.connections)
+        (each,) = at.inner.server_state.connections
+        inner = each.transport.get_extra_info("socket")
+        assert inner.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_connection_serves_one_request_after_the_other() -> None:
     with listening(server(), SMALL) as at:
         connection = HTTPConnection("127.0.0.1", at.port, timeout=10)
