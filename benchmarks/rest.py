@@ -27,6 +27,7 @@ from benchmarks import plan_tables
 from benchmarks.data import SLOT
 from benchmarks.harness import Report, Timing, main, time_each
 from benchmarks.plan_tables import open_lake
+from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.serve.plan.asked import PlanBody, asked_of
 from icetree.serve.plan.clients import Client
 from icetree.serve.plan.planned import make_plan
@@ -53,6 +54,7 @@ def measure(report: Report, quick: bool) -> None:
             _clients(report, folder, uri, (2_000, 10_000) if quick else (10_000, FAR))
             for clients in CLIENTS:
                 _many(report, uri, clients, seconds=2.0 if quick else 10.0)
+        _upgrade(report, folder / "old", FAR // 10 if quick else FAR)
 
 
 @contextmanager
@@ -96,6 +98,24 @@ def _told(report: Report, folder: Path, *, quick: bool) -> None:
         for size in sizes:
             report.add(f"{size:,} files as JSON", took[str(size)], bytes=tell(size), files=size)
         report.at_most(f"{FAR:,} files as JSON, CPU ms", took[str(FAR)].cpu_ms, 1000)
+
+
+# --- moving in ---------------------------------------------------------------------------------
+
+
+def _upgrade(report: Report, folder: Path, files: int) -> None:
+    """Upgrade a v2 table of a hundred files to a manifest, as who has just connected."""
+    folder.mkdir()
+    report.tell(f"making a v2 table of {files:,} files")
+    build_v2(folder, files=files, manifests=files // 100)
+    busy, started = time.process_time(), time.perf_counter()
+    told = upgrade(folder)
+    took = Timing(
+        cpu_ms=(time.process_time() - busy) * 1000,
+        wall_ms=(time.perf_counter() - started) * 1000,
+    )
+    report.add(f"upgrade of {files:,} files", took, files=told.data_files, leaves=told.leaves)
+    report.at_most(f"upgrade of {files:,} files, ms", took.wall_ms, 2_000)
 
 
 # --- stock clients --------------------------------------------------------------------------
