@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.effort import EFFORT
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # A busy machine fails no test, and what fails once fails again.
 settings.register_profile(
@@ -72,3 +76,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(item: pytest.Item) -> int:
     places = (i for i, place in enumerate(_FIRST) if item.nodeid.startswith(place))
     return next(places, len(_FIRST))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests of a process: starting one takes seconds."""
+    from icetree.spark.session import local_session
+    from tests.jars import place_of
+    from tests.spark.settings import QUICK
+
+    # A session gets its jars when it starts; where they are missing, only tests on S3 are, too.
+    jars = ",".join(map(str, sorted(place_of("s3a").glob("*.jar"))))
+    conf = {**QUICK, **({"spark.jars": jars} if jars else {})}
+    session = local_session("icetree tests", shuffle_partitions=2, extra_conf=conf)
+    yield session
+    session.stop()

@@ -20,7 +20,9 @@ from icetree.spec.entry import (
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.summary import FILE_FORMATS
 
-_COLUMNS: Final = frozenset({"content_type", "file_format", "status", POSITION})
+_COLUMNS: Final = frozenset(
+    {"content_type", "file_format", "file_size_in_bytes", "status", POSITION}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,9 @@ class Kinds:
     #: Of data files.
     formats: frozenset[str]
     data_dvs: bool
-    #: Equality deletes, and position delete files of v2.
-    other_deletes: bool
+    equality_deletes: bool
+    #: Of position delete files of v2; 0 where there are none.
+    position_delete_bytes: int
 
 
 def kinds(
@@ -51,7 +54,6 @@ def kinds(
     free = [leaf for leaf in leaves if _may_hold_any_delete(leaf)]
     deletes = [live, *(_read(leaf, reader) for leaf in free)]
     affiliated = any(leaf.referenced_file is not None for leaf in leaves)
-    others = (Content.EQUALITY_DELETES, Content.POSITION_DELETES)
     told = (summary or {}).get(FILE_FORMATS)
     formats = _formats([live])
     if told is not None:
@@ -62,11 +64,17 @@ def kinds(
     return Kinds(
         formats=formats,
         data_dvs=affiliated or any(pc.any(is_data_dv(each)).as_py() for each in deletes),
-        other_deletes=any(
-            pc.any(pc.and_not(is_content(each, *others), is_data_dv(each))).as_py()
-            for each in deletes
+        equality_deletes=any(
+            pc.any(is_content(each, Content.EQUALITY_DELETES)).as_py() for each in deletes
         ),
+        position_delete_bytes=sum(map(_position_delete_bytes, deletes)),
     )
+
+
+def _position_delete_bytes(files: Entries) -> int:
+    old = pc.and_not(is_content(files, Content.POSITION_DELETES), is_data_dv(files))
+    found: int = pc.sum(files["file_size_in_bytes"].filter(old)).as_py() or 0
+    return found
 
 
 def _may_hold_any_delete(leaf: Leaf) -> bool:

@@ -41,7 +41,7 @@ from icetree.tree.pointers import Deletes, Shelf, by_kind, pointers
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
 from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
-from icetree.tree.tasks import FILE_COLUMNS, Metrics, Plan
+from icetree.tree.tasks import DELETES, FILE_COLUMNS, Metrics, Plan
 
 #: Columns of a data DV's entry.
 _DATA_DV: Final = (
@@ -152,6 +152,11 @@ class Planner:
             if stats_columns is True
             else _columns_to_read(self._deletes, self._bound, shape) | self._named
         )
+
+    @property
+    def equality_deletes(self) -> pa.Table:
+        """Every equality delete that may matter to some file, as `tasks.DELETES` tells."""
+        return self._deletes.equality.select(DELETES.names)
 
     def whole(self) -> Plan:
         """Return the plan, all leaves read."""

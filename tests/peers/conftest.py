@@ -46,11 +46,16 @@ class JavaTable:
     everything: Planned
     first_row_ids: Mapping[str, int | None]
 
-    def opened(self) -> Table:
-        """Return icetree's handle on the table as Java left it."""
+    def lake(self) -> Lake:
+        """Return a lake with the table, as Java left it, as `db.t`."""
         lake = Lake(catalog=MemoryCatalog("peers"), store=LocalStore())
         lake.create_namespace("db")
-        return lake.register_table("db.t", self.metadata_location)
+        lake.register_table("db.t", self.metadata_location)
+        return lake
+
+    def opened(self) -> Table:
+        """Return icetree's handle on the table as Java left it."""
+        return self.lake().table("db.t")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

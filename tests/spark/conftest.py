@@ -1,4 +1,4 @@
-"""One Spark session for all tests here: starting one takes seconds."""
+"""How the Spark session that tests share is set for some of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from icetree.spark.session import local_session
-from tests.jars import place_of
-from tests.spark.settings import COMPILED, QUICK
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    # A session gets its jars when it starts; where they are missing, only tests on S3 are, too.
-    jars = ",".join(map(str, sorted(place_of("s3a").glob("*.jar"))))
-    conf = {**QUICK, **({"spark.jars": jars} if jars else {})}
-    session = local_session("icetree tests", shuffle_partitions=2, extra_conf=conf)
-    yield session
-    session.stop()
+from tests.spark.settings import COMPILED
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import gc
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from icetree.spark import SparkLake, local
 from icetree.spark.read import ask
 from icetree.spark.read import scan as scans
 from icetree.spark.read.internals import SETTING
+from icetree.table.table import Table
 from tests.rows.lake import foreign_delete
 from tests.spark.files_read import files_read
 from tests.spark.sql_lake import SqlLake
@@ -237,14 +239,44 @@ def test_columns_that_changed_names_and_types_are_pruned_by_what_they_are(
 def test_tables_that_spark_cannot_read_by_itself_are_planned_at_once_and_it_is_logged(
     lake: SparkLake, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table = lake.create_table("db.t", [("id", "long")])
-    table.append(pa.table({"id": [1, 2, 3]}))
-    with table.transaction() as tx:
-        tx.apply(foreign_delete(table, pa.table({"id": [2]})))
-        tx.commit()
+    table = lake.create_table("db.t", [("id", "long"), ("key", "uuid")])
+    table.append(pa.table({"id": [1, 2, 3], "key": pa.array([uuid4().bytes] * 3, pa.binary(16))}))
     with caplog.at_level(logging.INFO, logger=scans.__name__):
-        assert sorted(row.id for row in lake.read("db.t").where("id > 1").collect()) == [3]
-    assert "equality deletes" in caplog.text
+        assert sorted(row.id for row in lake.read("db.t").where("id > 2").collect()) == [3]
+    assert "Spark cannot read its columns by itself" in caplog.text
+
+
+def _delete_equal(table: Table, keys: pa.Table) -> None:
+    with table.transaction() as tx:
+        tx.apply(foreign_delete(table, keys))
+        tx.commit()
+
+
+def test_equality_deletes_apply_to_older_rows_of_the_files_that_a_query_asks_for(
+    lake: SparkLake, told: Told
+) -> None:
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "1"}
+    table = lake.create_table("db.t", [("id", "long"), ("v", "string")], properties=small)
+    table.append(pa.table({"id": [1, 2, None], "v": ["a", "b", "c"]}))
+    _delete_equal(table, pa.table({"id": pa.array([2, None], pa.int64())}))
+    table.append(pa.table({"id": [2, 12, None], "v": ["d", "e", "f"]}))
+    _delete_equal(table, pa.table({"id": [12]}))
+    _delete_equal(table, pa.table({"v": ["a", "z"], "id": [0, 1]}))
+    table.append(pa.table({"id": [12, 22], "v": ["g", "h"]}))
+    lake.delete("db.t", "v = 'h'")
+    table.refresh()
+    rows = lake.read("db.t")
+    assert told() == []
+    left = [(1, "a"), (12, "g"), (2, "d"), (None, "f")]
+    assert sorted(map(tuple, rows.collect()), key=repr) == left
+    assert sorted(row.v for row in rows.select("v").collect()) == ["a", "d", "f", "g"]
+    few = rows.where("id > 5").select("v")
+    assert [row.v for row in few.collect()] == ["g"]
+    asked = told()
+    assert asked[-1][0] == 2 < asked[0][0] == 3
+    # The same condition, first for what is to be deleted by and then for what is read.
+    assert [row.v for row in lake.read("db.t", "id > 5").select("v").collect()] == ["g"]
+    assert [row.v for row in rows.where("v > 'a' AND id > 5").select("v").collect()] == ["g"]
 
 
 def test_a_leaf_that_is_torn_is_told_when_it_is_read(lake: SparkLake, tmp_path: Path) -> None:

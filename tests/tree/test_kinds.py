@@ -14,6 +14,7 @@ from icetree.tree.summary import FILE_FORMATS, summarise
 from tests.tree.planning import SHAPE, Tree, data_dv, equality, one
 
 TOLD = {FILE_FORMATS: "parquet"}
+NONE: dict[str, Any] = {"equality_deletes": False, "position_delete_bytes": 0}
 
 
 def kinds_of(tree: Tree, summary: dict[str, str] | None = None) -> Kinds:
@@ -21,13 +22,13 @@ def kinds_of(tree: Tree, summary: dict[str, str] | None = None) -> Kinds:
 
 
 def test_an_empty_tree_has_none() -> None:
-    assert kinds_of(Tree()) == Kinds(formats=frozenset(), data_dvs=False, other_deletes=False)
+    assert kinds_of(Tree()) == Kinds(formats=frozenset(), data_dvs=False, **NONE)
 
 
 def test_no_leaf_is_read_where_the_summary_tells_the_formats() -> None:
     tree = Tree().add(one("a")).leaf("L", one("b")).leaf("D", data_dv("b"), target="L")
     found = kinds_of(tree, TOLD)
-    assert found == Kinds(formats=frozenset({"parquet"}), data_dvs=True, other_deletes=False)
+    assert found == Kinds(formats=frozenset({"parquet"}), data_dvs=True, **NONE)
     assert tree.shelf.reads == []
 
 
@@ -47,12 +48,12 @@ def test_leaves_tell_the_formats_where_the_summary_does_not() -> None:
 def test_other_deletes_are_found_in_the_root_and_in_manifests_of_their_own(delete: Any) -> None:
     for tree in (Tree().add(one("a"), delete), Tree().add(one("a")).leaf("D", delete)):
         found = kinds_of(tree, TOLD)
-        assert found.other_deletes
+        is_equality = delete.content_type == Content.EQUALITY_DELETES
+        assert found.equality_deletes == is_equality
+        assert (found.position_delete_bytes > 0) == (not is_equality)
         assert not found.data_dvs
     dvs = Tree().add(one("a")).leaf("D", data_dv("a"))
-    assert kinds_of(dvs, TOLD) == Kinds(
-        formats=frozenset({"parquet"}), data_dvs=True, other_deletes=False
-    )
+    assert kinds_of(dvs, TOLD) == Kinds(formats=frozenset({"parquet"}), data_dvs=True, **NONE)
 
 
 def test_a_summary_tells_formats_as_long_as_every_commit_did() -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from icetree.errors import Unsupported
 from icetree.filters.text import predicate_text
+from icetree.rows.equality_files import require_fields_of
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.read.facts import Facts
 from icetree.spark.read.internals import SETTING, Asked
@@ -29,10 +30,10 @@ _KEEP_BYTES: Final = 128 * 1024 * 1024
 _UNKNOWN_BYTES: Final = 2**63 - 1
 
 
-def known_files(tasks: pa.Table, facts: Facts) -> Asked:
+def known_files(tasks: pa.Table, deletes: pa.Table, facts: Facts) -> Asked:
     """Return what tells of files that are planned already."""
     size = pc.sum(tasks["file_size_in_bytes"]).as_py() or 0
-    answer = cache(partial(facts.answer, tasks))
+    answer = cache(partial(facts.answer, tasks, deletes))
     return Asked(files=lambda _: answer(), size=lambda: size)
 
 
@@ -42,7 +43,12 @@ def planned_files(spark: SparkSession, scan: Scan, facts: Facts, names: Mapping[
     def files(conditions: list[Any]) -> pa.Buffer:
         told = [filter_of(each, scan.schema, names) for each in conditions]
         where = _all_of([scan.where, *told])
-        return _once(scan, ("answers", where, facts), lambda: facts.answer(_tasks(plan(where))))
+        return _once(scan, ("answers", where, facts), lambda: answer(plan(where)))
+
+    def answer(found: Plan) -> pa.Buffer:
+        # Spark reads a column that a file lacks as null, and would take rows with nulls away.
+        require_fields_of(found.deletes, scan.files, scan.metadata)
+        return facts.answer(_tasks(found), found.deletes)
 
     def plan(where: BooleanExpression) -> Plan:
         run = Executors(spark=spark, scan=scan, leaves_here=LEAVES)

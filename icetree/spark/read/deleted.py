@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from icetree.rows.deletes import Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
+from icetree.spark.read.applying import APPLYING, applies, word
 from icetree.spark.read.listing import (
     GONE,
     ORDINAL,
@@ -33,7 +34,6 @@ KEY_PREFIX: Final = "__icetree_key_"
 
 _PIECE: Final = "__icetree_piece"
 _WORDS: Final = "__icetree_words"
-_APPLYING: Final = "__icetree_applying"
 _DELETE: Final = "__icetree_delete"
 
 #: A bitmap is handed out in pieces of 2^16 rows, so that one with few rows far apart stays small.
@@ -99,40 +99,21 @@ def _words(positions: Rows, first: int) -> tuple[Rows, pa.Array]:
 
 
 def without_equality_deletes(
-    rows: DataFrame,
-    tasks: pa.Table,
-    deletes: pa.Table,
-    keys: Mapping[int, KeyColumn],
-    scan: Scan,
+    rows: DataFrame, deletes: pa.Table, keys: Mapping[int, KeyColumn], scan: Scan
 ) -> DataFrame:
     """Return the rows that no equality delete which applies to their file is equal to.
 
-    Rows have `ORDINAL`, and the columns with keys under `KEY_PREFIX` and their id.
+    Rows have `APPLYING` with the numbers of these deletes, and the columns with keys under
+    `KEY_PREFIX` and their id.
     """
-    spark = rows.sparkSession
-    numbers = _first_numbers(tasks["equality_deletes"].combine_chunks(), deletes["location"])
-    applying = pa.table({ORDINAL: tasks[ORDINAL], _APPLYING: numbers})
-    used = pc.unique(numbers.flatten()).to_pylist()
-    found = rows.join(f.broadcast(spark.createDataFrame(applying)), on=ORDINAL)
+    found = rows
     groups: dict[tuple[int, ...], list[int]] = {}
-    ids = deletes["equality_ids"].to_pylist()
-    for number in sorted(used):
-        groups.setdefault(tuple(sorted(ids[number])), []).append(number)
+    for number, ids in enumerate(deletes["equality_ids"].to_pylist()):
+        groups.setdefault(tuple(sorted(ids)), []).append(number)
     for fields, numbers in groups.items():
-        gone = _keys_of(spark, deletes, numbers, [keys[id] for id in fields], scan)
-        found = _without(found, gone, [keys[id] for id in fields])
-    return found.drop(_APPLYING)
-
-
-def _first_numbers(lists: pa.ListArray, locations: pa.ChunkedArray) -> pa.ListArray:
-    """Return lists of delete files in which each file has one number: a scan has each file once."""
-    codes = locations.combine_chunks().dictionary_encode().indices.to_numpy()
-    firsts = np.unique(codes, return_index=True)[1][codes].astype(np.int32)
-    lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    return pa.ListArray.from_arrays(
-        pa.array(offsets), pa.array(firsts[lists.flatten().to_numpy()], pa.int32())
-    )
+        by = [keys[id] for id in fields]
+        found = _without(found, _keys_of(rows.sparkSession, deletes, numbers, by, scan), by)
+    return found.drop(APPLYING)
 
 
 def _without(rows: DataFrame, gone: DataFrame, keys: list[KeyColumn]) -> DataFrame:
@@ -142,17 +123,17 @@ def _without(rows: DataFrame, gone: DataFrame, keys: list[KeyColumn]) -> DataFra
     """
     names = [_name(key) for key in keys]
     has_null = reduce(Column.__or__, [f.col(name).isNull() for name in names])
-    applies = f.array_contains(f.col(_APPLYING), f.col(_DELETE))
     equal = reduce(Column.__and__, [_value(key) == f.col(_name(key)) for key in keys])
     same = reduce(Column.__and__, [_value(key).eqNullSafe(f.col(_name(key))) for key in keys])
-    kept = rows.join(gone.where(~has_null), equal & applies, "left_anti")
-    return kept.join(gone.where(has_null), same & applies, "left_anti")
+    here = applies(f.col(_DELETE))
+    kept = rows.join(gone.where(~has_null), equal & here, "left_anti")
+    return kept.join(gone.where(has_null), same & here, "left_anti")
 
 
 def _keys_of(
     spark: Any, deletes: pa.Table, numbers: list[int], keys: list[KeyColumn], scan: Scan
 ) -> DataFrame:
-    """Return the deleted keys, each with the number of its delete file."""
+    """Return the deleted keys, each with what tells its delete file in `APPLYING`."""
     fields = {key.column.field_id: key.column for key in keys}
     names = safe_names(fields.values(), scan.metadata)
     stored = read_listed(
@@ -164,7 +145,7 @@ def _keys_of(
         for name in key.path:
             column = column.getField(name)
         columns.append(column.alias(_name(key)))
-    return stored.select(*columns, f.expr(ORDINAL_SQL).alias(_DELETE))
+    return stored.select(*columns, word(ORDINAL_SQL).alias(_DELETE))
 
 
 def _listed(deletes: pa.Table, numbers: list[int], scan: Scan) -> pa.Table:

@@ -18,6 +18,7 @@ from icetree.errors import CorruptTable
 from icetree.rows.deletes import Deletes
 from icetree.rows.partition_values import partition_column
 from icetree.spark.read.addresses import addresses
+from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.constant import constant_values
 from icetree.spark.read.listing import ORDINAL
@@ -27,6 +28,7 @@ from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata_columns import partition_type
 from icetree.table.scan.scan import Scan
+from icetree.tree.deletes import DATA_DV
 
 #: The names of facts among a row's columns.
 FACT: Final = "__icetree_fact_{}"
@@ -43,6 +45,19 @@ _TYPES: Final = {
 #: Facts that metadata columns are made of.
 FACTS: Final = tuple(_TYPES)
 _AT_ONCE: Final = 8
+#: What tells which rows of a file are gone.
+_MARKING: Final = (
+    "location",
+    "record_count",
+    *DATA_DV.names,
+    "position_deletes",
+)
+
+
+def marked(tasks: pa.Table) -> pa.ChunkedArray:
+    """Tell which files have a data DV, or position delete files that apply to them."""
+    named = pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0)
+    return pc.or_(pc.is_valid(tasks["dv_location"]), pc.greater(named, 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +73,18 @@ class Facts:
     partition: bool = False
     #: Columns of the table with one value in each file, and what each is called among the facts.
     constant: tuple[tuple[str, NestedField], ...] = ()
-    #: Which of its rows are gone.
+    #: Equality deletes, as `applying.numbered` gives them: which of them apply to it.
+    equality: pa.Table | None = None
+    #: Which of its rows are gone, by its data DV or by position delete files.
     marks: bool = False
+
+    def __repr__(self) -> str:
+        """Tell all that an answer depends on, beside snapshot and filter."""
+        constant = tuple(name for name, _ in self.constant)
+        # Which number a delete has follows from the filter that it was looked for with.
+        numbers = None if self.equality is None else (self.equality.num_rows, self.scan.where)
+        told = (self.ordinals, self.plain, self.partition, constant, numbers, self.marks)
+        return f"Facts{told}"
 
     def schema(self) -> sql.StructType:
         """Return the facts as columns."""
@@ -73,6 +98,8 @@ class Facts:
                 found = found.add(PARTITION.format(number), spark_type(field.field_type))
         for name, field in self.constant:
             found = found.add(name, spark_type(field.field_type))
+        if self.equality is not None:
+            found = found.add(APPLYING, sql.StringType(), False)
         if self.marks:
             # Where they could be null, Spark would ask files about that.
             found = found.add(LAST, sql.LongType(), False).add(MARKS, sql.BinaryType(), False)
@@ -86,8 +113,11 @@ class Facts:
         ]
         return f"named_struct({', '.join(members)})"
 
-    def answer(self, tasks: pa.Table) -> pa.Buffer:
-        """Return files as an Arrow stream: their addresses and sizes, then their facts."""
+    def answer(self, tasks: pa.Table, deletes: pa.Table) -> pa.Buffer:
+        """Return files as an Arrow stream: their addresses and sizes, then their facts.
+
+        Tasks and deletes are as a plan has them.
+        """
         scan = self.scan
         scan.files.require_open(tasks["location"])
         full = absolute_array(tasks["location"], scan.metadata.location)
@@ -100,8 +130,10 @@ class Facts:
         shape = scan.metadata.shape(scan.schema.schema_id)
         for _, field in self.constant:
             columns.append(for_spark(constant_values(tasks, field, shape), field.field_type))
+        if self.equality is not None:
+            columns.append(texts(tasks, deletes, self.equality))
         if self.marks:
-            columns += self._marks(tasks)
+            columns += self._marks(tasks, deletes)
         made = pa.table(columns, names=[str(number) for number in range(len(columns))])
         out = pa.BufferOutputStream()
         with pa.ipc.new_stream(out, made.schema) as stream:
@@ -119,31 +151,29 @@ class Facts:
             for number, field in enumerate(self._partition_fields())
         ]
 
-    def _marks(self, tasks: pa.Table) -> list[pa.Array]:
+    def _marks(self, tasks: pa.Table, deletes: pa.Table) -> list[pa.Array]:
         """Return `LAST` and `MARKS` of each file."""
         scan, none = self.scan, marks_of(pa.array([], pa.int64()).to_numpy())
-        deletes = Deletes(
-            files=[],
+        reading = Deletes(
+            files=deletes.to_pylist(),
             store=scan.files.store,
             metadata=scan.metadata,
             schema=scan.schema,
             mapping=None,
         )
-        columns = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes")
-        marked = tasks.filter(pc.is_valid(tasks["dv_location"]))
-        facts = marked.select([*columns, "dv_cardinality"]).to_pylist()
+        has = marked(tasks)
+        facts = tasks.filter(has).select(_MARKING).to_pylist()
 
         def marks(fact: dict[str, Any]) -> tuple[int, bytes]:
             location = absolute(fact["location"], scan.metadata.location)
             if fact["record_count"] > MOST_ROWS:
                 said = f"it is said to have {fact['record_count']} rows, more than a file can"
                 raise CorruptTable(location, said)
-            return marks_of(deletes.removed_rows({**fact, "position_deletes": None}, location))
+            return marks_of(reading.removed_rows(fact, location))
 
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icetree-dvs") as pool:
             found = iter(list(pool.map(marks, facts)))
-        has = pc.is_valid(tasks["dv_location"]).to_pylist()
-        both = [next(found) if each else none for each in has]
+        both = [next(found) if each else none for each in has.to_pylist()]
         return [
             pa.array([last for last, _ in both], pa.int64()),
             pa.array([bits for _, bits in both], pa.binary()),

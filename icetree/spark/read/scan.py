@@ -2,8 +2,8 @@
 
 Where it can, it plans nothing until Spark runs a query and asks for files: then the tree is pruned by
 the conditions that Spark pushed down. What Spark's reader does not know (files without field ids,
-defaults below the top, UUIDs, Avro, ORC, position deletes of v2) goes through our own reader, on the
-executors. Such a table, and one with equality deletes, is planned at once.
+defaults below the top, UUIDs, Avro, ORC, very many position deletes of v2) goes through our own reader, on the
+executors. Such a table is planned at once.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from icetree.rows.deletes import key_column
 from icetree.rows.equality_files import require_fields_of
 from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
+from icetree.spark.read.applying import numbered
 from icetree.spark.read.deleted import without_equality_deletes
-from icetree.spark.read.facts import FACT
+from icetree.spark.read.facts import FACT, marked
 from icetree.spark.read.internals import internals
 from icetree.spark.read.listing import GONE, ORDINAL, POSITION
 from icetree.spark.read.plan import plan as plan_scan
@@ -42,11 +43,14 @@ from icetree.spec.metadata_columns import (
     SPEC_ID_FIELD,
 )
 from icetree.table.scan.scan import Scan
+from icetree.tree.kinds import Kinds
 from icetree.tree.tasks import Plan
 
 log = logging.getLogger(__name__)
 
 _PARQUET: Final = frozenset({"parquet"})
+#: Position deletes of v2 that are looked up here, where Spark is told of files; more are on executors.
+_MOST_BYTES: Final = 64 * 1024 * 1024
 
 
 def dataframe(
@@ -101,10 +105,12 @@ def _why_not_lazy(spark: SparkSession, scan: Scan) -> str | None:
     if not reading.is_native:
         return "Spark cannot read its columns by itself"
     kinds = scan.kinds()
-    if kinds.data_dvs and reading.is_wide:
+    if _has_marks(kinds) and reading.is_wide:
         return "it has deleted rows, and more columns than Spark generates code for"
-    if kinds.other_deletes:
-        return "it has equality deletes or position delete files"
+    if kinds.position_delete_bytes > _MOST_BYTES:
+        return "it has very many position deletes"
+    if kinds.equality_deletes and reading.keeps_gone:
+        return "it has equality deletes, and rows that these delete are asked for"
     if not kinds.formats <= _PARQUET:
         return f"it has files in {', '.join(sorted(kinds.formats - _PARQUET))}"
     return None
@@ -115,7 +121,16 @@ def _lazily(spark: SparkSession, scan: Scan, *, files_only: bool) -> DataFrame:
     assert java is not None
     residuals = () if files_only else (scan.where,)
     reading = Reading(spark=spark, scan=scan, residuals=residuals)
-    return _read(Indexed(java=java), reading, marked=scan.kinds().data_dvs)
+    stored, kinds = Indexed(java=java), scan.kinds()
+    if kinds.equality_deletes:
+        # Deletes that the filter leaves are few beside files, and wait in manifests of their own.
+        deletes = scan.planner().equality_deletes
+        return _with_equality_deletes(stored, reading, deletes, marked=_has_marks(kinds))
+    return _read(stored, reading, marked=_has_marks(kinds))
+
+
+def _has_marks(kinds: Kinds) -> bool:
+    return kinds.data_dvs or kinds.position_delete_bytes > 0
 
 
 def _planned(reading: Reading, plan: Plan) -> DataFrame:
@@ -123,22 +138,27 @@ def _planned(reading: Reading, plan: Plan) -> DataFrame:
     if ORDINAL not in tasks.column_names:
         numbers = pa.array(np.arange(tasks.num_rows, dtype=np.int32))
         tasks = tasks.append_column(ORDINAL, numbers)
-    native = _is_native(tasks, reading)
-    has_dv = pc.is_valid(tasks["dv_location"])
+    native = _is_native(tasks, plan.deletes, reading)
+    has_marks = marked(tasks)
     has_keys = pc.greater(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)
     plain = pc.and_(native, pc.invert(has_keys))
     # What rows are joined with costs each of them: files without deletes are apart then.
     joined = internals(reading.spark) is None or reading.is_wide
-    groups = [pc.and_(plain, pc.invert(has_dv)), pc.and_(plain, has_dv)] if joined else [plain]
+    groups = [plain]
+    if joined:
+        groups = [pc.and_(plain, pc.invert(has_marks)), pc.and_(plain, has_marks)]
     parts = []
     for chosen in groups:
         files = tasks.filter(chosen)
         if files.num_rows:
-            marked = _has_marks(files)
-            parts.append(_read(_stored(reading, files, marked=marked), reading, marked=marked))
+            parts.append(_read(_stored(reading, files, plan.deletes), reading, marked=_any(files)))
     files = tasks.filter(pc.and_(native, has_keys))
     if files.num_rows:
-        parts.append(_with_equality_deletes(files, reading, plan.deletes))
+        # Spark reads a column that a file lacks as null, and would take rows with nulls away.
+        require_fields_of(plan.deletes, reading.scan.files, reading.scan.metadata)
+        stored = _stored(reading, files, plan.deletes)
+        deletes = plan.deletes.filter(pc.is_valid(plan.deletes["equality_ids"]))
+        parts.append(_with_equality_deletes(stored, reading, deletes, marked=_any(files)))
     files = tasks.filter(pc.invert(native))
     if files.num_rows:
         located = reading.located
@@ -146,22 +166,29 @@ def _planned(reading: Reading, plan: Plan) -> DataFrame:
     return reduce(DataFrame.unionAll, parts) if parts else _nothing(reading)
 
 
-def _stored(reading: Reading, tasks: pa.Table, *, marked: bool) -> Stored:
+def _stored(reading: Reading, tasks: pa.Table, deletes: pa.Table) -> Stored:
     java = internals(reading.spark)
-    if java is None or (marked and reading.is_wide):
-        return Listed(tasks=tasks)
-    return Indexed(java=java, tasks=tasks)
+    if java is None or (_any(tasks) and reading.is_wide):
+        return Listed(tasks=tasks, deletes=deletes)
+    return Indexed(java=java, tasks=tasks, deletes=deletes)
 
 
-def _has_marks(tasks: pa.Table) -> bool:
-    return bool(tasks["dv_location"].null_count < tasks.num_rows)
+def _any(tasks: pa.Table) -> bool:
+    return bool(pc.any(marked(tasks)).as_py())
 
 
-def _is_native(tasks: pa.Table, reading: Reading) -> pa.ChunkedArray:
+def _many_positions(deletes: pa.Table) -> bool:
+    files = deletes.filter(pc.is_null(deletes["equality_ids"]))
+    return (pc.sum(files["file_size_in_bytes"]).as_py() or 0) > _MOST_BYTES
+
+
+def _is_native(tasks: pa.Table, deletes: pa.Table, reading: Reading) -> pa.ChunkedArray:
     """Tell which files Spark's own reader reads as the format says."""
     parquet = pc.equal(tasks["file_format"], "parquet")
-    no_positions = pc.equal(pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0), 0)
-    native = pc.and_(pc.and_(parquet, no_positions), pa.scalar(reading.is_native))
+    native = pc.and_(parquet, pa.scalar(reading.is_native))
+    if internals(reading.spark) is None or reading.is_wide or _many_positions(deletes):
+        named = pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0)
+        native = pc.and_(native, pc.equal(named, 0))
     if reading.keeps_gone:
         # Only our own reader tells of each row whether a key of it is deleted.
         no_keys = pc.equal(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)
@@ -181,18 +208,17 @@ def _left(rows: DataFrame, reading: Reading, *, marked: bool) -> DataFrame:
     return rows if reading.keeps_gone else rows.where(f"NOT {GONE}")
 
 
-def _with_equality_deletes(tasks: pa.Table, reading: Reading, deletes: pa.Table) -> DataFrame:
-    scan = reading.scan
-    # Spark reads a column that a file lacks as null, and would take rows with nulls away.
-    require_fields_of(deletes, scan.files, scan.metadata)
+def _with_equality_deletes(
+    stored: Stored, reading: Reading, deletes: pa.Table, *, marked: bool
+) -> DataFrame:
+    scan, deletes = reading.scan, numbered(deletes)
     ids = sorted({id for each in deletes["equality_ids"].to_pylist() for id in each or ()})
     keys = {id: key_column(id, scan.metadata, scan.schema) for id in ids}
-    marked = _has_marks(tasks)
     more = [key.column for key in keys.values()]
-    stored = _stored(reading, tasks, marked=marked)
-    found = stored.rows(reading, located=True, marked=marked, more=more)
+    located = reading.located
+    found = stored.rows(reading, located=located, marked=marked, more=more, equality=deletes)
     found = _left(found, reading, marked=marked)
-    return _finished(without_equality_deletes(found, tasks, deletes, keys, scan), reading)
+    return _finished(without_equality_deletes(found, deletes, keys, scan), reading)
 
 
 def _finished(found: DataFrame, reading: Reading) -> DataFrame:

@@ -19,6 +19,7 @@ from icetree.rows.partition_values import partition_column
 from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.addresses import address
+from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.ask import known_files, planned_files
 from icetree.spark.read.constant import constant_fields
 from icetree.spark.read.deleted import KEY_PREFIX, marked_by_data_dvs
@@ -56,12 +57,19 @@ class Stored(Protocol):
     have a prefix and their id."""
 
     def rows(
-        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+        self,
+        reading: Reading,
+        *,
+        located: bool,
+        marked: bool,
+        more: Iterable[NestedField] = (),
+        equality: pa.Table | None = None,
     ) -> DataFrame:
         """Return the rows that pass the filter.
 
-        With `located` they have `ORDINAL` and `POSITION`, with `marked` also `GONE`; where columns are
-        to be made up, they have the facts that it takes.
+        With `located` they have `ORDINAL` and `POSITION`, with `marked` also `GONE`, and with
+        `equality` deletes `APPLYING`; where columns are to be made up, they have the facts that it
+        takes.
         """
 
 
@@ -70,9 +78,17 @@ class Listed:
     """Files handed over as a list, with facts and marks joined to their rows."""
 
     tasks: pa.Table
+    #: Those that tasks name.
+    deletes: pa.Table
 
     def rows(
-        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+        self,
+        reading: Reading,
+        *,
+        located: bool,
+        marked: bool,
+        more: Iterable[NestedField] = (),
+        equality: pa.Table | None = None,
     ) -> DataFrame:
         """See `Stored`."""
         columns = Columns(reading, more)
@@ -82,14 +98,15 @@ class Listed:
         files = listed(full, tasks["file_size_in_bytes"], tasks[ORDINAL])
         stored = read_listed(reading.spark, files, columns.schema)
         place = [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
-        made_up = bool(reading.made_up)
+        made_up = bool(reading.made_up) or equality is not None
         found = stored.selectExpr(*columns.sql, *(place if located or marked or made_up else ()))
         found = _tested(found, reading)
         if marked:
             found = marked_by_data_dvs(found, tasks, scan)
-        return found.join(f.broadcast(self._facts(reading)), on=ORDINAL) if made_up else found
+        facts = f.broadcast(self._facts(reading, equality)) if made_up else None
+        return found if facts is None else found.join(facts, on=ORDINAL)
 
-    def _facts(self, reading: Reading) -> DataFrame:
+    def _facts(self, reading: Reading, equality: pa.Table | None) -> DataFrame:
         tasks, scan = self.tasks, reading.scan
         facts = tasks.select([ORDINAL, *FACTS])
         full = absolute_array(facts["location"], scan.metadata.location)
@@ -98,6 +115,8 @@ class Listed:
         if any(field.field_id == PARTITION_FIELD for field in reading.asked):
             shape = scan.metadata.shape(scan.schema.schema_id)
             facts = facts.append_column(PARTITION, partition_column(tasks, shape))
+        if equality is not None:
+            facts = facts.append_column(APPLYING, texts(tasks, self.deletes, equality))
         return arrow_frame(reading.spark, facts)
 
 
@@ -108,9 +127,16 @@ class Indexed:
     java: Internals
     #: Those that are planned already; None to plan when asked.
     tasks: pa.Table | None = None
+    deletes: pa.Table | None = None
 
     def rows(
-        self, reading: Reading, *, located: bool, marked: bool, more: Iterable[NestedField] = ()
+        self,
+        reading: Reading,
+        *,
+        located: bool,
+        marked: bool,
+        more: Iterable[NestedField] = (),
+        equality: pa.Table | None = None,
     ) -> DataFrame:
         """See `Stored`."""
         scan, lazy = reading.scan, self.tasks is None
@@ -123,12 +149,13 @@ class Indexed:
             plain=tuple(name for id, name in _TOLD_BY.items() if id in asked),
             partition=partition,
             constant=tuple(columns.constant.items()),
+            equality=equality,
             marks=marked,
         )
         files = (
             planned_files(reading.spark, scan, facts, columns.own)
-            if self.tasks is None
-            else known_files(self.tasks, facts)
+            if self.tasks is None or self.deletes is None
+            else known_files(self.tasks, self.deletes, facts)
         )
         found = self.java.relation(
             files,
@@ -139,6 +166,8 @@ class Indexed:
         made = [*columns.sql, *map(FACT.format, facts.plain), *([ORDINAL] if located else ())]
         if partition:
             made.append(f"{facts.partition_sql()} AS {PARTITION}")
+        if equality is not None:
+            made.append(APPLYING)
         if located or asked:
             made.append(f"{ROW_INDEX} AS {POSITION}")
         if marked:

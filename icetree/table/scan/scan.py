@@ -120,7 +120,9 @@ class Scan(Frames):
         shape = self.metadata.shape(self.schema.schema_id)
         snapshot, files = self.snapshot, self.files
         if snapshot is None:
-            return Kinds(formats=frozenset(), data_dvs=False, other_deletes=False)
+            return Kinds(
+                formats=frozenset(), data_dvs=False, equality_deletes=False, position_delete_bytes=0
+            )
 
         def make() -> Kinds:
             root = files.root(snapshot, shape, keep=True, stats_columns=frozenset())
