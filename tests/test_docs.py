@@ -9,7 +9,7 @@ import pytest
 
 from icetree.spark.session import local_session
 from icetree.spec.table_properties import is_of_others
-from tests.spark.conftest import QUICK
+from tests.spark.settings import QUICK
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
