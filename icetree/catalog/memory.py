@@ -163,3 +163,10 @@ class MemoryCatalog:
         text = dotted(namespace)
         if not self._known(namespace):
             raise NotFound(f"there is no namespace {text} in catalog {self._name}")
+
+
+class AsideCatalog(MemoryCatalog):
+    """One that commits are made on before they land elsewhere, all of them or none.
+
+    What is swapped in here is nobody's head yet: nothing may follow from it.
+    """

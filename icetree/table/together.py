@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import islice
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swap, Swapped, TableName, Unknown
-from icetree.catalog.memory import MemoryCatalog
+from icetree.catalog.memory import AsideCatalog
 from icetree.errors import CommitExhausted, CommitUnknown, NotFound, Unavailable
 from icetree.files.table_files import TableFiles
 from icetree.table.commit.backoff import between_questions
+from icetree.table.commit.landed import after_landing
 from icetree.table.state import State
 from icetree.table.table import Table
 
@@ -29,7 +30,12 @@ class Aside:
 
     table: Table
     #: The head that it starts from; None of a table that is to be made.
-    before: str | None
+    start: State | None
+
+    @property
+    def before(self) -> str | None:
+        """Where the metadata is that it starts from."""
+        return None if self.start is None else self.start.metadata_location
 
     @property
     def is_changed(self) -> bool:
@@ -40,16 +46,16 @@ class Aside:
 def aside(table: Table) -> Aside:
     """Return a table to commit to that starts where another is."""
     made = _alone(table.state, table.files)
-    return Aside(table=made, before=table.state.metadata_location)
+    return Aside(table=made, start=table.state)
 
 
 def new_aside(staged: Table) -> Aside:
     """Return a table that is to be made, of which the first metadata file is written already."""
-    return Aside(table=_alone(staged.state, staged.files), before=None)
+    return Aside(table=_alone(staged.state, staged.files), start=None)
 
 
 def _alone(state: State, files: TableFiles) -> Table:
-    catalog = MemoryCatalog("aside")
+    catalog = AsideCatalog("aside")
     catalog.create_namespace(state.name.namespace, {})
     catalog.create(state.name, state.metadata_location)
     return Table(catalog=catalog, files=files, state=state)
@@ -78,6 +84,9 @@ def land(catalog: Catalog, sides: Sequence[Aside]) -> None:
                 f"{names}: the commit may or may not have happened ({reason}); look at the tables "
                 "before trying again"
             )
+    for each in sides:
+        if each.is_changed:
+            after_landing(each.start, each.table.state, None, each.table.files)
 
 
 def _asked(catalog: Catalog, swaps: Sequence[Swap], table: Table) -> Outcome:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from icetree.catalog.base import Catalog, Stale, Swapped, Unknown
+from icetree.catalog.memory import AsideCatalog
 from icetree.errors import (
     CommitExhausted,
     CommitUnknown,
@@ -23,22 +24,19 @@ from icetree.spec.apply import apply
 from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import flag
 from icetree.spec.snapshot import Snapshot
-from icetree.spec.table_properties import EXPORT_ON_COMMIT
 from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries
 from icetree.table.commit.carry import Carrier
 from icetree.table.commit.counts import FileCounts, RowCounts, files_told
-from icetree.table.commit.forget import forgotten
+from icetree.table.commit.landed import after_landing
 from icetree.table.commit.merge import merge
 from icetree.table.commit.report import Report
 from icetree.table.commit.swap import still_there, swap
 from icetree.table.commit.turn import Turn
 from icetree.table.commit.validate import already_applied, validate
 from icetree.table.commit.widen import widen_changes, widen_prepared
-from icetree.table.export.export import export
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
@@ -101,6 +99,8 @@ class _Trail:
     written: list[str]
     #: A swap was begun, and whether it happened is not known for certain.
     in_doubt: bool = False
+    #: The head that the commit landed on; nothing that it wrote is discarded any more.
+    landed_on: State | None = None
 
 
 def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None = None) -> Committed:
@@ -118,22 +118,15 @@ def commit(work: Work, catalog: Catalog, files: TableFiles, head: State | None =
         raise
     except BaseException as error:
         # One of ours is raised only when nothing was swapped in, and every try before lost.
-        if isinstance(error, IcetreeError) or not trail.in_doubt:
+        known = isinstance(error, IcetreeError) or not trail.in_doubt
+        if known and trail.landed_on is None:
             _discard(files, trail.written)
         raise
     if done.repeated:
         _discard(files, trail.written)
-    elif flag(done.state.metadata.properties, EXPORT_ON_COMMIT, default=False):
-        _export(done, files)
+    elif not isinstance(catalog, AsideCatalog):
+        after_landing(trail.landed_on, done.state, done.snapshot, files)
     return done
-
-
-def _export(done: Committed, files: TableFiles) -> None:
-    """Export what was committed; it stays committed when that fails, and can be exported later."""
-    try:
-        export(done.state, files, done.snapshot or done.state.metadata.current_snapshot())
-    except Exception as error:
-        log.warning("%s is committed, but not exported: %s", done, error)
 
 
 def draft(work: Work, files: TableFiles) -> tuple[State, tuple[NewFile, ...]]:
@@ -227,11 +220,11 @@ def _try_until_swapped(
                 head = _state_at(newer, head, files)
                 work = _made_for(work, head, files)
             case Swapped():
+                trail.landed_on = head
                 kept = {file.location for file in attempt.files}
                 kept |= {leaf.file.location for leaf in prepared.leaves} if prepared else set()
                 lost = [location for location in tried if location not in kept]
-                past = forgotten(head.metadata, attempt.state.metadata, files)
-                _discard(files, [*lost, *carrier.unused(), *past])
+                _discard(files, [*lost, *carrier.unused()])
                 _log(name, report, attempt)
                 return Committed(state=attempt.state, snapshot=attempt.snapshot, report=report)
             case Unknown(reason=reason):

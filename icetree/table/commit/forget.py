@@ -6,22 +6,39 @@ only such files knew, nobody needs who asks the catalog: a commit deletes them o
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 
 from icetree.errors import IcetreeError
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.location import absolute
+from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import DELETE_AFTER_COMMIT, TableMetadata
 from icetree.spec.properties import flag
 from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.spec.snapshot import MetadataLogEntry
+from icetree.table.state import State
 
 
-def forgotten(before: TableMetadata, after: TableMetadata, files: TableFiles) -> list[str]:
-    """Return the files that were needed before a commit and, by the table's word, may go now."""
-    kept = {each.metadata_file for each in after.metadata_log}
-    gone = [each.metadata_file for each in before.metadata_log if each.metadata_file not in kept]
-    return [*gone, *_pages(gone, after, files)] if gone and _may_go(after) else []
+def forgotten(before: State, after: State, files: TableFiles) -> list[str]:
+    """Return the files that were needed before a commit and, by the table's word, may go now.
+
+    Only what lies in the table's own location is: a log may name files of a table that this one
+    was made from.
+    """
+    metadata = after.metadata
+    if not _may_go(metadata):
+        return []
+
+    def names(log: Iterable[MetadataLogEntry]) -> list[str]:
+        return [stored_form(each.metadata_file, metadata.location) for each in log]
+
+    heads = [before.metadata_location, after.metadata_location]
+    kept = {*names(metadata.metadata_log), *(stored_form(at, metadata.location) for at in heads)}
+    former = names(before.metadata.metadata_log)
+    gone = [each for each in former if each not in kept and is_relative(each)]
+    pages = _pages(gone, metadata, files) if gone else set()
+    return [*gone, *filter(is_relative, pages)]
 
 
 def _may_go(metadata: TableMetadata) -> bool:
@@ -39,9 +56,9 @@ def _pages(gone: list[str], after: TableMetadata, files: TableFiles) -> set[str]
 
     def pages_of(file: str) -> set[str]:
         found = read_metadata(files.store, absolute(file, after.location))
-        return {each.location for each in found.snapshot_pages}
+        return {stored_form(each.location, after.location) for each in found.snapshot_pages}
 
-    now = {each.location for each in after.snapshot_pages}
+    now = {stored_form(each.location, after.location) for each in after.snapshot_pages}
     # Where one cannot be read, the search for orphans finds what is left.
     with suppress(IcetreeError):
         oldest, *others = in_order(pages_of, [after.metadata_log[0].metadata_file, *gone])

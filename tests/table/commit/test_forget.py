@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as with_
+
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from icetree.errors import NotFound
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute
+from icetree.spec.snapshot import MetadataLogEntry
+from icetree.table.commit.forget import forgotten
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from icetree.table.together import aside, land
 from tests.rows.lake import new_lake
 from tests.store.flaky import Fault, FlakyStore, How
 
@@ -102,3 +108,45 @@ def test_metadata_that_the_catalog_names_and_that_is_not_there_is_told() -> None
     table.files.store.delete([table.state.metadata_location])
     with pytest.raises(NotFound, match=table.state.metadata_location):
         lake.table("db.t")
+
+
+@pytest.mark.parametrize("name", ["gc.enabled", "export.on-commit"])
+def test_what_cannot_be_done_after_a_commit_has_landed_leaves_it_landed(name: str) -> None:
+    table = lived(new_lake(), **{ON: "true"})
+    # As another writer may have set it, who checks nothing.
+    table.metadata.properties[name] = "maybe"
+    for number in range(9):
+        table.append(pa.table({"id": [number]}))
+        assert read_metadata(table.files.store, table.state.metadata_location)
+    assert table.refresh().scan().count() == COMMITS + 9
+
+
+def test_commits_made_aside_delete_nothing_before_they_land() -> None:
+    lake = new_lake()
+    table = lived(lake, **{ON: "true"})
+    before = stored(table, ".metadata.json")
+    side = aside(table)
+    for number in range(20):
+        side.table.append(pa.table({"id": [number]}))
+    assert before <= stored(table, ".metadata.json")
+    assert lake.table("db.t").scan().count() == COMMITS
+    land(lake.catalog, [side])
+    assert lake.table("db.t").scan().count() == COMMITS + 20
+    log = full(table, [each.metadata_file for each in table.refresh().metadata.metadata_log])
+    assert log <= stored(table, ".metadata.json")
+    assert not before <= stored(table, ".metadata.json")
+    assert table.verify().is_clean
+
+
+def test_files_that_a_log_names_elsewhere_are_not_touched() -> None:
+    table = lived(new_lake(), **{ON: "true"})
+    metadata = table.metadata
+    log = (
+        MetadataLogEntry(timestamp_ms=1, metadata_file="memory://lake/db/other/m.metadata.json"),
+    )
+    before = with_(table.state, metadata=replace(metadata, metadata_log=log))
+    assert forgotten(before, table.state, table.files) == []
+    own = f"{table.location}/metadata/old.metadata.json"
+    log = (MetadataLogEntry(timestamp_ms=1, metadata_file=own),)
+    before = with_(table.state, metadata=replace(metadata, metadata_log=log))
+    assert forgotten(before, table.state, table.files) == ["metadata/old.metadata.json"]
