@@ -12,61 +12,11 @@ from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from tests.serve.asking import Client, Told
-from tests.store.wrapped import Request, WrappedStore
+from tests.serve.dying import DyingCatalog, DyingStore, Killed, Steps
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}  # fmt: skip
 WIDER = {**SCHEMA, "fields": [*SCHEMA["fields"], {"id": 9, "name": "n", "required": False, "type": "int"}]}  # type: ignore[misc]  # fmt: skip
 HERE = "/v1/namespaces/db"
-
-
-class Killed(BaseException):
-    """The process is gone: no `except` of ours may catch it."""
-
-
-class Steps:
-    """Counts what is asked of store and catalog; at one step the process is gone, and stays so."""
-
-    def __init__(self, die_at: int | None, *, after: bool) -> None:
-        self.count, self._die_at, self._after = 0, die_at, after
-        self._dead = False
-
-    def take(self, do: Callable[[], Any]) -> Any:
-        if self._dead:
-            raise Killed
-        number, self.count = self.count, self.count + 1
-        if number != self._die_at:
-            return do()
-        self._dead = True
-        if self._after:
-            do()
-        raise Killed
-
-
-class DyingStore(WrappedStore):
-    def __init__(self, inner: MemoryStore, steps: Steps) -> None:
-        super().__init__(inner)
-        self._steps = steps
-
-    def _pass(self, request: Request, effect: Callable[[], Any]) -> Any:
-        del request
-        return self._steps.take(effect)
-
-    def write_many(self, files: Any) -> None:
-        for location, content in files:
-            self.write_new(location, content)
-
-
-class DyingCatalog:
-    """A catalog whose every answer is a step."""
-
-    def __init__(self, inner: MemoryCatalog, steps: Steps) -> None:
-        self._inner, self._steps = inner, steps
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found) or name in ("turn", "turn_taken"):
-            return found
-        return lambda *args, **how: self._steps.take(lambda: found(*args, **how))
 
 
 class World:

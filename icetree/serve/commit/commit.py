@@ -49,15 +49,6 @@ class Commit(Body, frozen=True, kw_only=True):
     requirements: list[Requirement] = msgspec.field(default_factory=list)
     updates: list[AnyAction] = msgspec.field(default_factory=list)
 
-    @property
-    def snapshot_ids(self) -> tuple[object, ...]:
-        """The snapshots that it adds, by the ids that the client gave them."""
-        return tuple(
-            each.snapshot.get("snapshot-id")
-            for each in self.updates
-            if isinstance(each, AddSnapshot)
-        )
-
 
 _commit = reads(Commit)
 
@@ -84,7 +75,7 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
         land(call.lake.catalog, [prepared(call, name, asked)])
         return call.lake.table(str(name))
     table = call.lake.table(str(name))
-    if was_made_before(call, table, asked):
+    if was_made_before(table, asked):
         return table
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
@@ -99,15 +90,22 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
     return table.refresh()
 
 
-def was_made_before(call: Call, table: Table, asked: Commit) -> bool:
-    """Tell whether a commit that a client repeats under its key has happened already.
+def was_made_before(table: Table, asked: Commit) -> bool:
+    """Tell whether a commit that is sent again has happened already: its snapshots are there.
 
-    The answer may have been lost with a server that knew the key: the snapshots it added tell.
+    A client gives them ids that nobody else does. Were it told of a conflict, it would add its rows
+    once more, or delete their files.
     """
-    ids = asked.snapshot_ids
-    if not ids or "idempotency-key" not in call.request.headers:
-        return False
-    return {*ids} <= {each.snapshot_id for each in history(table.metadata, table.files.page)}
+    new = [each.snapshot for each in asked.updates if isinstance(each, AddSnapshot)]
+    ids = {each.get("snapshot-id") for each in new}
+    numbers = [each.get("sequence-number") for each in new]
+    # Numbers only grow: one that was made of these has none below what its client saw.
+    least = min((each for each in numbers if isinstance(each, int)), default=0)
+    known = {*table.metadata.by_id}
+    for page in table.metadata.snapshot_pages if ids - known else ():
+        if page.last_sequence_number >= least:
+            known |= {each.snapshot_id for each in table.files.page(page).snapshots}
+    return bool(ids) and ids <= known
 
 
 def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
