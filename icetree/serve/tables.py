@@ -22,6 +22,7 @@ from icetree.serve.request import NOTHING, Answer
 from icetree.spec.metadata import TableMetadata
 from icetree.table.export.export import export_heads
 from icetree.table.export.places import FORMAT_VERSIONS
+from icetree.table.export.shown import guarded
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
 
@@ -137,7 +138,7 @@ def _exported(table: Table, version: int, older: list[Any] | tuple[()]) -> Table
     """Return a table as a version has it, with manifests there for who reads them, or commits."""
     seen = as_older(table.metadata, format_version=version, more=older)
     export_heads(table.metadata, table.files, format_version=version)
-    return seen
+    return seen if seen is table.metadata else guarded(seen)
 
 
 def _config(call: Call, table: Table) -> dict[str, str]:

@@ -44,7 +44,8 @@ def test_a_table_is_made_with_ids_of_its_own_and_shown_as_v3(client: Client, lak
     assert shown["partition-specs"][0]["fields"] == [
         {"source-id": 2, "field-id": 1000, "name": "ts_day", "transform": "day"}
     ]
-    assert shown["properties"] == {"owner": "me"}
+    # No client is to delete files: it does not see those of the tree.
+    assert shown["properties"] == {"owner": "me", "gc.enabled": "false"}
     table = lake.table("db.t")
     assert (table.metadata.format_version, table.spec) == (4, ("day(ts)",))
     assert create(client).error == (409, "AlreadyExistsException")

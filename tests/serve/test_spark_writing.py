@@ -119,6 +119,10 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             assert ours.verify(deep=True).findings == ()
         assert answers[asked[-1]] == [[0], [1], [2]]
         assert lake.table(made).metadata.format_version == 4
+        # What keeps clients from deleting files is shown to them, and is no property of the table.
+        assert all(
+            "gc.enabled" not in lake.table(each).properties for each in (made, *names.values())
+        )
 
 
 def _rows(table: Table) -> list[list[Any]]:

@@ -23,7 +23,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.places import folder_of, manifest_list_at, metadata_at
-from icetree.table.export.shown import partition_specs, shown
+from icetree.table.export.shown import guarded, partition_specs, shown
 from icetree.table.export.twins import Tree
 from icetree.table.state import State
 from icetree.tree.leaf import NewFile
@@ -78,7 +78,7 @@ def export(
     folder = folder_of(metadata.location, format_version)
     past = snapshot.snapshot_id if snapshot is not None and is_past else None
     location = metadata_at(folder, state.metadata_location, past)
-    content = metadata_codec.encode(document, compress=False)
+    content = metadata_codec.encode(guarded(document), compress=False)
     with suppress(AlreadyExists):
         files.store.write_new(absolute(location, metadata.location), content)
         written.append(location)

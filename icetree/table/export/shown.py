@@ -18,6 +18,7 @@ from icetree.spec.expressions import Expression
 from icetree.spec.layout import UNSORTED, PartitionField, PartitionSpec, SortField, SortOrder
 from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.retention import GC_ENABLED
 from icetree.spec.schema_tree import Place, walk
 from icetree.spec.snapshot import LogEntry, Ref, Snapshot
 from icetree.table.export.places import FORMAT_VERSIONS, folder_of, manifest_list_at
@@ -83,6 +84,15 @@ def shown(
         next_row_id=metadata.next_row_id if has_lineage else None,
         encryption_keys=metadata.encryption_keys if has_lineage else (),
     )
+
+
+def guarded(document: TableMetadata) -> TableMetadata:
+    """Return what is shown of a tree, with a word that keeps clients from deleting files.
+
+    Roots, leaves and pages of history are not among the files that they see: to who looks for
+    orphans, or for what expires, they would be of no use.
+    """
+    return replace(document, properties={**document.properties, GC_ENABLED: "false"})
 
 
 def partition_field_id(expression: Expression) -> int:

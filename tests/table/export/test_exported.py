@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyiceberg.table import StaticTable
 
 from icetree.catalog.memory import MemoryCatalog
@@ -198,3 +199,13 @@ def test_a_commit_that_cannot_be_exported_stays_committed(
     append(table, 0)
     assert "is committed, but not exported: this table cannot be shown as v3" in caplog.text
     assert table.scan().count() == 12
+
+
+def test_no_client_takes_files_of_the_tree_for_orphans(lake: Lake, java: IcebergJava) -> None:
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", COLUMNS)
+    append(table, 0)
+    theirs = java.table(table.export().metadata_location)
+    with pytest.raises(Py4JJavaError, match="GC is disabled"):
+        theirs.expireSnapshots()
+    assert "gc.enabled" not in table.properties
