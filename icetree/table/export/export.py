@@ -224,7 +224,10 @@ def _header(snapshot: Snapshot, version: int) -> dict[str, str]:
 def _known(
     metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, folder: str
 ) -> dict[str, list[Listed]]:
-    """Return the twins that the nearest exported ancestor has, by what tells them."""
+    """Return the manifests that the nearest exported ancestor has.
+
+    Twins are told by what they are twins of, all others by their locations.
+    """
     prefix = f"{absolute(folder, metadata.location)}leaf-"
     for at in _lists_of_ancestors(metadata, files, snapshot, folder):
         try:
@@ -233,9 +236,10 @@ def _known(
             continue
         found: dict[str, list[Listed]] = {}
         for each in listed:
-            if each.location.startswith(prefix):
-                twin = each.location.removeprefix(prefix).partition("-")[0]
-                found.setdefault(twin, []).append(each)
+            key = each.location
+            if key.startswith(prefix):
+                key = key.removeprefix(prefix).partition("-")[0]
+            found.setdefault(key, []).append(each)
         return found
     return {}
 

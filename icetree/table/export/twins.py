@@ -76,12 +76,11 @@ class Tree:
         file = self.snapshot.root_file
         removed = read_manifest_dvs(self.root, self.reader, root_file=file)
         makers = writers(self.root)
-        rows = _rows_of_leaves(self.root)
+        rows = _places_of_leaves(self.root)
         for leaf in leaves_in(only(self.root, is_live(self.root))):
             gone = removed.get(leaf.location)
             if leaf.file_format == "avro" and not gone:
-                self._require_sayable(leaf)
-                yield Manifest(listed=self._as_it_is(leaf, rows[leaf.location]))
+                yield Manifest(listed=self._as_it_is(leaf, rows, known))
             else:
                 yield from self._twins(leaf, gone, makers.get(leaf.location), known)
         yield from self._own()
@@ -124,11 +123,20 @@ class Tree:
         )
         return listed.location in {absolute(name, self.table_location) for name in names}
 
-    def _as_it_is(self, leaf: Leaf, row: Entries) -> Listed:
+    def _as_it_is(
+        self, leaf: Leaf, places: Mapping[str, int], known: Mapping[str, Sequence[Listed]]
+    ) -> Listed:
         """Return a manifest of before the upgrade, which is Avro and stays itself."""
+        location = absolute(leaf.location, self.table_location)
+        first_row_id = leaf.first_row_id if self.format_version >= 3 else None
+        for there in known.get(location, ()):
+            if there.first_row_id == first_row_id and there.snapshot_id == leaf.snapshot_id:
+                return there
+        self._require_sayable(leaf)
+        row = self.root.slice(places[leaf.location], 1)
         counts = {name: row[name][0].as_py() or 0 for name in COUNTS}
         return Listed(
-            location=absolute(leaf.location, self.table_location),
+            location=location,
             size_bytes=leaf.size_bytes,
             spec_id=leaf.partition_spec_id,
             holds_data=leaf.content_type == Content.DATA_MANIFEST,
@@ -138,7 +146,7 @@ class Tree:
             counts=counts,
             partitions=_summaries(row, leaf.partition_spec_id, self.shape),
             key_metadata=row["key_metadata"][0].as_py(),
-            first_row_id=leaf.first_row_id if self.format_version >= 3 else None,
+            first_row_id=first_row_id,
         )
 
     def _require_sayable(self, leaf: Leaf) -> None:
@@ -222,10 +230,11 @@ class Tree:
         return Manifest(listed=listed, file=NewFile(location=at, content=found.content))
 
 
-def _rows_of_leaves(root: Entries) -> dict[str, Entries]:
-    """Return the entry of each leaf, as one row."""
+def _places_of_leaves(root: Entries) -> dict[str, int]:
+    """Return where in the root the entry of each leaf is."""
     places = np.flatnonzero(is_content(root, *MANIFESTS).to_numpy())
-    return {root["location"][int(at)].as_py(): root.slice(int(at), 1) for at in places}
+    names = root["location"].take(pa.array(places)).to_pylist()
+    return dict(zip(names, places.tolist(), strict=True))
 
 
 def _summaries(row: Entries, spec_id: int, shape: Shape) -> tuple[Summary, ...] | None:
