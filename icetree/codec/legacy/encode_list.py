@@ -14,6 +14,7 @@ from icetree.codec.avro.pieces import Piece
 from icetree.codec.avro.write import write_avro
 from icetree.codec.legacy.avro_types import manifest_list_record
 from icetree.codec.legacy.tuples import Summary
+from icetree.errors import CorruptTable
 
 #: What is counted of a manifest's entries.
 COUNTS: Final = (
@@ -59,8 +60,11 @@ def encode_manifest_list(
 def read_listed(data: bytes, *, file: str) -> list[Listed]:
     """Return the manifests of a list that `encode_manifest_list` wrote, as they were given."""
     found: list[Listed] = []
-    for rows in open_avro(data, file=file).chunks():
-        found += [_listed(row) for row in rows]
+    try:
+        for rows in open_avro(data, file=file).chunks():
+            found += [_listed(row) for row in rows]
+    except (KeyError, TypeError) as error:
+        raise CorruptTable(file, f"not a manifest list of icetree's: {error!r}") from None
     return found
 
 

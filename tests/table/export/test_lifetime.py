@@ -5,9 +5,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from icetree.catalog.memory import MemoryCatalog
+from icetree.codec.avro import pieces
+from icetree.codec.avro.write import write_avro
 from icetree.codec.legacy.encode_list import read_listed
 from icetree.errors import Unavailable
 from icetree.files.cache import Cache
@@ -156,3 +159,23 @@ def _export(
     export(table.state, files, table.metadata.current_snapshot())
     found = {name: held[0] for name, held in store._files.items() if EXPORTS in name}
     return list(flaky.steps), found
+
+
+def _an_avro_file() -> bytes:
+    record = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "long"}]}
+    return write_avro(record, {}, 2, lambda *_: pieces.numbers(pa.array([1, 2])))
+
+
+@pytest.mark.parametrize("content", [b"", b"Obj\x01", bytes(range(99)), _an_avro_file()])
+def test_a_damaged_export_before_is_passed_over(content: bytes) -> None:
+    store = MemoryStore()
+    table = leafy(store, MemoryCatalog("m"))
+    parent = table.current_snapshot
+    assert parent is not None
+    at = manifest_list_at(folder_of(table.location, 3), parent.snapshot_id)
+    store.write_new(absolute(at, table.location), content)
+    table.append(some((50, "b")))
+    told = table.export()
+    assert told.snapshot_id is not None
+    require_whole(table, told.snapshot_id)
+    assert told.reused_manifests_count == 0
