@@ -12,10 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import StaticTable
 from pyiceberg.transforms import BucketTransform, DayTransform, Transform, TruncateTransform
 from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
 
+import icetree
 from icetree.catalog.memory import MemoryCatalog
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
@@ -25,8 +28,16 @@ from tests.jars import fetched
 from tests.java import iceberg_java
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
-from tests.peers.readers import Reader, icetree_reads, java_reads_exports, pyiceberg_reads_exports
+from tests.peers.readers import (
+    Reader,
+    icetree_reads,
+    java_reads,
+    of_exports,
+    pyiceberg_reads,
+    through_server,
+)
 from tests.peers.values import ALL_JAVA_TABLES, JAVA_TABLES, JAVA_ZOO, pools
+from tests.serve.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
 #: As many filters must have been compared on each table.
@@ -75,14 +86,24 @@ class Animal:
 
 
 @pytest.fixture(scope="session")
-def readers() -> Iterator[Mapping[str, Reader]]:
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Reader]]:
     """Who reads the tables of the zoo, by name; all that read a table have their place here."""
-    with iceberg_java() as java:
-        yield {
-            "icetree": icetree_reads,
-            "PyIceberg, of exports": pyiceberg_reads_exports,
-            "Iceberg Java, of exports": java_reads_exports(java),
-        }
+    folder = tmp_path_factory.mktemp("served")
+    address = f"sqlite:///{folder}/c.db"
+    with iceberg_java() as java, icetree.connect(address, warehouse=str(folder / "lake")) as lake:
+        lake.create_namespace("db")
+        with running(folder) as server:
+            rest = RestCatalog("served", uri=server.uri)
+            assert rest.supports_server_side_planning()
+            served_to_pyiceberg = through_server(lake, lambda *name: rest.load_table(name))
+            served_to_java = through_server(lake, lambda *name: java.served(server.uri, *name))
+            yield {
+                "icetree": icetree_reads,
+                "PyIceberg, of exports": pyiceberg_reads(of_exports(StaticTable.from_metadata)),
+                "PyIceberg, through the server": pyiceberg_reads(served_to_pyiceberg),
+                "Iceberg Java, of exports": java_reads(java, of_exports(java.table)),
+                "Iceberg Java, through the server": java_reads(java, served_to_java),
+            }
 
 
 @pytest.fixture(scope="session")

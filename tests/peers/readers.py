@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
+from typing import Any
 
 import pyarrow as pa
-from pyiceberg.table import StaticTable
 
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.java import EVERYTHING, IcebergJava
 from tests.peers.filters import Filter, to_json, to_pyiceberg
@@ -26,6 +28,10 @@ class Question:
     filter: Filter | None = None
 
 
+#: Tables that a server has are told apart by them.
+_NUMBERS = count()
+#: Gives a peer's own handle on a table, for a snapshot of it.
+Open = Callable[[int | None], Any]
 #: Answers questions about a table, in their order.
 Reader = Callable[[Table, Sequence[Question]], list[pa.Table | None]]
 
@@ -40,32 +46,35 @@ def icetree_reads(table: Table, questions: Sequence[Question]) -> list[pa.Table 
     ]
 
 
-def pyiceberg_reads_exports(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
-    """Read exports as v3 with stock PyIceberg, as far as it reads what it writes itself.
+def pyiceberg_reads(opened: Callable[[Table], Open]) -> Reader:
+    """Return what reads with stock PyIceberg, as far as it reads what it writes itself.
 
     It has no equality deletes, takes a null list whose elements have changed for an empty one, and
     looks for NaN in no row group whose bounds Arrow wrote.
     """
-    exported = _exports(table)
 
-    def answer(asked: Question) -> pa.Table | None:
-        peer = StaticTable.from_metadata(exported(asked.at))
-        how = {} if asked.filter is None else {"row_filter": to_pyiceberg(asked.filter)}
-        if asked.filter is not None and "-nan" in to_json(asked.filter):
-            return None
-        try:
-            return _without_lists(peer.scan(snapshot_id=asked.at, **how).to_arrow())
-        except ValueError as error:
-            if "equality deletes" not in str(error):
-                raise
-            return None
-        except TypeError as error:
-            # It compares a null partition.
-            if "'NoneType'" not in str(error):
-                raise
-            return None
+    def read(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
+        peer = opened(table)
 
-    return [answer(each) for each in questions]
+        def answer(asked: Question) -> pa.Table | None:
+            how = {} if asked.filter is None else {"row_filter": to_pyiceberg(asked.filter)}
+            if asked.filter is not None and "-nan" in to_json(asked.filter):
+                return None
+            try:
+                return _without_lists(peer(asked.at).scan(snapshot_id=asked.at, **how).to_arrow())
+            except ValueError as error:
+                if "equality deletes" not in str(error):
+                    raise
+                return None
+            except TypeError as error:
+                # It compares a null partition.
+                if "'NoneType'" not in str(error):
+                    raise
+                return None
+
+        return [answer(each) for each in questions]
+
+    return read
 
 
 def _without_lists(rows: pa.Table) -> pa.Table:
@@ -74,16 +83,15 @@ def _without_lists(rows: pa.Table) -> pa.Table:
     return rows.select(kept)
 
 
-def java_reads_exports(java: IcebergJava) -> Reader:
-    """Return what reads exports as v3 with stock Iceberg Java: ids of rows."""
+def java_reads(java: IcebergJava, opened: Callable[[Table], Open]) -> Reader:
+    """Return what reads with stock Iceberg Java: ids of rows."""
 
     def read(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
-        exported = _exports(table)
-        opened = cache(lambda at: java.table(exported(at)))
+        peer = opened(table)
 
         def answer(asked: Question) -> pa.Table | None:
             filter = EVERYTHING if asked.filter is None else to_json(asked.filter)
-            found = java.rows(opened(asked.at), ["id"], filter, at=asked.at)
+            found = java.rows(peer(asked.at), ["id"], filter, at=asked.at)
             if found is None:
                 return None
             return pa.table({"id": pa.array([int(id) for [id] in found], pa.int64())})
@@ -93,6 +101,22 @@ def java_reads_exports(java: IcebergJava) -> Reader:
     return read
 
 
-def _exports(table: Table) -> Callable[[int | None], str]:
-    """Return what exports a snapshot, once, and tells where its metadata is."""
-    return cache(lambda at: table.export(at=at).metadata_location)
+def of_exports(load: Callable[[str], Any]) -> Callable[[Table], Open]:
+    """Return what opens the export of a snapshot, made once, by its metadata file."""
+
+    def opened(table: Table) -> Open:
+        return cache(lambda at: load(table.export(at=at).metadata_location))
+
+    return opened
+
+
+def through_server(lake: Lake, load: Callable[[str, str], Any]) -> Callable[[Table], Open]:
+    """Return what opens a table that a server has, as it is now, under a name of its own."""
+
+    def opened(table: Table) -> Open:
+        name = f"t{next(_NUMBERS)}"
+        lake.register_table(f"db.{name}", table.state.metadata_location)
+        peer = load("db", name)
+        return lambda _: peer
+
+    return opened

@@ -56,16 +56,23 @@ def require_rows(
     table: Table,
     want: Mapping[int | None, Sequence[Any]],
     filters: Sequence[Filter],
+    *,
+    former: Sequence[int] = (),
 ) -> None:
-    """Require that every reader finds these rows, by snapshot, whole and by each filter."""
+    """Require that every reader finds these rows, by snapshot; of the current one by each filter.
+
+    Of `former` ones, which have the columns that filters name, by a few.
+    """
     questions = [Question(at=at) for at in want]
     questions += [Question(filter=each) for each in filters]
-    questions += [Question(at=at, filter=each) for at in want for each in filters[:_FORMER]]
+    questions += [Question(at=at, filter=each) for at in former for each in filters[:_FORMER]]
     for name, reader in readers.items():
         # Peers are slow to answer, and asked less in the usual run.
-        some = questions if name == "icetree" else questions[: len(want) + 4 * EFFORT]
+        some = questions if name == "icetree" else questions[: len(want) + 3 * EFFORT]
         for asked, answer in zip(some, reader(table, some), strict=True):
             if answer is None:
+                # Only filters, and equality deletes with PyIceberg, may be beyond a peer.
+                assert name.startswith("PyIceberg") or asked.filter is not None, name
                 continue
             rows = want[asked.at]
             if asked.filter is not None:
@@ -97,12 +104,12 @@ def test_all_read_the_rows_that_java_read_before_the_upgrade(
     asked = {key: each for key, each in pools(name).items() if key.partition(".")[0] in columns}
     filters = random_filters(SEED + JAVA_ZOO.index(name), FILTERS, asked)
     table.upgrade()
-    former = {at: rows for at, rows in want.items() if _has_columns(animal.rows[at], asked)}
-    require_rows(readers, table, {None: want[current], **want}, [])
-    require_rows(readers, table, {None: want[current], **former}, filters)
+    former = [at for at, rows in animal.rows.items() if _has_columns(rows, asked)]
+    require_rows(readers, table, {None: want[current], **want}, filters, former=former)
     assert animal.refs.items() <= {n: ref.snapshot_id for n, ref in table.refs.items()}.items()
     now = _changed(table, want[current])
-    require_rows(readers, table, {None: now, **want}, filters[:10])
+    require_rows(readers, table, {None: now}, filters[:10])
+    require_rows({"icetree": readers["icetree"]}, table, want, [])
     assert table.verify(deep=True).findings == ()
     _go_back(readers, table, now, filters[:10])
 
@@ -126,10 +133,10 @@ def test_all_read_the_rows_that_pyiceberg_read_before_the_upgrade(
         asked = {key: each for key, each in pools(name).items() if key.partition(".")[0] in columns}
         filters = random_filters(SEED, FILTERS, asked)
         table.upgrade()
-        require_rows(readers, table, {None: want[current], **want}, [])
-        require_rows(readers, table, {None: want[current]}, filters)
+        require_rows(readers, table, {None: want[current], **want}, filters)
         now = _changed(table, want[current])
-        require_rows(readers, table, {None: now, **want}, [])
+        require_rows(readers, table, {None: now}, [])
+        require_rows({"icetree": readers["icetree"]}, table, want, [])
         assert table.verify(deep=True).findings == ()
 
 
