@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from dataclasses import dataclass, field
+from typing import Final
 from urllib.parse import parse_qsl, unquote_plus
 
 from icetree.serve.grants import Grants
@@ -46,7 +47,10 @@ class Access:
 
     def exchanged(self, request: Request) -> Answer:
         """Answer a request for a token, in OAuth2's own words."""
-        form = dict(parse_qsl(request.body.decode("latin-1"), max_num_fields=20))
+        try:
+            form = dict(parse_qsl(request.body.decode("latin-1"), max_num_fields=20))
+        except ValueError:
+            return _refused(400, "invalid_request")
         if self.grants is None:
             return _given("anyone", self.tokens)
         match form.get("grant_type"):
@@ -59,6 +63,13 @@ class Access:
         if who is None:
             return _refused(401, "invalid_client")
         return _given(who.name, self.tokens)
+
+
+_TOLD: Final = {
+    "invalid_client": "the credentials are not known",
+    "invalid_request": "the form cannot be read",
+    "unsupported_grant_type": "client_credentials and token exchange are what there is",
+}
 
 
 def _credentials(form: dict[str, str], request: Request) -> tuple[str, str]:
@@ -87,7 +98,5 @@ def _given(name: str, tokens: Tokens) -> Answer:
 
 
 def _refused(status: int, error: str) -> Answer:
-    told = {"error": error, "error_description": "the credentials are not known"}
-    if error == "unsupported_grant_type":
-        told["error_description"] = "client_credentials and token exchange are what there is"
+    told = {"error": error, "error_description": _TOLD[error]}
     return Answer(status=status, document=told, headers={"cache-control": "no-store"})

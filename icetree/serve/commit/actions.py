@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from icetree.serve.bodies import Body
 from icetree.spec.layout import PartitionField, SortField
@@ -98,9 +98,23 @@ class SetDefaultSortOrder(Action, tag="set-default-sort-order", frozen=True, kw_
     sort_order_id: int
 
 
+#: What a snapshot must have, and of which type.
+_OF_A_SNAPSHOT: Final = {
+    "snapshot-id": int,
+    "parent-snapshot-id": int | None,
+    "sequence-number": int | None,
+    "manifest-list": str,
+}
+
+
 class AddSnapshot(Action, tag="add-snapshot", frozen=True, kw_only=True):
-    #: As it came: whoever turns it into changes reads it.
+    #: As it came, but for what tells it from others: whoever turns it into changes reads the rest.
     snapshot: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        for name, kinds in _OF_A_SNAPSHOT.items():
+            if not isinstance(found := self.snapshot.get(name), kinds) or found is True:
+                raise ValueError(f"{name} of a snapshot is {found!r:.80}")
 
 
 class SetSnapshotRef(Action, tag="set-snapshot-ref", frozen=True, kw_only=True):

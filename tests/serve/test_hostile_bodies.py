@@ -1,0 +1,111 @@
+"""Bodies with anything in the place of anything: refused in a sentence, never the server's failure."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from icetree.table.lake import Lake
+from tests.effort import EFFORT, SEED
+from tests.serve.asking import Client
+
+#: What takes the place of a part of a body.
+STRANGE: tuple[Any, ...] = (
+    None, True, -1, 0, 2**31, 2**63, 10**30, 1.5, "", "x", "..", "\0", "\ud800", "/etc/passwd", "s3://b/k",
+    "main", [], [None], [[]], {}, {"": ""}, {"type": "struct"}, {"fields": None}, ["x"] * 50,
+)  # fmt: skip
+FIELD = {"id": 1, "name": "id", "required": False, "type": "long"}
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [FIELD]}
+SPEC = {"spec-id": 0, "fields": [{"source-id": 1, "field-id": 1000, "name": "b", "transform": "bucket[4]"}]}  # fmt: skip
+ORDER = {"order-id": 1, "fields": [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}  # fmt: skip
+REF = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}
+COMMIT = {
+    "requirements": [
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+        {"type": "assert-current-schema-id", "current-schema-id": 0},
+    ],
+    "updates": [
+        {"action": "add-schema", "schema": SCHEMA},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": SPEC},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": ORDER},
+        {"action": "set-properties", "updates": {"a": "b"}},
+        {"action": "remove-snapshots", "snapshot-ids": [1]},
+        {"action": "set-statistics", "statistics": {"snapshot-id": 1, "statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
+        {"action": "add-snapshot", "snapshot": {"snapshot-id": 1, "sequence-number": 1, "timestamp-ms": 1, "manifest-list": "x", "summary": {"operation": "append"}, "schema-id": 0}},
+        REF,
+    ],
+}  # fmt: skip
+T = "/v1/namespaces/db/tables/t"
+BODIES: dict[str, Any] = {
+    "/v1/namespaces": {"namespace": ["a"], "properties": {"a": "b"}},
+    "/v1/namespaces/db/properties": {"updates": {"a": "b"}, "removals": ["c"]},
+    "/v1/namespaces/db/tables": {"name": "u", "schema": SCHEMA, "partition-spec": SPEC, "write-order": ORDER, "stage-create": True, "properties": {"a": "b"}},
+    "/v1/namespaces/db/register": {"name": "u", "metadata-location": "x/metadata/y.metadata.json"},
+    "/v1/tables/rename": {"source": {"namespace": ["db"], "name": "no"}, "destination": {"namespace": ["db"], "name": "x"}},
+    T: COMMIT,
+    "/v1/transactions/commit": {"table-changes": [{"identifier": {"namespace": ["db"], "name": "t"}, **COMMIT}]},
+    f"{T}/metrics": {"report-type": "scan-report", "snapshot-id": 1, "metrics": {}},
+    f"{T}/sign": {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/x", "method": "GET", "headers": {"a": ["b"]}},
+}  # fmt: skip
+
+
+def changed(body: Any, chance: random.Random) -> Any:
+    """Return a body of which one part, anywhere in it, is something strange, or is gone."""
+    places = [*_places(body)]
+    holder, key = chance.choice(places)
+    copied = json.loads(json.dumps(body))
+    inside = copied
+    for step in holder:
+        inside = inside[step]
+    if chance.random() < 0.2:
+        del inside[key]
+    else:
+        inside[key] = chance.choice(STRANGE)
+    return copied
+
+
+def _places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    keys = body if isinstance(body, dict) else range(len(body)) if isinstance(body, list) else ()
+    for key in keys:
+        yield path, key
+        yield from _places(body[key], (*path, key))
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("path", BODIES)
+def test_a_strange_body_is_refused_and_harms_nothing(path: str, client: Client, lake: Lake) -> None:
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    table.append(pa.table({"id": [1]}))
+    chance = random.Random(f"{SEED} {path}")
+    for _ in range(60 * EFFORT):
+        body = changed(BODIES[path], chance)
+        told = client.post(path, body)
+        assert told.status < 500, (told.body, body)
+        if told.status >= 400:
+            assert told.json["error"]["message"]
+    assert lake.table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_a_schema_that_nests_too_deep_is_refused(client: Client) -> None:
+    type: Any = "int"
+    for _ in range(300):
+        type = {"type": "list", "element-id": 2, "element": type, "element-required": False}
+    body = {"name": "deep", "schema": {"type": "struct", "fields": [{**FIELD, "type": type}]}}
+    assert client.post("/v1/namespaces/db/tables", body).error == (400, "BadRequestException")
+
+
+def test_a_form_that_cannot_be_read_gets_no_token(client: Client) -> None:
+    for form in (
+        b"&".join(b"a=b" for _ in range(100)),
+        b"\xff\xfe",
+        b"=&=&",
+        b"grant_type=password",
+    ):
+        assert client.post("/v1/oauth/tokens", form).status in (200, 400)
