@@ -1,8 +1,10 @@
 """Files for clients without keys of their own: requests to S3 that the server signs for them.
 
 What is signed is confined: to objects below the table's own folder, to the methods and parameters
-that reading and writing files needs, and to headers that open no other door. Keys themselves are
-never given out: no store here can make ones that are good for one table alone.
+that reading and writing files needs, and to headers that open no other door. Where that folder is,
+the catalog says: nothing that a client can write decides it, and the files that make the table what
+it is are signed for nobody to write. Keys themselves are never given out: no store here can make
+ones that are good for one table alone.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ _SIGNED: Final = re.compile(
 )
 _OURS: Final = frozenset({"x-amz-date", "x-amz-content-sha256"})
 _HARMLESS: Final = re.compile(r"x-amz-(?:user-agent|sdk-.*|te)")
+#: How many parameters a request to S3 may have.
+_MOST_PARAMETERS: Final = 20
 _SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
 #: What deletes several objects, to the letter: nothing in it may be read in two ways.
 _DELETES: Final = re.compile(
@@ -57,12 +61,12 @@ _DELETES: Final = re.compile(
 )
 _KEY_IN_BODY: Final = re.compile(r"<Key>([^<>]*)</Key>")
 _ENTITY: Final = re.compile(r"&(?!(?:lt|gt|quot|apos|amp);)")
-
-
-_AWS: Final = re.compile(r"s3(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?")
-
-
 _NAMED: Final = {"&quot;": '"', "&apos;": "'"}
+_AWS: Final = re.compile(r"s3(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?")
+#: Where a table's own metadata lies, in its folder.
+_METADATA: Final = "metadata/"
+#: What clients write there: manifests and statistics. All else in it is the server's to write.
+_THEIRS: Final = re.compile(r"metadata/(?:[^/]+\.(?:avro|stats)|partition-stats-[^/]+\.parquet)")
 
 
 class SignRequest(Body, frozen=True, kw_only=True):
@@ -117,8 +121,8 @@ def sign(call: Call) -> Answer:
         raise InvalidInput("what is signed is GET, HEAD, PUT, POST or DELETE of S3")
     if method not in ("GET", "HEAD"):
         call.require_write(call.namespace)
-    location = call.table().location
-    options = options_for(call.lake, location)
+    folder = _folder(call)
+    options = options_for(call.lake, folder)
     keys = None if options is None else keys_of(options)
     if options is None or keys is None:
         raise Refused(
@@ -131,7 +135,7 @@ def sign(call: Call) -> Answer:
     headers = _headers(asked)
     sent = {name.lower(): ", ".join(values) for name, values in asked.headers.items()}
     content = headers.pop("x-amz-content-sha256", UNSIGNED)
-    if _confined(method, asked, location, options):
+    if _confined(method, asked, folder, options):
         # What is deleted is in the body: the signature is for this very one.
         content = hashlib.sha256((asked.body or "").encode()).hexdigest()
     told = signed(method, asked.uri, headers, keys, content_sha256=content)
@@ -159,14 +163,29 @@ def _headers(asked: SignRequest) -> dict[str, str]:
     return found
 
 
-def _confined(method: str, asked: SignRequest, location: str, options: S3Options) -> bool:
+def _folder(call: Call) -> str:
+    """Return the folder of the table by what the catalog says, which no client can write."""
+    folder, parted, _ = call.lake.catalog.load(call.table_name).rpartition(f"/{_METADATA}")
+    if not parted:
+        raise Refused(
+            406, "UnsupportedOperationException", "the table has no folder to sign requests for"
+        )
+    return folder
+
+
+def _confined(method: str, asked: SignRequest, table_folder: str, options: S3Options) -> bool:
     """Refuse a request that is not about the table's files; tell whether its body names them."""
-    place = urlsplit(asked.uri)
-    bucket, folder = bucket_and_key(location)
+    try:
+        place = urlsplit(asked.uri)
+        given = parse_qsl(place.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError:
+        raise InvalidInput("uri is none") from None
+    bucket, folder = bucket_and_key(table_folder)
     folder = f"{folder.strip('/')}/"
     key = _key(place.scheme, place.netloc, place.path, bucket, options)
-    query = dict(parse_qsl(place.query, keep_blank_values=True))
-    if place.fragment or place.username or key is None:
+    query = dict(given)
+    # Of a parameter that is there twice, S3 may follow the other one.
+    if place.fragment or "@" in place.netloc or key is None or len(query) < len(given):
         raise _outside()
     if method == "GET" and not key:
         if query.keys() - _LISTING or not _is_inside(query.get("prefix", ""), folder):
@@ -175,11 +194,12 @@ def _confined(method: str, asked: SignRequest, location: str, options: S3Options
     if method == "POST" and not key and query.keys() <= {"delete", "x-id"} and "delete" in query:
         # AWS compares a body with what was signed. Others may not, and would delete any.
         if options.endpoint or not all(
-            _is_inside(each, folder) for each in _deleted(asked.body or "")
+            _may_write(each, folder) for each in _deleted(asked.body or "")
         ):
             raise _outside()
         return True
-    if query.keys() - _PARAMETERS[method] or not _is_inside(key, folder) or key == folder:
+    may = _is_inside if method in ("GET", "HEAD") else _may_write
+    if query.keys() - _PARAMETERS[method] or not may(key, folder) or key == folder:
         raise _outside()
     return False
 
@@ -207,6 +227,15 @@ def _key(scheme: str, host: str, path: str, bucket: str, options: S3Options) -> 
 
 def _is_inside(key: str, folder: str) -> bool:
     return key.startswith(folder) and not leads_up(key)
+
+
+def _may_write(key: str, folder: str) -> bool:
+    """Tell whether a client may write or delete an object: none that says what the table is."""
+    own = key.removeprefix(folder)
+    # A store that leaves out empty parts, or `.`, would write another object than is named.
+    is_plain = not {"", "."} & {*own.split("/")}
+    is_theirs = not own.startswith(_METADATA) or _THEIRS.fullmatch(own) is not None
+    return _is_inside(key, folder) and is_plain and is_theirs
 
 
 def _deleted(body: str) -> list[str]:

@@ -131,16 +131,14 @@ def test_several_objects_are_deleted_by_the_very_body_that_was_signed_where_that
     with icetree.connect("memory://", warehouse=str(tmp_path), properties=keys) as lake:
         lake.create_namespace("db")
         table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
-        moved = replace(table.metadata, location="s3://bucket/lake/db/t")
-        at = f"file://{tmp_path}/moved.metadata.json"
-        lake.store.write_new(at, encode(moved))
+        at = "s3://bucket/lake/db/t/metadata/00001-x.metadata.json"
         lake.catalog.swap(table.name, expected=table.state.metadata_location, to=at)
         client, uri = Client(Server(lake)), "https://bucket.s3.us-east-1.amazonaws.com/?delete"
         body = "<Delete><Object><Key>lake/db/t/a&amp;b</Key></Object><Quiet>true</Quiet></Delete>"
         told = ask(client, "POST", uri, body)
         digest = hashlib.sha256(body.encode()).hexdigest()
         assert told.json["headers"]["x-amz-content-sha256"] == [digest]
-        for other in ("lake/db/u/x", "lake/db/t/../u", "&#x6c;", "<![CDATA[lake/db/u/x]]>"):
+        for other in ("lake/db/u/x", "lake/db/t/../u", "lake/db/t/metadata/1.metadata.json", "&#x6c;", "<![CDATA[lake/db/u/x]]>"):
             more = body.replace("<Quiet>", f"<Object><Key>{other}</Key></Object><Quiet>")
             assert ask(client, "POST", uri, more).status in (400, 403), other
         elsewhere = uri.replace("bucket.s3", "bucket.evil.s3")
@@ -172,6 +170,9 @@ def outside(s3: S3Server, lake: Lake) -> list[tuple[str, str, str | None, dict[s
         ("GET", f"{s3.endpoint}/{bucket}?list-type=2&prefix=lake", None, {}),
         ("GET", f"{s3.endpoint}/{bucket}?list-type=2&prefix={folder}", None, {}),
         ("GET", f"{s3.endpoint}/{bucket}?list-type=2&prefix={folder}/&policy", None, {}),
+        ("GET", f"{s3.endpoint}/{bucket}?list-type=2&prefix=&prefix={folder}/", None, {}),
+        ("GET", f"{s3.endpoint}/{bucket}?list-type=2&prefix={folder}/&prefix=", None, {}),
+        ("GET", "https://[x/y", None, {}),
         ("PUT", f"{inside}?acl", None, {}),
         ("PUT", f"{inside}?tagging", None, {}),
         ("PUT", inside, None, {"x_amz_copy_source": f"/{bucket}/{away}/metadata/x"}),
@@ -193,6 +194,40 @@ def test_what_is_not_about_files_of_the_table_is_not_signed(
         told = ask(writer, method, uri, body, **headers)
         assert told.status in (400, 403), (method, uri, body, headers)
         assert "authorization" not in told.body.decode().lower()
+
+
+def test_files_that_say_what_the_table_is_are_signed_for_nobody_to_write(
+    writer: Client, lake: Lake, s3: S3Server
+) -> None:
+    table = lake.table("db.t")
+    head = table.state.metadata_location
+    folder = f"{table.location}/metadata"
+    ours = [each.location for each in lake.store.list(folder)]
+    assert head in ours
+    names = ("x.metadata.json", "x-0-dv0.puffin", "version-hint.text", "export/h/v3/snap-1.avro")
+    ours += [f"{folder}/{name}" for name in names]
+    ours += [f"{table.location}//metadata/x.json", f"{table.location}/./metadata/x.json"]
+    for location in ours:
+        uri = uri_of(s3, location)
+        for method, query in (("PUT", ""), ("DELETE", ""), ("POST", "?uploads")):
+            assert ask(writer, method, uri + query).status == 403, (method, location)
+    for name in ("snap-1-x.avro", "x-m0.avro", "x.stats", "partition-stats-1-x.parquet"):
+        assert ask(writer, "PUT", uri_of(s3, f"{folder}/{name}")).status == 200, name
+
+
+def test_what_a_table_s_own_files_say_moves_no_signature_elsewhere(
+    writer: Client, lake: Lake, s3: S3Server
+) -> None:
+    """Whoever could write the newest metadata, by whatever way, gets no other table's files."""
+    table = lake.create_table(f"db.m{uuid4().hex}", pa.schema([("id", pa.int64())]))
+    above = table.location.rpartition("/db/")[0]
+    at = f"{table.location}/metadata/00001-forged.metadata.json"
+    lake.store.write_new(at, encode(replace(table.metadata, location=above)))
+    lake.catalog.swap(table.name, expected=table.state.metadata_location, to=at)
+    theirs = uri_of(s3, lake.table("db.other").state.metadata_location)
+    path = SIGN.replace("/t/", f"/{table.name.name}/")
+    asked = {"method": "GET", "uri": theirs, "region": "us-east-1", "headers": {}}
+    assert writer.post(path, asked).error == (403, "ForbiddenException")
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE"])
