@@ -16,7 +16,7 @@ from icetree.spec import columns
 from icetree.spec.column_uses import uses
 from icetree.spec.encryption import require_plain
 from icetree.spec.expressions import Expression
-from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD
+from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD, MAX_ID
 from icetree.spec.layout import PartitionField, expressions_for
 from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
@@ -153,6 +153,7 @@ def _add_schema(m: TableMetadata, update: AddSchema, progress: _Progress) -> Tab
         raise InvalidInput(
             f"ids {reused} of new columns are not above last-column-id {m.last_column_id}"
         )
+    columns.require_room(ids - known)
     added = max(schema["schema-id"] for schema in m.schemas) + 1
     progress.last_added["schema"] = added
     return replace(
@@ -175,6 +176,8 @@ def _add_expression(m: TableMetadata, update: AddExpression, _: _Progress) -> Ta
         raise InvalidInput(
             f"expr-id {expression.expr_id} is not above last-column-id {m.last_column_id}"
         )
+    if expression.expr_id > MAX_ID:
+        raise InvalidInput("the table has no ids left for expressions: copy the rows to a new one")
     _must_exist(m, expression.source_ids, f"expression {expression.name!r}")
     if any(each.name == expression.name for each in m.expressions):
         raise InvalidInput(f"there is an expression {expression.name!r}")

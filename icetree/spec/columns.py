@@ -15,12 +15,15 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from icetree.errors import InvalidInput
+from icetree.spec.fields import MAX_ID
 from icetree.spec.texts import json_bytes
 from icetree.spec.types import parse_field, parse_schema, parse_type
 
 #: How deep the columns of a data file may nest; lists and maps take two levels each. Readers
 #: follow them by recursion.
 DEEPEST: Final = 100
+#: New columns have ids up to here, so that there are some left for columns and expressions to come.
+_HIGHEST: Final = MAX_ID - 1_000_000
 
 
 def parsed(schema: Mapping[str, Any]) -> Schema:
@@ -32,6 +35,13 @@ def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
     """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
     _require_shallow(schema)
     return frozenset(_columns(json_bytes(schema)))
+
+
+def require_room(ids: Iterable[int]) -> None:
+    """Refuse ids of new columns after which a table would have none left to give."""
+    highest = max(ids, default=0)
+    if highest > _HIGHEST:
+        raise InvalidInput(f"column id {highest} is too large: give ids up to {_HIGHEST}")
 
 
 def ids_in(schemas: Iterable[Mapping[str, Any]]) -> frozenset[int]:
@@ -95,7 +105,9 @@ def _struct(struct: Mapping[str, Any], where: str) -> Iterator[tuple[int, Mappin
         case {"fields": [*fields]}:
             for field in fields:
                 match field:
-                    case {"id": int(id), "name": str(), "required": bool(), "type": type} if id > 0:
+                    case {"id": int(id), "name": str(), "required": bool(), "type": type} if _is_id(
+                        id
+                    ):
                         yield id, field
                         yield from _nested(type, f"{where}.{field['name']}")
                     case _:
@@ -104,6 +116,10 @@ def _struct(struct: Mapping[str, Any], where: str) -> Iterator[tuple[int, Mappin
                         )
         case _:
             raise InvalidInput(f"{where} has no list of fields")
+
+
+def _is_id(id: int) -> bool:
+    return id > 0 and not isinstance(id, bool)
 
 
 def _nested(type: Any, where: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

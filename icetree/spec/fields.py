@@ -104,6 +104,9 @@ STATS_STRIDE: Final = 200
 #: Parquet's field ids have 32 bits: columns and expressions with larger ids have no stats.
 LAST_STATS_FIELD: Final = (2**31 - 1 - STATS_START) // STATS_STRIDE
 
+#: Ids of columns and expressions go so far: those above are reserved for metadata columns.
+MAX_ID: Final = 2147483447
+
 #: Reserved field ids of the row lineage columns, and where their stats start.
 ROW_ID_FIELD: Final = 2147483540
 LAST_UPDATED_SEQUENCE_NUMBER_FIELD: Final = 2147483539

@@ -119,9 +119,13 @@ def parse_type(json: Any) -> IcebergType:
 def _parse_primitive(name: str) -> IcebergType:
     probe = {"id": 1, "name": "probe", "required": False, "type": name}
     try:
-        return NestedField.model_validate(probe).field_type
+        found = NestedField.model_validate(probe).field_type
     except (ValueError, ValidationError):
         raise InvalidInput(f"{name!r} is not a type that Iceberg knows") from None
+    # Neither Arrow nor Parquet can hold longer values.
+    if isinstance(found, FixedType) and len(found) > 2**31 - 1:
+        raise InvalidInput(f"{name!r} is longer than any value can be")
+    return found
 
 
 def parse_field(json: Mapping[str, Any]) -> NestedField:

@@ -297,6 +297,11 @@ def test_a_schema_that_would_make_old_files_unreadable_is_refused(
         {"action": "set-default-spec", "spec-id": -1},
         {"action": "add-spec", "spec": {"fields": [{**DAY, "source-id": 2**40}]}},
         {"action": "set-snapshot-ref", "ref-name": "x", "type": "branch", "snapshot-id": 5},
+        {"action": "set-properties", "updates": {"encryption.key-id": "k"}},
+        {
+            "action": "add-encryption-key",
+            "encryption-key": {"key-id": "k", "encrypted-key-metadata": "aa"},
+        },
         {},
     ],
 )
@@ -306,6 +311,47 @@ def test_an_update_that_cannot_be_changes_nothing(client: Client, update: dict[s
     good = {"action": "set-properties", "updates": {"good": "1"}}
     assert commit(client, good, update).error == (400, "BadRequestException")
     assert metadata(client) == before
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"id": 2**40},
+        {"id": 2**31 - 1},
+        {"id": 2147483540},
+        {"id": 2147483447},
+        {"id": True},
+        {"type": "fixed[99999999999]"},
+        {"type": "decimal(99, 1)"},
+    ],
+)
+def test_a_commit_after_which_nobody_could_load_or_write_is_refused(
+    client: Client, lake: Lake, column: dict[str, Any]
+) -> None:
+    create(client)
+    before = metadata(client)
+    fields = before["schemas"][0]["fields"]
+    new = {"id": 100, "name": "new", "required": False, "type": "string", **column}
+    add = {"action": "add-schema", "schema": {"type": "struct", "fields": [*fields, new]}}
+    assert commit(client, add).error == (400, "BadRequestException")
+    assert metadata(client) == before
+    schema = {"type": "struct", "fields": [new]}
+    stage = [{"action": "add-schema", "schema": schema}]
+    other = f"{T}2"
+    made = commit(client, *stage, require=[{"type": "assert-create"}], path=other)
+    assert made.error == (400, "BadRequestException")
+    assert lake.tables() == ["db.t"]
+
+
+def test_a_new_table_has_a_uuid_or_is_not_made(client: Client, lake: Lake) -> None:
+    shown = create(client, **{"stage-create": True}).json["metadata"]
+    updates = [
+        {"action": "assign-uuid", "uuid": "mine"},
+        {"action": "add-schema", "schema": shown["schemas"][0]},
+    ]
+    refused = commit(client, *updates, require=[{"type": "assert-create"}])
+    assert refused.error == (400, "BadRequestException")
+    assert lake.tables() == []
 
 
 def test_a_table_keeps_its_place_and_version_whatever_is_said_of_them(client: Client) -> None:

@@ -138,7 +138,13 @@ def test_several_objects_are_deleted_by_the_very_body_that_was_signed_where_that
         told = ask(client, "POST", uri, body)
         digest = hashlib.sha256(body.encode()).hexdigest()
         assert told.json["headers"]["x-amz-content-sha256"] == [digest]
-        for other in ("lake/db/u/x", "lake/db/t/../u", "lake/db/t/metadata/1.metadata.json", "&#x6c;", "<![CDATA[lake/db/u/x]]>"):
+        for other in (
+            "lake/db/u/x",
+            "lake/db/t/../u",
+            "lake/db/t/metadata/1.metadata.json",
+            "&#x6c;",
+            "<![CDATA[lake/db/u/x]]>",
+        ):
             more = body.replace("<Quiet>", f"<Object><Key>{other}</Key></Object><Quiet>")
             assert ask(client, "POST", uri, more).status in (400, 403), other
         elsewhere = uri.replace("bucket.s3", "bucket.evil.s3")

@@ -14,6 +14,7 @@ from icetree.errors import CommitExhausted, InvalidInput
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import AddSnapshot, AnyAction
+from icetree.serve.commit.lasting import require_lasting
 from icetree.serve.commit.new import staged
 from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_new, require
 from icetree.serve.commit.updates import NewSnapshot, Translated, translated
@@ -178,8 +179,10 @@ def _is_one_snapshot(work: Translated, table: Table) -> bool:
 
 def _update(table: Table, updates: tuple[Update, ...], facts: Sequence[str]) -> None:
     """Commit updates of metadata, or look whether the facts hold where there are none."""
+    wanted = recalled(table.metadata, updates, table.files.page)
+    require_lasting(table.metadata, wanted)
     transaction = table.transaction()
-    transaction.update_metadata(*recalled(table.metadata, updates, table.files.page))
+    transaction.update_metadata(*wanted)
     transaction.rely_on(*facts, *_unused_facts(table, updates))
     transaction.commit()
 

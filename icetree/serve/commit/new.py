@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 
@@ -21,6 +22,7 @@ from icetree.serve.commit.actions import (
     SetLocation,
     Spec,
 )
+from icetree.serve.commit.lasting import require_loadable
 from icetree.serve.names import table_of
 from icetree.serve.places import is_free, place_of_new, require_confined, require_place
 from icetree.serve.request import Answer
@@ -84,10 +86,11 @@ def staged(call: Call, name: TableName, updates: Sequence[AnyAction]) -> Table:
         fields=[each.noun() for each in spec.spec.fields] if spec else [],
         keys=[each.noun() for each in order.sort_order.fields] if order else [],
         location=_place(call, name, place.location if place else None),
-        uuid=uuid.uuid if uuid else new_uuid(),
+        uuid=_uuid(uuid.uuid) if uuid else new_uuid(),
         at_ms=now_ms(),
         properties={},
     )
+    require_loadable(metadata)
     return call.lake.stage_table(str(name), metadata)
 
 
@@ -110,6 +113,7 @@ def _metadata(call: Call, name: TableName, asked: CreateTable) -> TableMetadata:
         properties=properties,
     )
     check_properties(metadata.properties, metadata)
+    require_loadable(metadata)
     return metadata
 
 
@@ -121,6 +125,13 @@ def _place(call: Call, name: TableName, asked: str | None) -> str:
     if not is_free(call.lake, asked.rstrip("/")):
         raise InvalidInput(f"there is a table at {asked!r} already: stage this one again")
     return asked.rstrip("/")
+
+
+def _uuid(asked: str) -> str:
+    try:
+        return str(UUID(asked))
+    except ValueError:
+        raise InvalidInput(f"assign-uuid: {asked[:60]!r} is no UUID") from None
 
 
 def _kept(properties: Mapping[str, str]) -> dict[str, str]:

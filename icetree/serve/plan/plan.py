@@ -39,7 +39,7 @@ def plan_scan(call: Call) -> Answer:
 def load_plan(call: Call) -> Answer:
     """Tell a plan again, while it is held."""
     table = call.table()
-    found = call.serving.plans.get(table.metadata.table_uuid, call.named["planid"])
+    found = call.serving.plans.get(*_whose(table), call.named["planid"])
     if found is None:
         raise _no_such_plan()
     return _told(call, table, *found)
@@ -47,7 +47,7 @@ def load_plan(call: Call) -> Answer:
 
 def cancel_plan(call: Call) -> Answer:
     """Let a plan go: what its client does not fetch any more need not be held."""
-    if not call.serving.plans.drop(call.table().metadata.table_uuid, call.named["planid"]):
+    if not call.serving.plans.drop(*_whose(call.table()), call.named["planid"]):
         raise _no_such_plan()
     return NOTHING
 
@@ -80,13 +80,18 @@ def fetch_tasks(call: Call) -> Answer:
 
 
 def _planned(call: Call, table: Table, asked: Asked) -> Planned:
-    held = call.serving.plans.get(asked.table_uuid, asked.id)
+    held = call.serving.plans.get(*_whose(table), asked.id)
     if held is not None:
         found: Planned = held[1]
         return found
     planned = make_plan(table, asked)
-    call.serving.plans.put((asked, planned), planned.nbytes, asked.table_uuid, asked.id)
+    call.serving.plans.put((asked, planned), planned.nbytes, *_whose(table), asked.id)
     return planned
+
+
+def _whose(table: Table) -> tuple[object, ...]:
+    """Return what tells a table's plans from those of others: a uuid alone is a client's choice."""
+    return table.name, table.location, table.metadata.table_uuid
 
 
 def _told(call: Call, table: Table, asked: Asked, planned: Planned) -> Answer:

@@ -40,6 +40,7 @@ def numbered_anew(
     schema: Mapping[str, Any], fields: Sequence[PartitionField], keys: Sequence[SortField]
 ) -> tuple[dict[str, Any], tuple[PartitionField, ...], tuple[SortField, ...]]:
     """Return a schema with ids from 1, and a layout by these; InvalidInput for what is none."""
+    columns.column_ids(schema)
     found: Schema = columns.parsed(schema)
     ids = Ids(0)
     made = struct_json(found.as_struct(), ids)
@@ -75,6 +76,7 @@ def metadata_by_ids(
     properties: Mapping[str, str],
 ) -> TableMetadata:
     """Return the metadata of a new, empty v4 table whose columns have these ids; InvalidInput."""
+    columns.require_room(columns.column_ids(schema))
     columns.parsed(schema)
     require_sound(schema, fields, keys)
     metadata = new_table(

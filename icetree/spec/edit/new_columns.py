@@ -24,6 +24,7 @@ from pyiceberg.types import (
 from icetree.errors import InvalidInput
 from icetree.spec.default_values import default_json
 from icetree.spec.edit.arrow_types import from_arrow, struct_from_arrow
+from icetree.spec.fields import MAX_ID
 from icetree.spec.metadata_columns import NAMES, is_reserved
 from icetree.spec.type_text import read_columns, read_type
 from icetree.spec.types import VariantType
@@ -34,9 +35,6 @@ TypeLike: TypeAlias = IcebergType | pa.DataType | str
 SchemaLike: TypeAlias = (
     Schema | StructType | pa.Schema | str | Mapping[str, TypeLike] | Sequence[tuple[str, TypeLike]]
 )
-
-#: Ids above are reserved for metadata columns.
-MAX_ID: Final = 2147483447
 
 _SINCE_V3: Final = (
     UnknownType,

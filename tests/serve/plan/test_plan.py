@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec.structs import replace
 
 from icetree.rows.write_deletes import write_equality_deletes
 from icetree.serve.held import Held
@@ -49,6 +50,30 @@ def test_a_plan_has_the_files_that_may_match_and_what_is_left_to_check(
     assert [task.data_file.record_count for task in found.file_scan_tasks] == [10, 10]
     told = json.loads(ask(client, filter=at_most(14)).body)["file-scan-tasks"]
     assert [task["residual-filter"] for task in told] == [True, at_most(14)]
+
+
+def test_a_plan_is_told_of_no_other_table_that_says_it_is_this_one(
+    client: Client, lake: Lake
+) -> None:
+    """Uuids and ids of snapshots are what clients choose."""
+    ours = lake.create_table("db.t", NUMBERS)
+    ours.append(pa.table({"id": [1], "s": ["ours"]}))
+    lake.create_namespace("evil")
+    named = lake.create_table("evil.unnamed", NUMBERS).metadata
+    theirs = lake.stage_table("evil.t", replace(named, table_uuid=ours.metadata.table_uuid))
+    lake.catalog.create(theirs.name, theirs.state.metadata_location)
+    with theirs.transaction() as transaction:
+        transaction.identify(ours.metadata.current_snapshot_id or 0)
+        transaction.append(pa.table({"id": [666], "s": ["theirs"]}))
+    path = PLAN.replace("/db/", "/evil/")
+    poison = client.post(path, {}).json
+    found = plan(client)
+    assert poison["plan-id"] == found.plan_id
+    assert [each for each in paths([found]) if "/evil/" in each] == []
+    again = client.get(f"{PLAN}/{found.plan_id}").json["file-scan-tasks"]
+    assert ours.location in again[0]["data-file"]["file-path"]
+    assert client.delete(f"{path}/{found.plan_id}").status == 204
+    assert client.get(f"{PLAN}/{found.plan_id}").status == 200
 
 
 def test_an_empty_table_has_an_empty_plan(client: Client, lake: Lake) -> None:
