@@ -19,6 +19,8 @@ METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 METADATA_COMPRESSIONS: Final = ("gzip", "none")
 #: Whether each commit is exported as v3 at once.
 EXPORT_ON_COMMIT: Final = "export.on-commit"
+#: Whether new data files of stock clients land on what others appended meanwhile.
+REBASE_APPENDS: Final = "commit.rebase-appends"
 
 #: Names where a misspelt one would quietly do nothing. All others are anybody's.
 RESERVED: Final = (

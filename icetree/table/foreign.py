@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.deletes import by_file
 from icetree.rows.files import open_file, position_deletes
 from icetree.rows.write_deletes import as_vector, write_data_vectors
+from icetree.spec.edit.refs import ancestors
 from icetree.spec.entry import (
     Content,
     Entries,
@@ -28,7 +30,9 @@ from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
+from icetree.spec.properties import flag
 from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.table_properties import REBASE_APPENDS
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import of_clients
 from icetree.table.commit.removing import removal_of
@@ -46,25 +50,30 @@ def commit_foreign(
     *,
     branch: str | None = MAIN,
     based_on: str | None = None,
+    facts: Iterable[str] = (),
 ) -> Committed:
     """Commit a client's snapshot to a branch; to none, it is staged.
 
     `snapshot` is what its `add-snapshot` says, `based_on` the manifest list of its parent where the
-    client made that too, a moment ago. New data files land on whatever the branch has come to
-    meanwhile; anything else must be based on the branch as it is now, or is a `CommitConflict`.
-    The client's own manifests are of no use afterwards: nothing names them.
+    client made that too, a moment ago. `facts` of the table as this handle has it, named as in
+    `table.state`, must hold to the end. The snapshot must be based on the branch as it is now, or is
+    a `CommitConflict`; where the table asks for it, new data files also land on what others appended
+    meanwhile. The client's own manifests are of no use afterwards: nothing names them.
     """
     asked = snapshot_of(snapshot)
     _require_new(table, asked)
     parent = _parent(table, asked)
     foreign = read_foreign(asked, parent, table.metadata, table.files, based_on=based_on)
-    if not foreign.is_append:
+    is_free = foreign.is_append and (branch is None or _is_rebased(table, asked, branch))
+    if not is_free:
         _require_head(table, asked, branch)
+    _require_there(foreign.added, table)
     told = of_clients(asked.summary or {})
     with table.transaction(branch=branch, summary=told, create_branch=branch is not None) as tx:
         tx.identify(asked.snapshot_id)
-        if not foreign.is_append and branch is not None:
-            tx.rely_on(f"ref {branch}")
+        tx.rely_on(*facts)
+        if not is_free:
+            tx.rely_on(f"ref {branch or MAIN}")
         added = _with_vectors(foreign.added, parent, tx)
         age = parent.sequence_number if parent and asked.operation == "replace" else None
         tx.apply(
@@ -104,6 +113,37 @@ def _require_head(table: Table, asked: Snapshot, branch: str | None) -> None:
             f"table {table.name}: this commit is based on snapshot {asked.parent_snapshot_id}, and "
             f"{branch or MAIN!r} is at {now} now: load the table and make the change again"
         )
+
+
+def rebases_appends(metadata: TableMetadata) -> bool:
+    """Tell whether a table takes new data files of clients that saw it before others appended."""
+    return flag(metadata.properties, REBASE_APPENDS, default=False)
+
+
+def _is_rebased(table: Table, asked: Snapshot, branch: str) -> bool:
+    """Tell whether new data files may land on a branch that is not where their client saw it.
+
+    All that came in between is known, and only appended. So an append that is sent again when its
+    own snapshot is forgotten finds no way there, and does not bring back what was deleted since.
+    """
+    ref = table.refs.get(branch)
+    if not rebases_appends(table.metadata) or asked.parent_snapshot_id is None or ref is None:
+        return False
+    for each in ancestors(table.metadata, ref.snapshot_id, table.files.page):
+        if each.snapshot_id == asked.parent_snapshot_id:
+            return True
+        if each.operation != "append":
+            return False
+    return False
+
+
+def _require_there(added: Entries, table: Table) -> None:
+    """Refuse files that are not there: those of a client that was told of a conflict are deleted."""
+    names = added["location"].drop_null().unique().to_pylist()
+    places = [absolute(name, table.location) for name in names]
+    for name, is_there in zip(names, in_order(table.files.store.exists, places), strict=True):
+        if not is_there:
+            raise InvalidInput(f"{name} cannot be added: it does not exist")
 
 
 def _intent(foreign: Foreign) -> Intent:

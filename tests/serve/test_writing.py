@@ -73,13 +73,14 @@ def test_pyiceberg_appends_overwrites_deletes_and_evolves(theirs: RestCatalog, l
     assert ours.verify(deep=True).findings == ()
 
 
-def test_an_append_lands_on_what_others_committed_meanwhile(
-    theirs: RestCatalog, lake: Lake
+def test_an_append_that_others_came_before_is_made_again_by_the_client(
+    theirs: RestCatalog, lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
     theirs.create_table("db.t", SCHEMA).append(rows(0, 3))
     stale = theirs.load_table("db.t")
     lake.table("db.t").append(rows(10, 13))
     stale.append(rows(20, 23))
+    assert "retrying" in caplog.text
     assert ids(lake.table("db.t")) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 

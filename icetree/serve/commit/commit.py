@@ -32,7 +32,7 @@ from icetree.spec.update import (
     SetSnapshotRef,
     Update,
 )
-from icetree.table.foreign import commit_foreign
+from icetree.table.foreign import commit_foreign, rebases_appends
 from icetree.table.maintain.unused import names_of, used_by
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, land, new_aside
@@ -80,8 +80,8 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
         return table
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
-        _facts(_less_head(asked.requirements, work.snapshots[0]), table)
-        add_snapshot(table, work.snapshots[0])
+        new = work.snapshots[0]
+        add_snapshot(table, new, facts=_facts(_of_rows(asked.requirements, new, table), table))
         return table
     facts = _facts(asked.requirements, table)
     if not work.snapshots:
@@ -139,12 +139,19 @@ def anew(attempt: Callable[[], None]) -> None:
     return attempt()
 
 
-def add_snapshot(table: Table, asked: NewSnapshot, *, based_on: str | None = None) -> None:
+def add_snapshot(
+    table: Table,
+    asked: NewSnapshot,
+    *,
+    based_on: str | None = None,
+    facts: Sequence[str] = (),
+) -> None:
     """Commit a snapshot that a client has made, in the format that it was shown.
 
-    `based_on` is the manifest list of its parent, where that came with the same request.
+    `based_on` is the manifest list of its parent, where that came with the same request; `facts` are
+    what the client requires.
     """
-    commit_foreign(table, asked.snapshot, branch=asked.branch, based_on=based_on)
+    commit_foreign(table, asked.snapshot, branch=asked.branch, based_on=based_on, facts=facts)
 
 
 def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]:
@@ -153,11 +160,15 @@ def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]
     return tuple(require(each, seen) for each in requirements)
 
 
-def _less_head(requirements: Sequence[Requirement], new: NewSnapshot) -> list[Requirement]:
-    """Return requirements without that a branch is where the client saw it.
+def _of_rows(
+    requirements: Sequence[Requirement], new: NewSnapshot, table: Table
+) -> Sequence[Requirement]:
+    """Return what is required of a table for a client's snapshot to be added.
 
-    An append lands wherever the branch has come to; of anything else, its own commit requires it.
+    Where appends are rebased, how its branch may have moved is for the commit to tell.
     """
+    if not rebases_appends(table.metadata):
+        return requirements
     parent = new.snapshot.get("parent-snapshot-id")
     head = AssertRef(ref=new.branch or MAIN, snapshot_id=parent)
     return [each for each in requirements if each != head]

@@ -133,18 +133,23 @@ def test_position_deletes_become_deletion_vectors() -> None:
     assert table.verify(deep=True).findings == ()
 
 
-def test_an_append_lands_on_a_newer_head_and_a_delete_does_not() -> None:
-    table = some_table()
+@pytest.mark.parametrize("rebase", ["false", "true"])
+def test_what_is_based_on_an_older_head_is_a_conflict_but_for_appends_where_asked_for(
+    rebase: str,
+) -> None:
+    table = some_table(**{"commit.rebase-appends": rebase})
     append, delete = StockClient(table), StockClient(table, id=4712)
     append.add(new_file(table, 50))
     delete.rewritten(first(delete))
-    asked = [append.snapshot(), delete.snapshot("delete")]
+    asked = [delete.snapshot("delete"), append.snapshot()]
     table.append(some((20, "b")))
-    commit_foreign(table, asked[0])
-    assert ids(table) == [*range(12), 20, 50]
-    with pytest.raises(CommitConflict, match="is based on snapshot"):
+    for each in asked if rebase == "false" else asked[:1]:
+        with pytest.raises(CommitConflict, match="is based on snapshot"):
+            commit_foreign(table, each)
+        assert ids(table) == [*range(12), 20]
+    if rebase == "true":
         commit_foreign(table, asked[1])
-    assert ids(table) == [*range(12), 20, 50]
+        assert ids(table) == [*range(12), 20, 50]
 
 
 def test_a_second_snapshot_of_a_request_is_based_on_the_first() -> None:
