@@ -33,7 +33,7 @@ def parsed(schema: Mapping[str, Any]) -> Schema:
 
 def column_ids(schema: Mapping[str, Any]) -> frozenset[int]:
     """Return the id of every column, nested ones too; InvalidInput for a malformed schema."""
-    _require_shallow(schema)
+    require_shallow(schema)
     return frozenset(_columns(json_bytes(schema)))
 
 
@@ -62,7 +62,7 @@ def former(schemas: Sequence[Mapping[str, Any]], current: Schema) -> dict[int, N
     return found
 
 
-def _require_shallow(schema: Mapping[str, Any]) -> None:
+def require_shallow(schema: Mapping[str, Any]) -> None:
     """Refuse columns that nest deeper than data files are read: rows in them would be lost."""
     waiting: list[tuple[Any, int]] = [(schema, 0)]
     while waiting:

@@ -53,6 +53,13 @@ def test_a_table_is_made_with_ids_of_its_own_and_shown_as_v3(client: Client, lak
     assert client.get(T).json["metadata"]["current-snapshot-id"] == table.metadata.current_snapshot_id  # fmt: skip
 
 
+def test_a_new_table_may_come_with_ids_from_zero_as_spark_sends_them(client: Client) -> None:
+    fields = [{**each, "id": id} for id, each in enumerate(SCHEMA["fields"])]
+    day = {**DAY, "source-id": 1}
+    made = create(client, schema={**SCHEMA, "fields": fields}, **{"partition-spec": {"fields": [day]}})  # fmt: skip
+    assert [each["id"] for each in made.json["metadata"]["schemas"][0]["fields"]] == [1, 2, 3]
+
+
 def test_a_table_is_sorted_as_its_client_asks(client: Client, lake: Lake) -> None:
     key = {"source-id": 30, "transform": "bucket[4]", "direction": "desc", "null-order": "nulls-last"}  # fmt: skip
     create(client, **{"write-order": {"order-id": 1, "fields": [key]}})

@@ -40,7 +40,7 @@ def numbered_anew(
     schema: Mapping[str, Any], fields: Sequence[PartitionField], keys: Sequence[SortField]
 ) -> tuple[dict[str, Any], tuple[PartitionField, ...], tuple[SortField, ...]]:
     """Return a schema with ids from 1, and a layout by these; InvalidInput for what is none."""
-    columns.column_ids(schema)
+    columns.require_shallow(schema)
     found: Schema = columns.parsed(schema)
     ids = Ids(0)
     made = struct_json(found.as_struct(), ids)
