@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
-from typing import Any, Final
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from icetree.errors import InvalidInput
+from icetree.serve.intake import Gone, Intake, Message, Receive
 from icetree.serve.limits import Limits
 from icetree.serve.refusals import Refused, refusal, refused
 from icetree.serve.request import JSON, Answer, Request
@@ -18,18 +21,12 @@ from icetree.surroundings import new_pool
 
 log = logging.getLogger(__name__)
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 #: Methods that change nothing: their work can be begun again.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 #: How many parameters a query may have.
 _MOST_PARAMETERS: Final = 100
-
-
-class _Gone(Exception):
-    """The client went away."""
 
 
 class App:
@@ -43,6 +40,7 @@ class App:
         self._server = server
         self._limits = limits or Limits()
         self._pool: Executor = new_pool(self._limits.workers, "serve")
+        self._intake = Intake(self._limits)
         self._taken = 0
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -61,18 +59,26 @@ class App:
 
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:
         try:
-            request = await self._request(scope, receive)
-        except _Gone:
+            head = self._head(scope)
+            # Who is refused whatever the body says gets no room for one.
+            route = self._server.admits(head)
+            body = b""
+            if route is not None:
+                limits = self._limits
+                most = limits.small_body_bytes if route.is_small else limits.body_bytes
+                most = min(most, limits.body_bytes)
+                body = await self._intake.read(head.headers, receive, most=most)
+        except Gone:
             return
         except (Refused, InvalidInput) as error:
             # The rest of the body is not read: the connection cannot be used again.
             answer = refusal(error)
             await self._send(send, answer, answer.body(), close=True)
             return
-        answer, body = await self._worked(request)
-        await self._send(send, answer, body)
+        answer, told = await self._worked(replace(head, body=body))
+        await self._send(send, answer, told, close=route is None and _has_body(head))
 
-    async def _request(self, scope: Message, receive: Receive) -> Request:
+    def _head(self, scope: Message) -> Request:
         size = len(scope["raw_path"]) + len(scope["query_string"])
         size += sum(len(name) + len(value) for name, value in scope["headers"])
         if size > self._limits.head_bytes:
@@ -90,48 +96,19 @@ class App:
             path=scope["raw_path"].decode("latin-1"),
             query=_query(scope["query_string"]),
             headers=headers,
-            body=await self._body(headers, receive),
             base=f"{scope['scheme']}://{host}" if host else "",
             peer=scope["client"][0] if scope.get("client") else "",
         )
 
-    async def _body(self, headers: dict[str, str], receive: Receive) -> bytes:
-        most = self._limits.body_bytes
-        too_large = Refused(
-            413, "PayloadTooLargeException", f"a request has {most:,} bytes at most"
-        )
-        told = headers.get("content-length", "0")
-        if told.isdigit() and int(told[:20]) > most:
-            raise too_large
-
-        async def read() -> bytes:
-            parts, size = [], 0
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise _Gone
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
-                if size > most:
-                    raise too_large
-                if not message.get("more_body"):
-                    return b"".join(parts)
-
-        try:
-            return await asyncio.wait_for(read(), self._limits.body_s)
-        except asyncio.TimeoutError:
-            raise Refused(
-                408, "RequestTimeoutException", "the request took too long to arrive"
-            ) from None
-
     async def _worked(self, request: Request) -> tuple[Answer, bytes]:
         limits = self._limits
         if self._taken >= limits.workers + limits.waiting:
+            self._intake.let_go(request.body)
             answer = refused(503, "ServiceUnavailableException", "the server is busy: try again")
             return answer, answer.body()
         self._taken += 1
         work = asyncio.get_running_loop().run_in_executor(self._pool, self._work, request)
-        work.add_done_callback(self._done)
+        work.add_done_callback(partial(self._done, request.body))
         try:
             return await asyncio.wait_for(asyncio.shield(work), limits.work_s)
         except asyncio.TimeoutError:
@@ -145,8 +122,9 @@ class App:
                 )
             return answer, answer.body()
 
-    def _done(self, work: asyncio.Future[tuple[Answer, bytes]]) -> None:
+    def _done(self, body: bytes, work: asyncio.Future[tuple[Answer, bytes]]) -> None:
         self._taken -= 1
+        self._intake.let_go(body)
         if not work.cancelled():
             # Seen, whether or not somebody still waits for it.
             work.exception()
@@ -173,6 +151,10 @@ class App:
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
         await send({"type": "http.response.body", "body": body})
+
+
+def _has_body(head: Request) -> bool:
+    return head.headers.get("content-length", "0") != "0" or "transfer-encoding" in head.headers
 
 
 def _query(given: bytes) -> dict[str, str]:

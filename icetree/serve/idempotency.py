@@ -6,11 +6,12 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from threading import Event, Lock
+from dataclasses import dataclass
+from threading import Lock
 from typing import Final
 
 from icetree.errors import InvalidInput
+from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer, Request
 from icetree.surroundings import elapsed_s
 
@@ -30,7 +31,7 @@ class _Kept:
 
     asked: bytes
     at_s: float
-    over: Event = field(default_factory=Event)
+    #: None while it is in the works.
     answer: Answer | None = None
     size_bytes: int = 0
 
@@ -41,11 +42,13 @@ class Answered:
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._size_bytes = 0
 
     def once(self, who: str, request: Request, carry_out: Callable[[], Answer]) -> Answer:
         """Return the answer to a request, carried out now or before under the same key.
 
-        One that is in the works is waited for. Where the server failed, the next try is carried out.
+        One that is in the works is not waited for: copies of it would take every thread there is.
+        Its client comes back. Where the server failed, the next try is carried out.
         """
         key = request.headers.get(HEADER)
         if key is None or request.method not in ("POST", "DELETE"):
@@ -54,22 +57,25 @@ class Answered:
             raise InvalidInput("Idempotency-Key is no UUID")
         asked = _digest(request)
         mine = _Kept(asked=asked, at_s=elapsed_s())
-        while (kept := self._take(who, key, mine)) is not mine:
+        kept = self._take(who, key, mine)
+        if kept is not mine:
             if kept.asked != asked:
                 raise InvalidInput("Idempotency-Key was given with another request: take a new one")
-            kept.over.wait()
-            if kept.answer is not None:
-                return kept.answer
+            if kept.answer is None:
+                raise Refused(
+                    503,
+                    "ServiceUnavailableException",
+                    "a request with this Idempotency-Key is in the works: ask again",
+                )
+            return kept.answer
         try:
             answer = carry_out()
             if answer.status < 500:
-                mine.answer = answer
-                mine.size_bytes = len(answer.body())
+                self._keep(mine, answer)
             return answer
         finally:
             if mine.answer is None:
                 self._forget(who, key, mine)
-            mine.over.set()
 
     def _take(self, who: str, key: str, mine: _Kept) -> _Kept:
         """Return what is kept under a key, which is now this request's where nothing was."""
@@ -77,16 +83,26 @@ class Answered:
             self._make_room(oldest_s=mine.at_s - LIFETIME_S)
             return self._kept.setdefault((who, key.lower()), mine)
 
+    def _keep(self, mine: _Kept, answer: Answer) -> None:
+        size_bytes = len(answer.body())
+        with self._lock:
+            mine.answer, mine.size_bytes = answer, size_bytes
+            self._size_bytes += size_bytes
+
     def _make_room(self, *, oldest_s: float) -> None:
-        size_bytes = sum(each.size_bytes for each in self._kept.values())
-        for key, kept in [*self._kept.items()]:
-            is_young = kept.at_s >= oldest_s
-            if not kept.over.is_set() or (
-                is_young and len(self._kept) < _MOST and size_bytes <= _MOST_BYTES
-            ):
-                return
-            size_bytes -= kept.size_bytes
-            del self._kept[key]
+        """Forget the oldest answers; what is in the works stays, and keeps none of them."""
+        for key, kept in [*self._kept.items()] if self._is_full(oldest_s) else ():
+            if kept.answer is not None:
+                self._size_bytes -= kept.size_bytes
+                del self._kept[key]
+                if not self._is_full(oldest_s):
+                    return
+
+    def _is_full(self, oldest_s: float) -> bool:
+        oldest = next((each for each in self._kept.values() if each.answer is not None), None)
+        return oldest is not None and (
+            oldest.at_s < oldest_s or len(self._kept) >= _MOST or self._size_bytes > _MOST_BYTES
+        )
 
     def _forget(self, who: str, key: str, mine: _Kept) -> None:
         with self._lock:

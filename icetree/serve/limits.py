@@ -11,6 +11,10 @@ class Limits:
 
     #: The largest body of a request, in bytes.
     body_bytes: int = 32 << 20
+    #: The largest where no large one is due: whoever asks for a token, and what changes nothing.
+    small_body_bytes: int = 64 << 10
+    #: How many bytes the bodies of all requests may take together.
+    bodies_bytes: int = 256 << 20
     #: The largest head of a request: its first line and its headers.
     head_bytes: int = 32 << 10
     #: How long a client may take to send a head; the connection is closed after.

@@ -56,7 +56,7 @@ NO_SUCH: Final = {
 }
 
 
-def refusal(error: Exception, *, about: str = "table") -> Answer:
+def refusal(error: BaseException, *, about: str = "table") -> Answer:
     """Return an error as an answer; one that nobody foresaw is told without its words."""
     if isinstance(error, Refused):
         return refused(error.status, error.type, str(error))

@@ -40,6 +40,11 @@ class Route:
         return f"{self.method} {self.path}"
 
     @property
+    def is_small(self) -> bool:
+        """Whether no request has a large body: it changes nothing, or comes from anyone."""
+        return self.method != "POST" or self.needs is Needs.NOTHING
+
+    @property
     def about(self) -> str:
         """What is missing when something is not found."""
         return "namespace" if re.search(r"/namespaces(?!.*\{table\})", self.path) else "table"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from icetree.serve.access import Access
 from icetree.serve.call import PLAN_PAGE, Call, Serving
@@ -19,6 +19,10 @@ from icetree.surroundings import elapsed_s
 from icetree.table.lake import Lake
 
 log = logging.getLogger(__name__)
+
+#: What ends the process. All else is answered, also what no exception should be: libraries in other
+#: languages raise their panics beside `Exception`.
+_STOPS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class Server:
@@ -47,7 +51,9 @@ class Server:
         told = _Told()
         try:
             answer = self._answer(request, told)
-        except Exception as error:
+        except _STOPS:
+            raise
+        except BaseException as error:
             answer = _refusal(request, error, about="namespace")
         if request.method == "HEAD":
             answer = replace(answer, document=None)
@@ -55,7 +61,29 @@ class Server:
         self.serving.watching.tell(request, answer, route=told.route, who=told.who, seconds=seconds)
         return answer
 
+    def admits(self, head: Request) -> Route | None:
+        """Return the route of a request that has come without its body yet; never raises.
+
+        None where it will be refused whatever the body says: then that need not be read.
+        """
+        try:
+            found = self._admitted(head, _Told())
+        except Exception:
+            return None
+        return None if isinstance(found, Answer) else found[0]
+
     def _answer(self, request: Request, told: _Told) -> Answer:
+        found = self._admitted(request, told)
+        if isinstance(found, Answer):
+            return found
+        route, call = found
+        if route.needs is Needs.NOTHING:
+            # Nobody is known here: a key is anyone's, and would tell one what another was told.
+            return _called(route, call)
+        return self._answered.once(call.who.name, request, lambda: _called(route, call))
+
+    def _admitted(self, request: Request, told: _Told) -> tuple[Route, Call] | Answer:
+        """Return a request's route, and its call by who may make it; Refused, or a refusal."""
         found = find(ROUTES, request.method, request.path)
         if isinstance(found, NotFoundHere):
             return _nowhere(request, found)
@@ -66,7 +94,7 @@ class Server:
             told.who = who.name
         call = Call(serving=self.serving, request=request, named=found.named, who=who)
         _require_granted(found.route, call)
-        return self._answered.once(who.name, request, lambda: _called(found.route, call))
+        return found.route, call
 
 
 @dataclass(slots=True)
@@ -88,7 +116,9 @@ def _require_granted(route: Route, call: Call) -> None:
 def _called(route: Route, call: Call) -> Answer:
     try:
         return route.function(call)
-    except Exception as error:
+    except _STOPS:
+        raise
+    except BaseException as error:
         return _refusal(call.request, error, about=route.about)
 
 
@@ -99,7 +129,7 @@ def _nowhere(request: Request, found: NotFoundHere) -> Answer:
     return refused(404, "NotFoundException", "there is no such route: /v1/config lists them")
 
 
-def _refusal(request: Request, error: Exception, *, about: str) -> Answer:
+def _refusal(request: Request, error: BaseException, *, about: str) -> Answer:
     answer = refusal(error, about=about)
     if answer.status == 500:
         log.error("%s %s failed", request.method, request.path, exc_info=error)

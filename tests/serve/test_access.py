@@ -100,6 +100,16 @@ def test_a_secret_is_exchanged_for_a_token_that_is_good_for_a_while(server: Serv
     assert client(other, token).get("/v1/namespaces/sales").status == 401
 
 
+def test_a_token_is_given_to_nobody_again_for_a_key(server: Server) -> None:
+    key = {"idempotency_key": "017f22e2-79b0-7cc3-98c4-dc0c0c07398f"}
+    form = b"grant_type=client_credentials"
+    basic = base64.b64encode(b"etl:etl+secret").decode()
+    anyone = client(server, None)
+    given = anyone.post("/v1/oauth/tokens", form, authorization=f"Basic {basic}", **key)
+    assert given.status == 200
+    assert anyone.post("/v1/oauth/tokens", form, **key).status == 401
+
+
 def test_a_secret_may_come_in_the_header_that_oauth_has_for_it(server: Server) -> None:
     basic = base64.b64encode(b"etl:etl+secret").decode()
     told = client(server, None).post(

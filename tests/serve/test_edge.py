@@ -18,6 +18,8 @@ from typing_extensions import override
 from icetree.catalog.base import Namespace
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput, NotFound
+from icetree.serve.access import Access
+from icetree.serve.grants import digest_of, grants_in
 from icetree.serve.limits import Limits
 from icetree.serve.request import Answer, Request
 from icetree.serve.run import Address, Tls
@@ -119,6 +121,60 @@ def test_a_client_whose_body_does_not_come_is_told_so() -> None:
         told = at.raw(b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
         assert told.startswith(b"HTTP/1.1 408 ")
         assert is_well(at)
+
+
+def test_bodies_of_strangers_are_not_read() -> None:
+    grants = grants_in(f"clients:\n  a:\n    token: {digest_of('x')}\n    read: a\n", "grants")
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore())
+    with listening(Server(lake, Access(grants=grants)), SMALL) as at:
+        for path, token, status in (
+            ("/v1/namespaces", "y", b"401"),
+            ("/v1/namespaces/a/tables", "x", b"403"),
+            ("/v1/nowhere", "x", b"404"),
+        ):
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n"
+            told = at.raw(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
+            assert told[9:12] == status, told
+        assert is_well(at)
+
+
+def test_what_is_raised_beside_all_exceptions_is_answered_too() -> None:
+    """As libraries in Rust raise their panics."""
+
+    class Panic(BaseException):
+        pass
+
+    class Panicking(MemoryCatalog):
+        @override
+        def namespaces(self, parent: Namespace = ()) -> list[Namespace]:
+            raise Panic
+
+    told = server(Panicking("p")).answer(Request(method="GET", path="/v1/namespaces"))
+    assert told.status == 500
+
+
+def test_who_needs_no_name_has_little_to_say() -> None:
+    with listening(server(), Limits(small_body_bytes=100)) as at:
+        for route in (b"POST /v1/oauth/tokens", b"DELETE /v1/namespaces/x", b"GET /healthz"):
+            told = at.raw(route + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n")
+            assert told.startswith(b"HTTP/1.1 413 ")
+
+
+def test_bodies_of_all_clients_together_have_a_limit(slow: Slow) -> None:
+    limits = Limits(body_bytes=10_000, bodies_bytes=15_000)
+    head = b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 9500\r\n\r\n"
+    with listening(server(slow), limits) as at:
+        with at.connect() as first:
+            first.sendall(head + b" " * 9_000)
+            _until(lambda: at.raw(head + b" " * 9_500).startswith(b"HTTP/1.1 503 "))
+        # What is worked on counts as well.
+        body = create("a").ljust(9_500)
+        begun = _in_thread(lambda: at.ask("POST", "/v1/namespaces", body).status)
+        assert slow.asked.wait(5)
+        assert at.ask("POST", "/v1/namespaces", body).status == 503
+        slow.go.set()
+        assert begun() == 200
+        _until(lambda: at.ask("POST", "/v1/namespaces", body).status == 409)
 
 
 def test_a_client_that_does_not_read_its_answer_is_let_go() -> None:

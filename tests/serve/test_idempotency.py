@@ -1,0 +1,60 @@
+"""Requests repeated under a key: carried out once, while nobody waits and old ones make room."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from icetree.serve import idempotency
+from icetree.serve.idempotency import Answered
+from icetree.serve.refusals import Refused
+from icetree.serve.request import Answer, Request
+from icetree.surroundings import new_uuid
+
+
+def request(key: str) -> Request:
+    return Request(method="POST", path="/x", headers={"idempotency-key": key})
+
+
+def test_a_copy_of_what_is_in_the_works_does_not_wait_for_it() -> None:
+    answered, key = Answered(), new_uuid()
+    begun, go = threading.Event(), threading.Event()
+
+    def slow() -> Answer:
+        begun.set()
+        assert go.wait(10)
+        return Answer(document=b"done")
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(answered.once, "w", request(key), slow)
+        assert begun.wait(5)
+        copy = pool.submit(answered.once, "w", request(key), slow)
+        try:
+            with pytest.raises(Refused) as refused:
+                copy.result(5)
+        finally:
+            go.set()
+        assert refused.value.status == 503
+        assert first.result(5).document == b"done"
+    assert answered.once("w", request(key), Answer).document == b"done"
+
+
+def test_what_is_in_the_works_keeps_no_answer_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(idempotency, "_MOST_BYTES", 100)
+    answered, old = Answered(), new_uuid()
+    made: list[str] = []
+
+    def carried_out(name: str) -> Answer:
+        made.append(name)
+        return Answer(document=b"x" * 90)
+
+    def whole() -> Answer:
+        for key in (old, new_uuid(), new_uuid(), old):
+            answered.once("w", request(key), partial(carried_out, key))
+        return Answer()
+
+    answered.once("w", request(new_uuid()), whole)
+    assert made.count(old) == 2
