@@ -36,7 +36,9 @@ from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 
 #: How Hive spells a null in a path.
-NULLS: Final = ("__HIVE_DEFAULT_PARTITION__", "null")
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+#: Files of tables may lie in paths as Iceberg writes them, where "null" is null.
+_NULLS: Final = (NULL, "null")
 #: Transforms that keep the order of what they are of: what two ends agree in, all between do.
 _MONOTONIC: Final = ("identity", "year", "month", "day", "hour")
 
@@ -266,7 +268,7 @@ def _left_out(
 
 def _scalar(location: str, given: str | pa.Scalar, field: NestedField) -> pa.Scalar:
     want = arrow_type(field.field_type)
-    if isinstance(given, str) and given in NULLS:
+    if isinstance(given, str) and given in _NULLS:
         return pa.scalar(None, want)
     text = given if isinstance(given, str) else given.as_py()
     try:

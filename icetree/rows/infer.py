@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.files.parallel import in_order
-from icetree.rows.adopt import NULLS
+from icetree.rows.adopt import NULL
 from icetree.rows.files import ParquetReader
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
@@ -158,7 +158,7 @@ def folders_of(
 
 def _said(path: str) -> dict[str, str | None]:
     parts = [each.partition("=") for each in path.split("/")[:-1] if "=" in each]
-    return {unquote(name): None if value in NULLS else unquote(value) for name, _, value in parts}
+    return {unquote(name): None if value == NULL else unquote(value) for name, _, value in parts}
 
 
 def _type(texts: Iterable[str | None]) -> pa.DataType:

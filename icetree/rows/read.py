@@ -29,7 +29,7 @@ from icetree.rows.files import (
     open_file,
 )
 from icetree.rows.filter import RowFilter, row_filter
-from icetree.rows.partition_values import partition_column
+from icetree.rows.partition_values import partition_column, stat_values
 from icetree.rows.project import leaf_of
 from icetree.rows.row_groups import groups_that_may_match
 from icetree.rows.schema import (
@@ -49,9 +49,9 @@ from icetree.spec.metadata_columns import (
     POS_FIELD,
     SPEC_ID_FIELD,
 )
+from icetree.spec.partition_stats import told
 from icetree.spec.properties import flag
 from icetree.spec.shape import Shape
-from icetree.spec.stats import column
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.tree.tasks import TASK, Plan
@@ -315,19 +315,17 @@ def partition_constants(
     rules = ReadRules(location=task["location"])
     for expression in shape.spec(task["partition_spec_id"]):
         id = expression.stats_field
-        if not expression.is_identity or id not in shape.columns:
+        bounds = shape.bounds_type(id)
+        if not expression.is_identity or id not in shape.columns or bounds is None:
             continue
         type = shape.columns[id].field_type
-        lower, upper, nulls, values = (
-            tasks[column(id, stat)].combine_chunks()
-            if column(id, stat) in tasks.column_names
-            else pa.nulls(1)
-            for stat in ("lower", "upper", "nulls", "values")
-        )
-        if lower.null_count == 0 and lower.equals(upper):
+        lower, upper = (stat_values(tasks, id, stat, bounds) for stat in ("lower", "upper"))
+        counts = [stat_values(tasks, id, stat, pa.int64()) for stat in ("values", "nulls", "nans")]
+        [is_told], [is_nan] = told(lower, upper, *counts)
+        if is_nan.as_py():
+            found[id] = pa.scalar(float("nan"), arrow_type(type))
+        elif is_told.as_py():
             found[id] = rules.convert(lower, type, expression.name)[0]
-        elif lower.null_count and upper.null_count and nulls.equals(values):
-            found[id] = pa.scalar(None, arrow_type(type))
     return found
 
 

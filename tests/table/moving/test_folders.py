@@ -21,15 +21,15 @@ from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.table.moving.old_tables import everything, lake_on
 
-Make = Callable[[Lake, str, str], Table]
+Make = Callable[..., Table]
 
 
-def _snapshot(lake: Lake, name: str, source: str) -> Table:
-    return lake.snapshot_table(name, source)
+def _snapshot(lake: Lake, name: str, source: str, **how: Any) -> Table:
+    return lake.snapshot_table(name, source, **how)
 
 
-def _migrate(lake: Lake, name: str, source: str) -> Table:
-    return lake.migrate_table(name, source)
+def _migrate(lake: Lake, name: str, source: str, **how: Any) -> Table:
+    return lake.migrate_table(name, source, **how)
 
 
 BOTH = pytest.mark.parametrize("make", [_snapshot, _migrate])
@@ -130,6 +130,45 @@ def test_folders_tell_columns_with_types(tmp_path: Path, make: Make) -> None:
         assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, 3, 4, 6, 7, 100]
         assert table.verify(deep=True).findings == ()
     assert everything(place).items() >= before.items()
+
+
+@BOTH
+@pytest.mark.parametrize("type", [pa.float32(), pa.float64()])
+def test_a_folder_may_be_of_nan_which_is_not_null(
+    tmp_path: Path, make: Make, type: pa.DataType
+) -> None:
+    place = tmp_path / "floats"
+    for text in ("NaN", "1.5", "-0.0", "__HIVE_DEFAULT_PARTITION__"):
+        (place / f"p={text}").mkdir(parents=True)
+        pq.write_table(pa.table({"v": [text]}), place / f"p={text}" / "x.parquet")
+    schema = pa.schema([("v", pa.string()), ("p", type)])
+    with lake_on(tmp_path) as lake:
+        table = make(lake, "new.t", str(place), schema=schema)
+        values = {row["v"]: repr(row["p"]) for row in table.scan().to_arrow().to_pylist()}
+        assert values == {
+            "NaN": "nan",
+            "1.5": "1.5",
+            "-0.0": "-0.0",
+            "__HIVE_DEFAULT_PARTITION__": "None",
+        }
+        for where, found in (("p is nan", "NaN"), ("p is null", "__HIVE_DEFAULT_PARTITION__")):
+            assert table.scan(where).to_arrow()["v"].to_pylist() == [found]
+        assert table.verify(deep=True).findings == ()
+
+
+def test_a_text_that_says_null_is_a_text(tmp_path: Path) -> None:
+    """Hive has one word for what is null, and so do engines that read such folders."""
+    place = tmp_path / "names"
+    for text in ("null", "NULL", "Smith", "__HIVE_DEFAULT_PARTITION__"):
+        (place / f"name={text}").mkdir(parents=True)
+        pq.write_table(pa.table({"v": [text]}), place / f"name={text}" / "x.parquet")
+    with duckdb.connect() as peer:
+        theirs = peer.sql(f"select v, name from read_parquet('{place}/**/*.parquet')").fetchall()
+    with lake_on(tmp_path) as lake:
+        ours = lake.snapshot_table("new.t", str(place)).scan(columns=["v", "name"]).to_arrow()
+        assert sorted(map(str, ours.to_pylist())) == sorted(
+            str({"v": v, "name": name}) for v, name in theirs
+        )
 
 
 def test_a_snapshot_never_deletes_a_file_of_its_source(tmp_path: Path) -> None:
