@@ -13,11 +13,13 @@ from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
+from icetree.table.moving.apart import require_all_inside, require_beside, require_none_inside
 from icetree.table.moving.downgrade import Downgraded, downgrade
 from icetree.table.moving.folders import foreign_at
+from icetree.table.moving.foreign import Foreign
 from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
-from icetree.table.moving.trial import SHARING, require_beside, trial
+from icetree.table.moving.trial import SHARING, trial
 from icetree.table.moving.upgrade import Upgraded, upgrade, upgrade_elsewhere
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -107,8 +109,11 @@ class LakeMoving(ABC):
         table, place = self._new_name(name), place_of(source)
         at = self._place(table, None if location is None else folder_of(location))
         require_beside(at, place)
+        store = self._beside(place)
+        found = foreign_at(place, store, schema)
+        require_none_inside(at, found.files)
         told = {**(properties or {}), **SHARING}
-        return self._made(table, place, at, schema, told, progress)
+        return self._made(table, found, at, store, told, progress)
 
     def migrate_table(
         self,
@@ -124,8 +129,11 @@ class LakeMoving(ABC):
         Its files are the table's own from then on: whoever wrote to the folder before must not any
         more, nor clean it up.
         """
-        table, place = self._new_name(name), place_of(source)
-        return self._made(table, place, folder_of(source), schema, properties or {}, progress)
+        table, place, at = self._new_name(name), place_of(source), folder_of(source)
+        store = self._beside(place)
+        found = foreign_at(place, store, schema)
+        require_all_inside(at, found.files)
+        return self._made(table, found, at, store, properties or {}, progress)
 
     # --- within ----------------------------------------------------------------------------
 
@@ -151,15 +159,13 @@ class LakeMoving(ABC):
     def _made(
         self,
         table: TableName,
-        place: str,
+        found: Foreign,
         at: str,
-        schema: SchemaLike | None,
+        store: Store,
         properties: Mapping[str, str],
         progress: Progress | None,
     ) -> Table:
-        store = self._beside(place)
-        foreign = foreign_at(place, store, schema)
-        made = make(table, foreign, at, store, properties=properties, progress=progress)
+        made = make(table, found, at, store, properties=properties, progress=progress)
         self.catalog.create(table, made)
         return self.table(str(table))
 

@@ -15,7 +15,7 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spec.apply import apply
 from icetree.spec.fields import FORMAT_VERSION
-from icetree.spec.location import absolute, canonical, leads_up, no_name, prefix_of, scheme_of
+from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
 from icetree.store.base import Store
@@ -23,6 +23,7 @@ from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.evolve.evolve import upgrading
 from icetree.table.maintain.neighbours import WRITE_PATHS
+from icetree.table.moving.apart import require_beside_table
 from icetree.table.moving.source import Source
 
 #: What a table that shares files has: other engines delete nothing, and we what is its own.
@@ -37,7 +38,7 @@ def trial(source: Source, place: str, store: Store) -> str:
             f"{source.metadata_location} is of v{metadata.format_version} already: copy_table makes "
             "a table of its own of it"
         )
-    require_beside(place, metadata.location)
+    require_beside_table(place, metadata, store)
     after = apply(metadata, upgrading(metadata), at_ms=max(now_ms(), metadata.last_updated_ms))
     after = replace(
         after,
@@ -50,22 +51,6 @@ def trial(source: Source, place: str, store: Store) -> str:
     at = absolute(next_metadata_location(None, compress=True), place)
     store.write_new(at, metadata_codec.encode(after))
     return at
-
-
-def require_beside(place: str, source: str) -> None:
-    """Refuse a place in the source's folder or around it, or in another kind of store."""
-    if leads_up(place):
-        raise InvalidInput(no_name(place))
-    here, there = (prefix_of(canonical(each, place)) for each in (place, source))
-    if here.startswith(there) or there.startswith(here):
-        raise InvalidInput(
-            f"{place} and {source} lie one in the other: choose another location for the new table"
-        )
-    if scheme_of(here) != scheme_of(there):
-        raise InvalidInput(
-            f"{place} is in another kind of store than {source}, whose files are shared: choose a "
-            "location there"
-        )
 
 
 def _properties(metadata: TableMetadata) -> dict[str, str]:

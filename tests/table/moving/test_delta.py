@@ -14,7 +14,7 @@ import pytest
 from pyroaring import BitMap64
 
 from icetree.codec.puffin import encode_dv
-from icetree.errors import CorruptTable, NotFound, Unsupported
+from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.table.moving.old_tables import everything, lake_on
@@ -196,6 +196,41 @@ def test_a_delta_table_that_cannot_be_told_in_full_is_refused(
             lake.snapshot_table("new.t", str(place))
         assert not lake.table_exists("new.t")
     assert everything(place) == before
+
+
+def shallow_clone(folder: Path, of: Path) -> Path:
+    """Make a table whose log names the files of another in full, as Spark's SHALLOW CLONE does."""
+    place = folder / "clone"
+    (place / "_delta_log").mkdir(parents=True)
+    for file in sorted((of / "_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        for each in actions:
+            for kind in ("add", "remove"):
+                if kind in each:
+                    each[kind]["path"] = f"{of.as_uri()}/{each[kind]['path']}"
+        (place / "_delta_log" / file.name).write_text("\n".join(map(json.dumps, actions)))
+    return place
+
+
+def test_a_shallow_clone_never_takes_the_files_of_the_other_table(tmp_path: Path) -> None:
+    theirs = delta_table(tmp_path)
+    place = shallow_clone(tmp_path, theirs)
+    before = everything(tmp_path)
+    with lake_on(tmp_path) as lake:
+        with pytest.raises(InvalidInput, match=r"outside .*snapshot_table"):
+            lake.migrate_table("new.t", str(place))
+        with pytest.raises(InvalidInput, match="is a file of the other table"):
+            lake.snapshot_table("new.t", str(place), location=str(theirs))
+        assert not lake.table_exists("new.t")
+        table = lake.snapshot_table("new.t", str(place))
+        assert table.scan().count() == 19
+        table.truncate()
+        table.maintenance.expire_snapshots(older_than="2100-01-01T00:00:00Z", retain_last=1)
+        lake.drop_table("new.t", purge=True)
+    after = everything(tmp_path)
+    assert {name: after.get(name) for name in before if "catalog.db" not in name} == {
+        name: held for name, held in before.items() if "catalog.db" not in name
+    }
 
 
 def test_a_file_that_the_log_names_and_is_gone_is_told_of(tmp_path: Path) -> None:

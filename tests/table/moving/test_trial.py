@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from icetree.errors import InvalidInput
 from icetree.table.lake import Lake
 from icetree.table.maintain.maintain import Maintenance
 from icetree.table.table import Table
-from tests.table.moving.old_tables import as_folder, everything, lake_on, old_table, rows
+from tests.table.moving.old_tables import as_folder, everything, lake_on, old_table, rows, uri
 
 EVER = "2100-01-01T00:00:00Z"
 
@@ -130,6 +131,34 @@ def test_a_trial_writes_to_no_place_of_the_other_table(tmp_path: Path, name: str
         trial = lake.trial_table("new.t", "db.old")
         trial.append(rows(50))
         assert everything(tmp_path / "lake") == before
+
+
+@pytest.mark.parametrize("is_former", [False, True], ids=["now", "formerly"])
+@pytest.mark.parametrize("below", ["space", "space/data", "space/data/below"])
+def test_a_trial_keeps_off_the_places_that_the_other_table_has_files_in(
+    tmp_path: Path, below: str, is_former: bool
+) -> None:
+    with lake_on(tmp_path) as lake:
+        catalog = SqlCatalog("main", uri=uri(tmp_path), warehouse=f"file://{tmp_path}/lake")
+        catalog.create_namespace("db")
+        paths = {"write.data.path": f"file://{tmp_path}/space/data"}
+        theirs = catalog.create_table("db.old", rows(0).schema, properties=paths)
+        theirs.append(rows(0))
+        if is_former:
+            theirs.transaction().remove_properties("write.data.path").commit_transaction()
+        catalog.engine.dispose()
+        before = everything(tmp_path / "space")
+        assert before
+        place = f"{tmp_path}/{below}"
+        if is_former and below.endswith("below"):
+            trial = lake.trial_table("new.t", "db.old", location=place)
+            _lose_all(trial)
+        else:
+            with pytest.raises(InvalidInput, match=r"one in the other|is a file of"):
+                lake.trial_table("new.t", "db.old", location=place)
+            assert not lake.table_exists("new.t")
+        assert before.items() <= everything(tmp_path / "space").items()
+        assert lake.table("db.old").scan().count() == 10
 
 
 def test_the_other_tables_maintenance_may_take_files_from_under_a_trial_and_verify_tells(
