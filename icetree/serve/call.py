@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from icetree.catalog.base import Namespace, TableName
+from icetree.errors import NotFound
 from icetree.serve.access import Access
 from icetree.serve.held import Held
 from icetree.serve.names import namespace_in_path, table_of
@@ -72,9 +73,15 @@ class Call:
         if not self.who.may_write(namespace):
             raise _forbidden(self.who, "change", namespace)
 
-    def table(self) -> Table:
-        """Return the table that the path names, on its newest state; NotFound."""
-        return self.lake.table(str(self.table_name))
+    def table(self, name: TableName | None = None) -> Table:
+        """Return a table, that which the path names unless told, on its newest state; NotFound."""
+        name = self.table_name if name is None else name
+        try:
+            return self.lake.table(str(name))
+        except NotFound:
+            # The lake's own words hint at names that the client may have no right to see.
+            self.lake.catalog.load(name)
+            raise
 
 
 def _forbidden(who: Who, verb: str, namespace: Namespace) -> Refused:

@@ -20,6 +20,8 @@ _PATHS: Final = frozenset(
         "write.object-storage.path",
     }
 )
+#: What the metadata files of tables end in.
+_METADATA: Final = (".metadata.json", ".metadata.json.gz")
 
 
 def inside(location: str, table_location: str, *, what: str) -> str:
@@ -76,8 +78,36 @@ def require_place(lake: Lake, table: TableName, asked: str) -> None:
 
 
 def is_free(lake: Lake, folder: str) -> bool:
-    """Tell whether no table has its metadata in a folder."""
-    found = lake.store.list(f"{folder}/metadata")
-    return not any(
-        each.location.endswith((".metadata.json", ".metadata.json.gz")) for each in found
+    """Tell whether no table has its folder there, or anywhere below.
+
+    InvalidInput where the folder lies in that of a table: whoever may read one would read the other,
+    and a purge of the one would delete the other.
+    """
+    within = (lake.warehouse or "").rstrip("/")
+    above = folder.rpartition("/")[0]
+    while len(above) > len(within):
+        if _is_table(lake, above):
+            raise InvalidInput(
+                f"no table goes to {folder!r}: it lies in the folder of another, {above!r}; take "
+                "another namespace"
+            )
+        above = above.rpartition("/")[0]
+    return not _is_table(lake, folder) and not any(
+        each.location.endswith(_METADATA) for each in lake.store.list(folder)
     )
+
+
+def _is_table(lake: Lake, folder: str) -> bool:
+    """Tell whether a table has its metadata in a folder, itself."""
+    metadata = f"{folder}/metadata"
+    return any(
+        each.location.endswith(_METADATA)
+        # Not one of a table whose name is `metadata`, or of a namespace of that name.
+        and _path(each.location).rpartition("/")[0].endswith(_path(metadata))
+        for each in lake.store.list(metadata)
+    )
+
+
+def _path(location: str) -> str:
+    """Return a location without its scheme, which a store may write in another way."""
+    return location.partition("://")[2] or location

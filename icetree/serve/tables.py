@@ -78,6 +78,7 @@ def drop_table(call: Call) -> Answer:
     purge = call.request.query.get("purgeRequested", "false").lower()
     if purge not in ("true", "false"):
         raise InvalidInput(f"purgeRequested={purge[:20]!r}: say true or false")
+    call.lake.catalog.load(call.table_name)
     call.lake.drop_table(str(call.table_name), purge=purge == "true")
     return NOTHING
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -98,6 +99,25 @@ def test_a_secret_is_exchanged_for_a_token_that_is_good_for_a_while(server: Serv
         assert client(server, token).get("/v1/namespaces/sales").status == 401
     other = Server(server.serving.lake, Access(grants=grants_in(FILE, "grants")))
     assert client(other, token).get("/v1/namespaces/sales").status == 401
+
+
+def test_a_name_that_is_not_there_tells_nothing_of_what_is_elsewhere(server: Server) -> None:
+    lake = server.serving.lake
+    for name in ("board", "sales.secret", "staging.raw.secret"):
+        lake.create_namespace(name)
+    etl = client(server, token_of(server, "etl", "etl secret").json["access_token"])
+    commit = {"requirements": [], "updates": []}
+    for namespace in ("sales.nothing_like_it", "staging.raw.nothing_like_it"):
+        table = f"/v1/namespaces/{namespace.replace('.', '%1F')}/tables/x"
+        named = {"namespace": namespace.split("."), "name": "x"}
+        several = {"table-changes": [{"identifier": named, **commit}]}
+        for told in (
+            etl.get(table), etl.head(table), etl.post(table, commit), etl.post(f"{table}/plan", {}),
+            etl.delete(table), etl.delete(f"{table}?purgeRequested=true"), etl.post(f"{table}/sign", {"region": "r", "uri": "x", "method": "GET"}),
+            etl.post("/v1/transactions/commit", several), etl.post("/v1/tables/rename", {"source": named, "destination": named}),
+        ):  # fmt: skip
+            assert told.status == 404, told.body
+            assert not {*re.findall(r"board|hr|secret|old", told.body.decode())}, told.body
 
 
 def test_a_token_is_given_to_nobody_again_for_a_key(server: Server) -> None:

@@ -113,6 +113,27 @@ def test_a_name_whose_former_table_left_files_gets_a_new_place(client: Client) -
     assert after.startswith(before)
 
 
+def test_no_table_lies_in_or_around_another(client: Client, lake: Lake) -> None:
+    """A namespace may have the name of a table, and so its folder."""
+    create(client)
+    assert client.post("/v1/namespaces", {"namespace": ["db", "t"]}).status == 200
+    inner, body = "/v1/namespaces/db%1Ft/tables", {"name": "data", "schema": SCHEMA}
+    assert client.post(inner, body).error == (400, "BadRequestException")
+    stage = [{"action": "add-schema", "schema": SCHEMA}]
+    made = {"requirements": [{"type": "assert-create"}], "updates": stage}
+    assert client.post(f"{inner}/data", made).error == (400, "BadRequestException")
+    renamed = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "v"}}  # fmt: skip
+    assert client.post("/v1/tables/rename", renamed).status == 204
+    assert client.post(inner, body).error == (400, "BadRequestException")
+    # The other way round: the namespace was there first.
+    client.post("/v1/namespaces", {"namespace": ["db", "u"]})
+    first = client.post(inner.replace("%1Ft", "%1Fu"), body).json["metadata"]["location"]
+    around = create(client, "u").json["metadata"]["location"]
+    assert not f"{first}/".startswith(f"{around}/")
+    asked = create(client, "w", location=f"{lake.warehouse}/db/u")
+    assert asked.error == (400, "BadRequestException")
+
+
 def test_a_staged_table_is_made_by_the_commit_that_ends_it(client: Client, lake: Lake) -> None:
     staged = create(client, **{"stage-create": True}).json
     assert "metadata-location" not in staged

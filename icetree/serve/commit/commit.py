@@ -74,8 +74,8 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
     """Return the table after a client's commit to it."""
     if asks_for_new(asked.requirements):
         land(call.lake.catalog, [prepared(call, name, asked)])
-        return call.lake.table(str(name))
-    table = call.lake.table(str(name))
+        return call.table(name)
+    table = call.table(name)
     if was_made_before(table, asked):
         return table
     work = translated(asked.updates, table.metadata)
@@ -115,7 +115,7 @@ def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
     if asks_for_new(asked.requirements):
         side = new_aside(staged(call, name, asked.updates))
     else:
-        side = aside(call.lake.table(str(name)))
+        side = aside(call.table(name))
         facts = _facts(asked.requirements, side.table)
     table = side.table
     work = translated(asked.updates, table.metadata)

@@ -54,7 +54,6 @@ def _named(asked: Commit) -> TableName:
 
 def _all_made_before(call: Call, asked: list[Commit]) -> bool:
     return all(
-        not asks_for_new(each.requirements)
-        and was_made_before(call.lake.table(str(_named(each))), each)
+        not asks_for_new(each.requirements) and was_made_before(call.table(_named(each)), each)
         for each in asked
     )
