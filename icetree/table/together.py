@@ -8,13 +8,15 @@ those of any writer that ended too early.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swap, Swapped, TableName, Unknown
 from icetree.catalog.memory import AsideCatalog
-from icetree.errors import CommitExhausted, CommitUnknown, NotFound, Unavailable
+from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, NotFound, Unavailable
 from icetree.files.table_files import TableFiles
+from icetree.spec.location import absolute
 from icetree.table.commit.backoff import between_questions
 from icetree.table.commit.landed import after_landing
 from icetree.table.state import State
@@ -87,6 +89,22 @@ def land(catalog: Catalog, sides: Sequence[Aside]) -> None:
     for each in sides:
         if each.is_changed:
             after_landing(each.start, each.table.state, None, each.table.files)
+
+
+def discard(catalog: Catalog, sides: Sequence[Aside]) -> None:
+    """Delete the metadata files of tables that were to be made, and for certain were not.
+
+    Nobody else knows of them, and their place is free again without. What a head names stays.
+    """
+    for each in sides:
+        if each.start is not None:
+            continue
+        state, files = each.table.state, each.table.files
+        log = (entry.metadata_file for entry in state.metadata.metadata_log)
+        made = {absolute(at, files.location) for at in (state.metadata_location, *log)}
+        with suppress(IcetreeError):
+            if _head(catalog, state.name) not in made:
+                files.delete(made)
 
 
 def _asked(catalog: Catalog, swaps: Sequence[Swap], table: Table) -> Outcome:

@@ -163,6 +163,41 @@ def test_a_staged_table_is_made_by_the_commit_that_ends_it(client: Client, lake:
     assert again.error == (409, "AlreadyExistsException")
 
 
+def test_a_create_that_was_refused_can_be_asked_for_again(client: Client, lake: Lake) -> None:
+    create(client)
+    shown = create(client, "n", **{"stage-create": True}).json["metadata"]
+    updates = [
+        {"action": "assign-uuid", "uuid": shown["table-uuid"]},
+        {"action": "add-schema", "schema": shown["schemas"][0]},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "set-location", "location": shown["location"]},
+        {"action": "set-properties", "updates": {"owner": "me"}},
+    ]
+    new = [{"type": "assert-create"}]
+    snapshot = {"snapshot-id": 1, "manifest-list": f"{shown['location']}/metadata/no.avro", "timestamp-ms": 1, "summary": {"operation": "append"}}  # fmt: skip
+    for wrong in (
+        {"action": "set-properties", "updates": {"write.data.path": "/etc"}},
+        {"action": "add-snapshot", "snapshot": snapshot},
+    ):
+        assert commit(client, *updates, wrong, require=new, path=f"{T[:-1]}n").status == 400
+        assert [*lake.store.list(shown["location"])] == []
+    stale = {"type": "assert-current-schema-id", "current-schema-id": 9}
+
+    def both(*require: dict[str, Any]) -> Told:
+        named = {"namespace": ["db"], "name": "t"}
+        other = {"identifier": named, "requirements": require, "updates": []}
+        made = {"identifier": {**named, "name": "n"}, "requirements": new, "updates": updates}
+        return client.post("/v1/transactions/commit", {"table-changes": [made, other]})
+
+    assert both(stale).status == 409
+    assert lake.tables() == ["db.t"]
+    assert both().status == 204
+    assert lake.table("db.n").location == shown["location"]
+    again = commit(client, *updates, require=new, path=f"{T[:-1]}n")
+    assert again.status == 409
+    assert lake.table("db.n").properties == {"owner": "me"}
+
+
 @pytest.mark.parametrize("place", ["/etc", "{warehouse}/db/u", "{warehouse}/db", "{warehouse}/x/y"])
 def test_a_staged_table_cannot_take_another_place(client: Client, lake: Lake, place: str) -> None:
     create(client, "u")

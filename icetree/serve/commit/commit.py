@@ -10,7 +10,15 @@ import msgspec
 from msgspec.structs import replace
 
 from icetree.catalog.base import TableName
-from icetree.errors import CommitExhausted, InvalidInput
+from icetree.errors import (
+    AlreadyExists,
+    CommitConflict,
+    CommitExhausted,
+    CorruptTable,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import AddSnapshot, AnyAction
@@ -35,12 +43,21 @@ from icetree.spec.update import (
 from icetree.table.foreign import commit_foreign, rebases_appends
 from icetree.table.maintain.unused import names_of, used_by
 from icetree.table.table import Table
-from icetree.table.together import Aside, aside, land, new_aside
+from icetree.table.together import Aside, aside, discard, land, new_aside
 
 #: How many updates and requirements a request may have.
 _MOST: Final = 10_000
 #: How often a commit of several steps is made anew, when others were faster.
 _TRIES: Final = 10
+#: What is raised when a commit has not happened, for certain.
+_REFUSED: Final = (
+    AlreadyExists,
+    CommitConflict,
+    CorruptTable,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
 
 
 class Commit(Body, frozen=True, kw_only=True):
@@ -73,7 +90,7 @@ def check_size(asked: Commit) -> None:
 def committed(call: Call, name: TableName, asked: Commit) -> Table:
     """Return the table after a client's commit to it."""
     if asks_for_new(asked.requirements):
-        land(call.lake.catalog, [prepared(call, name, asked)])
+        land_all(call, [(name, asked)])
         return call.table(name)
     table = call.table(name)
     if was_made_before(table, asked):
@@ -87,7 +104,7 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
     if not work.snapshots:
         _update(table, work.before, facts)
         return table
-    anew(lambda: land(call.lake.catalog, [prepared(call, name, asked)]))
+    anew(lambda: land_all(call, [(name, asked)]))
     return table.refresh()
 
 
@@ -109,15 +126,29 @@ def was_made_before(table: Table, asked: Commit) -> bool:
     return bool(ids) and ids <= known
 
 
-def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
-    """Return a table with a client's commit made aside, for nobody to see before it lands."""
-    facts: tuple[str, ...] = ()
-    if asks_for_new(asked.requirements):
-        side = new_aside(staged(call, name, asked.updates))
-    else:
-        side = aside(call.table(name))
-        facts = _facts(asked.requirements, side.table)
+def land_all(call: Call, changes: Sequence[tuple[TableName, Commit]]) -> None:
+    """Make clients' commits aside, for nobody to see, and then visible all at once, or not at all.
+
+    What is refused can be asked for again: the place of a table that was to be made is free then.
+    """
+    sides: list[Aside] = []
+    try:
+        for name, asked in changes:
+            is_new = asks_for_new(asked.requirements)
+            sides.append(
+                new_aside(staged(call, name, asked.updates)) if is_new else aside(call.table(name))
+            )
+            _fill(sides[-1], asked)
+        land(call.lake.catalog, sides)
+    except _REFUSED:
+        discard(call.lake.catalog, sides)
+        raise
+
+
+def _fill(side: Aside, asked: Commit) -> None:
+    """Carry out a client's commit on a table aside."""
     table = side.table
+    facts = () if side.start is None else _facts(asked.requirements, table)
     work = translated(asked.updates, table.metadata)
     if work.before:
         _update(table, work.before, facts)
@@ -128,7 +159,6 @@ def prepared(call: Call, name: TableName, asked: Commit) -> Aside:
         lists[told["snapshot-id"]] = told["manifest-list"]
     if work.after:
         _update(table, work.after, ())
-    return side
 
 
 def anew(attempt: Callable[[], None]) -> None:
@@ -182,10 +212,10 @@ def _is_one_snapshot(work: Translated, table: Table) -> bool:
     if branch is None:
         return not work.after
     ref = table.refs.get(branch)
-    moved = [each.ref for each in work.after if isinstance(each, SetSnapshotRef)]
-    if ref is None or len(moved) != 1:
-        return False
-    return replace(moved[0], snapshot_id=ref.snapshot_id) == ref
+    match work.after:
+        case (SetSnapshotRef(ref=moved),) if ref is not None:
+            return replace(moved, snapshot_id=ref.snapshot_id) == ref
+    return False
 
 
 def _update(table: Table, updates: tuple[Update, ...], facts: Sequence[str]) -> None:

@@ -6,10 +6,9 @@ from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.commit.commit import Commit, anew, check_size, prepared, was_made_before
+from icetree.serve.commit.commit import Commit, anew, check_size, land_all, was_made_before
 from icetree.serve.commit.requirements import asks_for_new
 from icetree.serve.request import NOTHING, Answer
-from icetree.table.together import land
 
 #: How many tables a transaction may change.
 _MOST = 100
@@ -37,12 +36,8 @@ def commit_transaction(call: Call) -> Answer:
         check_size(each)
     if _all_made_before(call, asked):
         return NOTHING
-
-    def tried() -> None:
-        sides = [prepared(call, name, each) for name, each in zip(names, asked, strict=True)]
-        land(call.lake.catalog, sides)
-
-    anew(tried)
+    changes = [*zip(names, asked, strict=True)]
+    anew(lambda: land_all(call, changes))
     return NOTHING
 
 

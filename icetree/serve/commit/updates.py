@@ -36,44 +36,47 @@ class NewSnapshot:
 class Translated:
     """What a request comes to, in the order in which it is carried out."""
 
-    #: Of metadata alone.
+    #: What was said before the first snapshot.
     before: tuple[update.Update, ...]
     snapshots: tuple[NewSnapshot, ...]
-    #: Of refs that point to new snapshots.
+    #: What was said after it, and refs that point to new snapshots.
     after: tuple[update.Update, ...]
 
 
 def translated(asked: Sequence[told.AnyAction], metadata: TableMetadata) -> Translated:
-    """Return a client's updates of a table as ours; InvalidInput for what may not be."""
-    ordered = [
-        *(each for each in asked if isinstance(each, _FIRST)),
-        *(each for each in asked if not isinstance(each, _FIRST)),
-    ]
-    ids = [each.snapshot.get("snapshot-id") for each in asked if isinstance(each, told.AddSnapshot)]
+    """Return a client's updates of a table as ours; InvalidInput for what may not be.
+
+    What a client says after a snapshot is of the table with it: so snapshots expire after the head
+    has moved, and a branch that is made anew is taken away before.
+    """
+    new = [each for each in asked if isinstance(each, told.AddSnapshot)]
+    ids = {each.snapshot.get("snapshot-id") for each in new}
     moved = {
-        each.snapshot_id: each
+        each.snapshot_id: each.ref_name
         for each in asked
         if isinstance(each, told.SetSnapshotRef) and each.type == "branch"
     }
-    later = [
-        each for each in asked if isinstance(each, told.SetSnapshotRef) and each.snapshot_id in ids
-    ]
+    before: list[told.AnyAction] = []
+    after: list[told.AnyAction] = []
+    part = before
+    for each in asked:
+        if isinstance(each, told.AddSnapshot):
+            part = after
+        elif isinstance(each, told.SetSnapshotRef) and each.snapshot_id in ids:
+            after.append(each)
+        else:
+            part.append(each)
     _require_schemas(asked, metadata)
     reading = _Reading(metadata, asked)
     return Translated(
-        before=tuple(
-            made for each in ordered if each not in later for made in reading.updates(each)
-        ),
+        before=reading.all_updates(before),
         snapshots=tuple(
             NewSnapshot(
-                snapshot=each.snapshot,
-                branch=moved[id].ref_name if id in moved else None,
+                snapshot=each.snapshot, branch=moved.get(each.snapshot.get("snapshot-id", 0))
             )
-            for each, id in zip(
-                (each for each in asked if isinstance(each, told.AddSnapshot)), ids, strict=True
-            )
+            for each in new
         ),
-        after=tuple(_ref(each) for each in later),
+        after=reading.all_updates(after),
     )
 
 
@@ -124,6 +127,14 @@ class _Reading:
         ids = (id for schema in schemas for id in columns.column_ids(schema))
         last = max([metadata.last_column_id, *ids])
         self._expressions = Expressions(metadata, last_column_id=last)
+
+    def all_updates(self, asked: Sequence[told.AnyAction]) -> tuple[update.Update, ...]:
+        """Return what updates come to, in the order in which they can be carried out."""
+        ordered = [
+            *(each for each in asked if isinstance(each, _FIRST)),
+            *(each for each in asked if not isinstance(each, _FIRST)),
+        ]
+        return tuple(made for each in ordered for made in self.updates(each))
 
     def updates(self, asked: told.AnyAction) -> Iterator[update.Update]:
         """Yield what an update comes to, which may be nothing."""
