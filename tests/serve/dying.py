@@ -10,7 +10,7 @@ from icetree.store.base import Store
 from tests.store.wrapped import Request, WrappedStore
 
 
-class Killed(BaseException):
+class Killed(SystemExit):
     """The process is gone: no `except` of ours may catch it."""
 
 
