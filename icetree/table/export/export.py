@@ -140,7 +140,7 @@ def export_snapshot(
     if snapshot.manifest_list is not None:
         return Made(manifest_list=absolute(snapshot.manifest_list, metadata.location))
     folder = folder_of(metadata.location, format_version)
-    at = manifest_list_at(folder, snapshot.snapshot_id)
+    at = manifest_list_at(folder, snapshot)
     absolute_at = absolute(at, metadata.location)
     if files.store.exists(absolute_at):
         return Made(manifest_list=absolute_at)
@@ -249,7 +249,7 @@ def _lists_of_ancestors(
 ) -> Iterator[str]:
     """Yield where exports of ancestors lie, the nearest first: the parent's, there or not."""
     places = [
-        absolute(manifest_list_at(folder, each.snapshot_id), metadata.location)
+        absolute(manifest_list_at(folder, each), metadata.location)
         for each in _ancestors(metadata, snapshot)
     ]
     yield from places[:1]

@@ -38,7 +38,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import FORMAT_VERSIONS, folder_of, manifest_list_at
+from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, folder_of, manifest_list_at
 from icetree.tree.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
@@ -154,7 +154,7 @@ class _Reading:
             return self._list(stored_form(parent.manifest_list, self._metadata.location))
         said = open_avro(self._fetch(stored), file=stored).metadata.get("format-version")
         for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
-            at = manifest_list_at(folder_of(self._metadata.location, version), parent.snapshot_id)
+            at = manifest_list_at(folder_of(self._metadata.location, version), parent)
             if self._store.exists(absolute(at, self._metadata.location)):
                 return self._list(at)
         raise self._refusal(
@@ -204,7 +204,9 @@ class _Reading:
     def _require_inside(self, added: Entries) -> None:
         for column in ("location", "referenced_file"):
             for name in added[column].drop_null().unique().to_pylist():
-                self._inside(name, "file")
+                # Files of exports are known by their names, and go with them.
+                if self._inside(name, "file").startswith(EXPORTS):
+                    raise self._refusal(f"file {name!r} lies where exports lie")
 
     def _inside(self, location: str, what: str) -> str:
         found = stored_form(location, self._metadata.location)

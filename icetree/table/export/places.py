@@ -15,6 +15,7 @@ from pyroaring import BitMap
 
 from icetree.codec.legacy.encode_manifest import Layout
 from icetree.spec.location import canonical
+from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
 
 #: All exports of a table lie below.
@@ -39,14 +40,23 @@ def folder_of(table_location: str, format_version: int) -> str:
     return f"{EXPORTS}{here}/v{format_version}/"
 
 
-def manifest_list_at(folder: str, snapshot_id: int) -> str:
+def export_of(snapshot: Snapshot) -> str:
+    """Return what tells the export of a snapshot: its id, and the tree that it is of.
+
+    Clients choose ids, and one that was forgotten may be given again; trees are made once.
+    """
+    tree = [snapshot.root_manifest or "", *(snapshot.manifests or ())]
+    return f"{snapshot.snapshot_id}-{_hash(*(each.encode() for each in tree))}"
+
+
+def manifest_list_at(folder: str, snapshot: Snapshot) -> str:
     """Return where the manifest list of an exported snapshot lies or would lie, as stored."""
-    return f"{folder}snap-{snapshot_id}.avro"
+    return f"{folder}snap-{export_of(snapshot)}.avro"
 
 
-def own_manifest_at(folder: str, snapshot_id: int, ordinal: int) -> str:
+def own_manifest_at(folder: str, snapshot: Snapshot, ordinal: int) -> str:
     """Return where a manifest of what a snapshot's root holds itself lies."""
-    return f"{folder}snap-{snapshot_id}-{ordinal}.avro"
+    return f"{folder}snap-{export_of(snapshot)}-{ordinal}.avro"
 
 
 def twin_of(leaf: str, removed: BitMap | None, marked_by: int | None) -> str:
@@ -77,7 +87,7 @@ def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = N
 
 
 def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
-    """Return what a file of an export is of: ("snapshot", id), ("twin", …) or ("metadata", …).
+    """Return what a file of an export is of: ("snapshot", …), ("twin", …) or ("metadata", …).
 
     None for what is no file of an export of the table where it is now.
     """
@@ -88,8 +98,9 @@ def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
             continue
         if name.endswith(".metadata.json"):
             return "metadata", name.removesuffix(".metadata.json")
-        kind, _, rest = name.removesuffix(".avro").partition("-")
-        words = {"snap": "snapshot", "leaf": "twin"}
-        if kind in words:
-            return words[kind], rest.partition("-")[0]
+        match name.removesuffix(".avro").split("-"):
+            case ["snap", id, tree, *_]:
+                return "snapshot", f"{id}-{tree}"
+            case ["leaf", twin, *_]:
+                return "twin", twin
     return None

@@ -221,7 +221,7 @@ def _ref(ref: Ref) -> Ref:
 
 def _snapshot(snapshot: Snapshot, metadata: TableMetadata, version: int) -> Snapshot:
     folder = folder_of(metadata.location, version)
-    at = snapshot.manifest_list or manifest_list_at(folder, snapshot.snapshot_id)
+    at = snapshot.manifest_list or manifest_list_at(folder, snapshot)
     has_lineage = version >= 3 and snapshot.first_row_id is not None
     summary = dict(snapshot.summary or {})
     if summary.get("operation") not in _OPERATIONS:

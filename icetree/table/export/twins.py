@@ -172,7 +172,7 @@ class Tree:
         writer = (self.snapshot.snapshot_id, self.snapshot.sequence_number)
         groups = self._groups(concat([own, *self._just_removed()]))
         for ordinal, (_, spec_id, _, some) in enumerate(groups):
-            at = own_manifest_at(self.folder, self.snapshot.snapshot_id, ordinal)
+            at = own_manifest_at(self.folder, self.snapshot, ordinal)
             yield self._made(some, spec_id, at, writer)
 
     def _just_removed(self) -> Iterator[Entries]:

@@ -125,9 +125,8 @@ def expire_snapshots(
         except CommitConflict:
             if attempt == _TRIES - 1:
                 raise
-    going = _still_unneeded(table, plan)
-    exports = exports_only_of(plan.gone, plan.kept, table.files)
-    unnamed = [*going["location"].to_pylist(), *plan.statistics, *exports]
+    going, exports = _still_unneeded(table, plan)
+    unnamed = [*going["location"].to_pylist(), *plan.statistics, *exports["location"].to_pylist()]
     left = delete(table.metadata, table.files, unnamed, tell)
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
@@ -188,18 +187,24 @@ def _statistics(metadata: TableMetadata, expiry: Expiry) -> tuple[str, ...]:
     return tuple(sorted(own_files(metadata, going)["location"].to_pylist()))
 
 
-def _still_unneeded(table: Table, plan: _Plan) -> pa.Table:
-    """Return what the commits that came in between do not need either: the newest word counts."""
+def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table]:
+    """Return the files that go, and those of exports.
+
+    What commits that came in between need stays: the newest word counts.
+    """
+    reader = table.files.reader(table.metadata.shape())
+    exports = less_needed(exports_only_of(plan.gone, plan.kept, table.files), plan.kept, reader)
     known = {each.snapshot_id for each in plan.history}
     new = [
         each for each in history(table.metadata, table.files.page) if each.snapshot_id not in known
     ]
     if not new:
-        return plan.files
+        return plan.files, exports
     later, shape = Reach(), table.metadata.shape()
     for each in new:
         later.add(each, table.files, shape)
-    return less_needed(plan.files, later, table.files.reader(shape), known=plan.kept)
+    going = less_needed(plan.files, later, reader, known=plan.kept)
+    return going, less_needed(exports, later, reader, known=plan.kept)
 
 
 def _told(

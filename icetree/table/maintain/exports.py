@@ -15,18 +15,20 @@ from icetree.table.maintain.reach import Reach, less, named
 from icetree.table.state import State
 
 
-def exports_only_of(gone: Reach, kept: Reach, files: TableFiles) -> list[str]:
+def exports_only_of(gone: Reach, kept: Reach, files: TableFiles) -> pa.Table:
     """Return the files of exports that snapshots have, and those that stay do not.
 
-    A table that went back to v3 has them in its trees, and keeps those: they are no exports any more.
+    Trees of those that stay may name some all the same: where a table went back to v3 and came again.
     """
-    found = []
-    for each in files.store.list(absolute(EXPORTS, files.location)):
-        name = stored_form(each.location, files.location)
-        if _is_of(name, gone, files.location) and not _is_of(name, kept, files.location):
-            found.append(name)
-    names: list[str] = less(named(found), kept.settle())["location"].to_pylist()
-    return names
+    names = (
+        stored_form(each.location, files.location)
+        for each in files.store.list(absolute(EXPORTS, files.location))
+    )
+    return named(
+        name
+        for name in names
+        if _is_of(name, gone, files.location) and not _is_of(name, kept, files.location)
+    )
 
 
 def less_exports(found: pa.Table, reach: Reach, state: State) -> pa.Table:
@@ -43,8 +45,8 @@ def less_exports(found: pa.Table, reach: Reach, state: State) -> pa.Table:
 
 def _is_of(name: str, reach: Reach, location: str) -> bool:
     match read_name(name, location):
-        case ("snapshot", id):
-            return id.isdecimal() and int(id) in reach.snapshot_ids
+        case ("snapshot", export):
+            return export in reach.exports
         case ("twin", twin):
             return twin in reach.twins
     return False

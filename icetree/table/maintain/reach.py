@@ -31,7 +31,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import stored_form
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import twin_of
+from icetree.table.export.places import export_of, twin_of
 from icetree.table.progress import Progress
 from icetree.table.state import State
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs, writers
@@ -68,8 +68,8 @@ class Reach:
     unneeded: dict[str, BitMap] = field(default_factory=dict)
     #: Leaves that one of the snapshots added: their tombstones are its change.
     fresh: set[str] = field(default_factory=set)
-    #: What tells the exports of the snapshots: their ids, and the twins of their leaves.
-    snapshot_ids: set[int] = field(default_factory=set)
+    #: What tells the exports of the snapshots, and the twins of their leaves.
+    exports: set[str] = field(default_factory=set)
     twins: set[str] = field(default_factory=set)
     _parts: list[pa.Table] = field(default_factory=list)
 
@@ -104,7 +104,7 @@ class Reach:
         gone = read_manifest_dvs(root, reader, root_file=file)
         just_now = added_positions(root, reader, root_file=file)
         marked = writers(root)
-        self.snapshot_ids.add(snapshot.snapshot_id)
+        self.exports.add(export_of(snapshot))
         self.fresh |= {
             leaf.location for leaf in leaves_in(root.filter(has_status(root, Status.ADDED)))
         }

@@ -226,6 +226,11 @@ def _file_outside(client: StockClient) -> dict[str, Any]:
     return client.snapshot()
 
 
+def _file_among_exports(client: StockClient) -> dict[str, Any]:
+    client.add(replace(new_file(client.table, 50), location="metadata/export/x/v3/snap-1-2.avro"))
+    return client.snapshot()
+
+
 def _up_and_out(client: StockClient) -> dict[str, Any]:
     return {**client.snapshot(), "manifest-list": f"{client.table.location}/../t2/list.avro"}
 
@@ -261,6 +266,7 @@ def _twice(client: StockClient) -> dict[str, Any]:
         (_manifest_outside, "outside the table"),
         (_list_outside, "outside the table"),
         (_file_outside, "outside the table"),
+        (_file_among_exports, "where exports lie"),
         (_up_and_out, r"\.\."),
         (_no_list, "cannot be read"),
         (_garbage, "cannot be read"),

@@ -12,7 +12,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.codec.avro import pieces
 from icetree.codec.avro.write import write_avro
 from icetree.codec.legacy.encode_list import read_listed
-from icetree.errors import Unavailable
+from icetree.errors import AlreadyExists, Unavailable
 from icetree.files.cache import Cache
 from icetree.spec.location import absolute
 from icetree.store.memory import MemoryStore
@@ -20,10 +20,12 @@ from icetree.surroundings import within
 from icetree.table.export.export import export
 from icetree.table.export.places import EXPORTS, folder_of, manifest_list_at
 from icetree.table.lake import Lake
+from icetree.table.moving.downgrade import downgrade
+from icetree.table.moving.upgrade import upgrade
 from icetree.table.table import Table
 from tests.store.flaky import Fault, FlakyStore, How
-from tests.table.changing import ARROW, LEAFY, delete_rows, some
-from tests.table.maintain.history import Past
+from tests.table.changing import ARROW, LEAFY, delete_rows, now, some
+from tests.table.maintain.history import Past, told
 
 DAYS = 6 * 24 * 3_600_000
 
@@ -37,7 +39,8 @@ def exports(table: Table) -> set[str]:
 def require_whole(table: Table, snapshot_id: int) -> None:
     """Require a snapshot's list, and every manifest in it."""
     store = table.files.store
-    at = manifest_list_at(folder_of(table.location, 3), snapshot_id)
+    [snapshot] = [each for each in table.history() if each.snapshot_id == snapshot_id]
+    at = snapshot.manifest_list or manifest_list_at(folder_of(table.location, 3), snapshot)
     location = absolute(at, table.location)
     for each in read_listed(store.read(location), file=location):
         assert len(store.read(each.location)) == each.size_bytes
@@ -73,6 +76,55 @@ def test_expiry_takes_along_the_exports_of_what_expires_and_no_other(seed: int) 
         assert {each for each in exports(table) if each.endswith(".avro")} == left
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_expiry_deletes_no_file_that_a_tree_which_stays_names_whatever_its_name(seed: int) -> None:
+    """Manifests that the way back to v3 wrote lie among exports, and are leaves of v4 again then."""
+    past = Past(seed)
+    with within(past.clock):
+        past.live(6)
+        downgrade(past.table, dry_run=False)
+        upgrade(past.table, dry_run=False)
+        past.live(8)
+        table = exported(past)
+        past.clock.at_ms += DAYS
+        before = told(table, past.ids())
+        gone = table.maintenance.expire_snapshots(retain_last=1).snapshot_ids
+        assert gone
+        # Nothing is remembered of what was read before.
+        table.files = replace(table.files, cache=Cache())
+        assert table.verify(deep=True).findings == ()
+        for id, each in told(table, past.ids()).items():
+            assert each.rows == before[id].rows
+        for each in table.history():
+            require_whole(table, each.snapshot_id)
+
+
+def test_an_export_is_of_its_own_snapshot_and_not_of_one_that_had_the_id_before() -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW)
+    table.append(some((1, "a")))
+    first = now(table)
+
+    def append(id: int) -> None:
+        with table.transaction() as transaction:
+            transaction.identify(4711)
+            transaction.append(some((id, "a")))
+
+    append(2)
+    left = {each: lake.store.read(each) for each in table.export().written}
+    table.rollback(first)
+    table.maintenance.expire_snapshots(snapshot_ids=[4711])
+    # A delete may fail, and so leave them there.
+    for location, content in left.items():
+        with suppress(AlreadyExists):
+            lake.store.write_new(location, content)
+    append(3)
+    lake.downgrade_table("db.t")
+    again = Lake(catalog=lake.catalog, store=lake.store, warehouse="memory://w").table("db.t")
+    assert sorted(again.scan().to_arrow()["id"].to_pylist()) == [1, 3]
+
+
 def test_exports_are_no_orphans_while_their_snapshots_are_there() -> None:
     past = Past(1)
     with within(past.clock):
@@ -81,15 +133,19 @@ def test_exports_are_no_orphans_while_their_snapshots_are_there() -> None:
         past.clock.at_ms += DAYS
         before = {each for each in exports(table) if each.endswith(".avro")}
         strays = [f"{EXPORTS}0000/v3/snap-1.avro", f"{folder_of(table.location, 3)}snap-5.avro"]
+        newest = table.current_snapshot
+        assert newest is not None
+        # Of a tree that another snapshot had under the same id.
+        strays.append(f"{folder_of(table.location, 3)}snap-{newest.snapshot_id}-00aa-0.avro")
         for each in strays:
             table.files.store.write_new(absolute(each, table.location), b"nobody's")
         past.clock.at_ms += DAYS
-        newest = table.export().metadata_location
+        told_by = table.export().metadata_location
         past.clock.at_ms += DAYS
         table.maintenance.remove_orphan_files()
         left = exports(table)
         assert before <= left
-        assert newest in left
+        assert told_by in left
         assert not {absolute(each, table.location) for each in strays} & left
 
 
@@ -141,10 +197,11 @@ def test_an_export_that_fails_at_any_step_is_finished_by_the_next(how: How) -> N
         with suppress(Unavailable):
             _export(table, store, Fault(at=at, how=how))
         # Whoever comes upon a list in between finds it whole.
-        id = table.metadata.current_snapshot_id
-        assert id is not None
-        if any(name.endswith(f"/snap-{id}.avro") for name in exports(table)):
-            require_whole(table, id)
+        snapshot = table.current_snapshot
+        assert snapshot is not None
+        at = manifest_list_at(folder_of(table.location, 3), snapshot)
+        if absolute(at, table.location) in exports(table):
+            require_whole(table, snapshot.snapshot_id)
         assert {name: store._files[name] for name in start} == start
         _, again = _export(table, store, None)
         assert again == wanted
@@ -172,7 +229,7 @@ def test_a_damaged_export_before_is_passed_over(content: bytes) -> None:
     table = leafy(store, MemoryCatalog("m"))
     parent = table.current_snapshot
     assert parent is not None
-    at = manifest_list_at(folder_of(table.location, 3), parent.snapshot_id)
+    at = manifest_list_at(folder_of(table.location, 3), parent)
     store.write_new(absolute(at, table.location), content)
     table.append(some((50, "b")))
     told = table.export()
