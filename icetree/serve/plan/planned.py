@@ -20,7 +20,7 @@ from icetree.serve.plan.clients import Client
 from icetree.serve.plan.content_files import Telling, data_files, delete_files, vector_files
 from icetree.serve.plan.json_columns import joined, list_of, listed, numbers, object_column
 from icetree.serve.plan.metrics import metric_stats
-from icetree.serve.plan.tuples import codes_of, tuple_stats, untold
+from icetree.serve.plan.tuples import codes_of, require_told, tuple_stats, untold
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.pages import find_snapshot
@@ -69,6 +69,8 @@ class Planned:
         tasks = plan.tasks.combine_chunks()
         if not tasks.num_rows:
             return {"file-scan-tasks": msgspec.Raw(b"[]")}
+        if client.reads_nulls:
+            require_told(tasks, self.shape)
         telling = Telling(
             shape=self.shape, table_location=self.table_location, nulls=client.reads_nulls
         )

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
 
 from icetree.codec.json_values import json_values
+from icetree.errors import Unsupported
 from icetree.rows.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined
 from icetree.spec import stats
@@ -44,11 +45,29 @@ def tuples(entries: Entries, shape: Shape, *, nulls: bool = True) -> Texts:
     return found
 
 
+def require_told(files: Entries, shape: Shape) -> None:
+    """Refuse files whose rows would be read with null for a value that JSON cannot tell.
+
+    By the tuple alone a client knows a column that files are partitioned by as it is. Unsupported.
+    """
+    for expression, name, mask in _untold(files, shape):
+        if expression.transform == "identity" and pc.any(mask).as_py():
+            raise Unsupported(
+                f"files are partitioned by values of {name!r} that no plan can tell, such as NaN: "
+                "read the table without scan planning on the server"
+            )
+
+
 def untold(entries: Entries, shape: Shape) -> Iterator[tuple[str, pa.BooleanArray]]:
     """Yield columns of the table whose partition value is none that JSON tells, and of which files.
 
     A client takes such a value for null, and must not rule rows out by that.
     """
+    for _, name, mask in _untold(entries, shape):
+        yield name, mask
+
+
+def _untold(entries: Entries, shape: Shape) -> Iterator[tuple[Expression, str, pa.BooleanArray]]:
     columns = index_by_id(shape.schema)
     for expression in shape.expressions.values():
         source, field_id = expression.source_id, expression.stats_field
@@ -67,7 +86,7 @@ def untold(entries: Entries, shape: Shape) -> Iterator[tuple[str, pa.BooleanArra
         if pc.any(found).as_py():
             name = shape.schema.find_column_name(source)
             assert name is not None
-            yield name, found
+            yield expression, name, found
 
 
 def _any_null(values: list[Texts]) -> pa.BooleanArray:
