@@ -76,7 +76,7 @@ def expired(
     reached: set[int] = set()
     stay: set[int] = set()
     for ref in kept.values():
-        reached.update(each.snapshot_id for each in _line(known, ref.snapshot_id))
+        reached.update(each.snapshot_id for each in line_of(known, ref.snapshot_id))
         stay.update(_kept_by(ref, known, rules, at_ms))
     # What no ref reaches, staged or rolled back, is judged by its age alone.
     stay.update(
@@ -115,13 +115,13 @@ def _kept_by(ref: Ref, known: Mapping[int, Snapshot], rules: Rules, at_ms: int) 
     least = rules.keep_last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
     age = ref.max_snapshot_age_ms
     keep_from_ms = rules.keep_from_ms if age is None else at_ms - age
-    for count, each in enumerate(_line(known, ref.snapshot_id)):
+    for count, each in enumerate(line_of(known, ref.snapshot_id)):
         if count >= max(least, 1) and each.timestamp_ms < keep_from_ms:
             return
         yield each.snapshot_id
 
 
-def _line(known: Mapping[int, Snapshot], id: int | None) -> Iterator[Snapshot]:
+def line_of(known: Mapping[int, Snapshot], id: int | None) -> Iterator[Snapshot]:
     """Yield a snapshot and its ancestors, as far back as history goes."""
     seen: set[int] = set()
     while id is not None and id in known and id not in seen:

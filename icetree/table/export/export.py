@@ -20,6 +20,7 @@ from icetree.files.table_files import TableFiles
 from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.retention import line_of
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.places import folder_of, manifest_list_at, metadata_at
@@ -250,19 +251,10 @@ def _lists_of_ancestors(
     """Yield where exports of ancestors lie, the nearest first: the parent's, there or not."""
     places = [
         absolute(manifest_list_at(folder, each), metadata.location)
-        for each in _ancestors(metadata, snapshot)
+        for each in line_of(metadata.by_id, snapshot.parent_snapshot_id)
     ]
     yield from places[:1]
     if len(places) > 1:
         # Asking for many that are not there takes longer than to see what is.
         there = {each.location for each in files.store.list(absolute(folder, metadata.location))}
         yield from (at for at in places[1:] if at in there)
-
-
-def _ancestors(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[Snapshot]:
-    known, id = metadata.by_id, snapshot.parent_snapshot_id
-    seen: set[int] = set()
-    while id is not None and id in known and id not in seen:
-        seen.add(id)
-        yield known[id]
-        id = known[id].parent_snapshot_id
