@@ -80,6 +80,10 @@ _LOGIC: Final = ("and", "or", "not")
 _KNOWN: Final = ", ".join((*_LOGIC, *_KINDS))
 #: Characters of what is wrong that a refusal shows.
 _SHOWN: Final = 80
+#: Each predicate is tested on every entry of the tree, about a millisecond: no longer filter is
+#: worth it, nor is a longer list of values.
+_MOST_PREDICATES: Final = 2_000
+_MOST_VALUES: Final = 10_000
 _NANOS: Final = (TimestampNanoType, TimestamptzNanoType)
 
 #: A term with the type of its values, a literal, or None for what our filters cannot say.
@@ -89,11 +93,33 @@ _Term: TypeAlias = "tuple[ice.Reference | Transformed, IcebergType, str] | None"
 def filter_from_json(
     document: Any, schema: Schema, *, case_sensitive: bool = True
 ) -> ice.BooleanExpression:
-    """Return the filter, `Unsure` in parts; InvalidInput says what makes no sense in it."""
+    """Return the filter, `Unsure` in parts; InvalidInput says what makes no sense in it.
+
+    One that is too long to be worth its time is `Unsure` as a whole.
+    """
+    if _is_long(document):
+        return Unsure()
     try:
         return _Reader(schema, case_sensitive).filter(document, negate=False)
     except RecursionError:
         raise InvalidInput("the filter nests too deep") from None
+
+
+def _is_long(document: Any) -> bool:
+    """Tell whether a filter has more predicates, or more values, than planning by them is worth."""
+    predicates = values = 0
+    waiting = [document]
+    while waiting and predicates <= _MOST_PREDICATES and values <= _MOST_VALUES:
+        match waiting.pop():
+            case {"type": kind, **parts}:
+                predicates += isinstance(kind, str) and kind in _KINDS
+                waiting += parts.values()
+            case dict() as parts:
+                waiting += parts.values()
+            case list() as items:
+                values += len(items)
+                waiting += [each for each in items if isinstance(each, dict | list)]
+    return predicates > _MOST_PREDICATES or values > _MOST_VALUES
 
 
 class _Reader:

@@ -333,6 +333,34 @@ def test_partitions_are_told_in_the_order_of_each_spec(client: Client, lake: Lak
     assert sorted(found.values(), key=len) == [[0], ["2020-03-04", 0, 602, 439805, 50]]
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"type": "in", "term": "id", "values": [*range(10_001)]},
+        {"type": "and", "left": {"type": "in", "term": "id", "values": [*range(6_000)]}, "right": {"type": "not-in", "term": "id", "values": [*range(6_000)]}},
+    ],
+)  # fmt: skip
+def test_a_filter_that_is_too_long_rules_nothing_out(
+    client: Client, table: Table, parts: dict[str, Any]
+) -> None:
+    """It costs no time to plan, and rows are tested by the client, that has it."""
+    told = ask(client, filter={"type": "and", "left": parts, "right": at_most(14)}).json
+    left = {json.dumps(task["residual-filter"]) for task in told["file-scan-tasks"]}
+    assert len(told["file-scan-tasks"]) == 10 == len(ids_of(table))
+    assert left == {'{"type": "not", "child": false}'}
+
+
+def test_a_filter_of_too_many_predicates_rules_nothing_out(client: Client, table: Table) -> None:
+    def balanced(count: int) -> dict[str, Any]:
+        if count == 1:
+            return at_most(14)
+        return {"type": "or", "left": balanced(count // 2), "right": balanced(count - count // 2)}
+
+    told = ask(client, filter=balanced(2_001)).json["file-scan-tasks"]
+    assert len(told) == 10 == len(ids_of(table))
+    assert len(ask(client, filter=balanced(20)).json["file-scan-tasks"]) == 2
+
+
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_partition_that_json_cannot_tell_is_read_as_null_by_nobody(
