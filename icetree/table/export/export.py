@@ -23,7 +23,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.retention import line_of
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import folder_of, manifest_list_at, metadata_at
+from icetree.table.export.places import export_folder, manifest_list_at, metadata_at
 from icetree.table.export.shown import guarded, partition_specs, shown
 from icetree.table.export.twins import Tree
 from icetree.table.state import State
@@ -76,7 +76,7 @@ def export(
     if snapshot is not None:
         made = export_snapshot(metadata, files, snapshot, format_version)
     written = list(made.written)
-    folder = folder_of(metadata.location, format_version)
+    folder = export_folder(metadata.location, format_version)
     past = snapshot.snapshot_id if snapshot is not None and is_past else None
     location = metadata_at(folder, state.metadata_location, past)
     content = metadata_codec.encode(guarded(document), compress=False)
@@ -140,7 +140,7 @@ def export_snapshot(
     """Make sure that a snapshot's export is there, but for the metadata that shows it."""
     if snapshot.manifest_list is not None:
         return Made(manifest_list=absolute(snapshot.manifest_list, metadata.location))
-    folder = folder_of(metadata.location, format_version)
+    folder = export_folder(metadata.location, format_version)
     at = manifest_list_at(folder, snapshot)
     absolute_at = absolute(at, metadata.location)
     if files.store.exists(absolute_at):

@@ -38,7 +38,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, folder_of, manifest_list_at
+from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, export_folder, manifest_list_at
 from icetree.tree.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
@@ -154,7 +154,7 @@ class _Reading:
             return self._list(stored_form(parent.manifest_list, self._metadata.location))
         said = open_avro(self._fetch(stored), file=stored).metadata.get("format-version")
         for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
-            at = manifest_list_at(folder_of(self._metadata.location, version), parent)
+            at = manifest_list_at(export_folder(self._metadata.location, version), parent)
             if self._store.exists(absolute(at, self._metadata.location)):
                 return self._list(at)
         raise self._refusal(

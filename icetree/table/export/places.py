@@ -34,7 +34,7 @@ def _hash(*parts: bytes) -> str:
 
 
 @lru_cache(maxsize=64)
-def folder_of(table_location: str, format_version: int) -> str:
+def export_folder(table_location: str, format_version: int) -> str:
     """Return the folder of the exports of a table that is at a location, as stored."""
     here = _hash(canonical(table_location, table_location).rstrip("/").encode())
     return f"{EXPORTS}{here}/v{format_version}/"
@@ -92,7 +92,7 @@ def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
     None for what is no file of an export of the table where it is now.
     """
     for version in FORMAT_VERSIONS:
-        folder = folder_of(table_location, version)
+        folder = export_folder(table_location, version)
         name = stored.removeprefix(folder)
         if name == stored or "/" in name:
             continue

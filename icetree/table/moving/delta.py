@@ -13,7 +13,7 @@ from pyroaring import BitMap64
 
 from icetree.errors import CorruptTable, IcetreeError, Unsupported
 from icetree.spec.location import canonical, prefix_of, scheme_of
-from icetree.table.moving.foreign import Foreign
+from icetree.table.moving.contents import Contents
 
 #: What readers must know of, and we do; Arrow reads a file's narrower numbers as wider ones.
 _KNOWN: Final = frozenset(
@@ -31,7 +31,7 @@ _PANIC: Final = "PanicException"
 _COLUMN_MAPPING: Final = "delta.columnMapping.mode"
 
 
-def delta_at(place: str) -> Foreign:
+def delta_at(place: str) -> Contents:
     """Return the newest version of a Delta table; Unsupported for what cannot be told in full."""
     try:
         from deltalake import DeltaTable
@@ -44,7 +44,7 @@ def delta_at(place: str) -> Foreign:
         return _told(DeltaTable(place), place)
 
 
-def _told(table: Any, place: str) -> Foreign:
+def _told(table: Any, place: str) -> Contents:
     _require_known(table, place)
     metadata = table.metadata()
     actions = pa.table(table.get_add_actions())
@@ -52,7 +52,7 @@ def _told(table: Any, place: str) -> Foreign:
     names = tuple(metadata.partition_columns)
     parts = actions["partition"].combine_chunks() if names else None
     columns = {} if parts is None else {name: parts.field(name) for name in names}
-    return Foreign(
+    return Contents(
         schema=pa.schema(table.schema().to_arrow()),
         partition_by=names,
         files={

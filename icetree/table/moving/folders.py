@@ -13,8 +13,8 @@ from icetree.spec.edit.new_columns import SchemaLike, as_struct
 from icetree.spec.location import prefix_of
 from icetree.store.base import Store
 from icetree.table.commit.adopting import is_hidden
+from icetree.table.moving.contents import Contents
 from icetree.table.moving.delta import delta_at
-from icetree.table.moving.foreign import Foreign
 
 #: What a migration that was cut off may have left, beside files of rows.
 _OURS: Final = ".puffin"
@@ -22,7 +22,7 @@ _METADATA: Final = "metadata/"
 _LOG: Final = "_delta_log/"
 
 
-def foreign_at(place: str, store: Store, schema: SchemaLike | None = None) -> Foreign:
+def foreign_at(place: str, store: Store, schema: SchemaLike | None = None) -> Contents:
     """Return what a folder holds; NotFound where that is nothing.
 
     A `schema` says what the columns of Parquet files are, in place of what files and folders tell.
@@ -50,7 +50,7 @@ def _holds_rows(name: str) -> bool:
     return not (is_hidden(name) or name.startswith(_METADATA) or name.endswith(_OURS))
 
 
-def _parquet(place: str, files: list[str], store: Store, schema: SchemaLike | None) -> Foreign:
+def _parquet(place: str, files: list[str], store: Store, schema: SchemaLike | None) -> Contents:
     if not files:
         raise NotFound(f"{place} has no Parquet files: give the folder that they are in")
     if schema is not None:
@@ -62,7 +62,7 @@ def _parquet(place: str, files: list[str], store: Store, schema: SchemaLike | No
         own, folders = columns_of(files, store), folders_of(files, prefix_of(place))
         # A column that a file has itself is not left to its folder.
         columns = pa.schema([*own, *(e for e in folders.columns if e.name not in own.names)])
-    return Foreign(
+    return Contents(
         schema=columns,
         partition_by=tuple(folders.columns.names),
         files=folders.values,

@@ -21,7 +21,7 @@ from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.adding import stored_entries
 from icetree.table.commit.adopting import Found, Progress, known_files
 from icetree.table.commit.commit import draft
-from icetree.table.moving.foreign import Foreign
+from icetree.table.moving.contents import Contents
 from icetree.table.properties import check_properties
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes, Intent
@@ -29,7 +29,7 @@ from icetree.tree.changes import Changes, Intent
 
 def make(
     name: TableName,
-    foreign: Foreign,
+    foreign: Contents,
     place: str,
     store: Store,
     *,
@@ -73,7 +73,7 @@ def make(
 def _changes(
     name: TableName,
     found: Found,
-    foreign: Foreign,
+    foreign: Contents,
     metadata: TableMetadata,
     store: Store,
     written: list[str],
@@ -90,7 +90,7 @@ def _changes(
     )
 
 
-def _vectors(added: Entries, foreign: Foreign, metadata: TableMetadata, store: Store) -> Entries:
+def _vectors(added: Entries, foreign: Contents, metadata: TableMetadata, store: Store) -> Entries:
     """Write the rows that are gone as data DVs, one file of them."""
     order = {location: number for number, location in enumerate(added["location"].to_pylist())}
     names = stored_form_array(pa.array([*foreign.vectors], pa.string()), metadata.location)

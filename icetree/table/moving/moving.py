@@ -14,9 +14,9 @@ from icetree.store.base import Store
 from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
 from icetree.table.moving.apart import require_all_inside, require_beside, require_none_inside
+from icetree.table.moving.contents import Contents
 from icetree.table.moving.downgrade import Downgraded, downgrade
 from icetree.table.moving.folders import foreign_at
-from icetree.table.moving.foreign import Foreign
 from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
 from icetree.table.moving.trial import SHARING, trial
@@ -159,7 +159,7 @@ class LakeMoving(ABC):
     def _made(
         self,
         table: TableName,
-        found: Foreign,
+        found: Contents,
         at: str,
         store: Store,
         properties: Mapping[str, str],

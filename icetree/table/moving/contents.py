@@ -11,7 +11,7 @@ from pyroaring import BitMap64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Foreign:
+class Contents:
     """What a folder holds: columns, and files with what they leave out."""
 
     #: Arrow's.
