@@ -10,6 +10,8 @@ from icetree.cli.carrying import yes_option
 from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
 
 if TYPE_CHECKING:
+    from icetree.table.moving.downgrade import Downgraded
+    from icetree.table.moving.upgrade import Upgraded
     from icetree.table.table import Table
 
 
@@ -26,18 +28,11 @@ def upgrade(lake: Chosen, name: str, source: str | None, yes: bool, as_json: boo
 
     Says what happens, what is gained, and why it cannot be where it cannot.
     """
-    from icetree.cli.output import print_json, say
-
     with lake.open(create=source is not None) as connection:
         if source is not None and yes:
             connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
         done = connection.upgrade_table(name, source, dry_run=not yes)
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if not yes and done.reason is None:
-        click.echo("nothing was changed: repeat with --yes to do it")
+    _told(done, yes=yes, as_json=as_json)
 
 
 @click.command()
@@ -50,16 +45,9 @@ def downgrade(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
 
     What branches and tags point to stays; other snapshots are forgotten, and no file is deleted.
     """
-    from icetree.cli.output import print_json, say
-
     with lake.open() as connection:
         done = connection.downgrade_table(name, dry_run=not yes)
-    if as_json:
-        print_json(done.as_dict())
-        return
-    say(str(done))
-    if not yes and done.reason is None:
-        click.echo("nothing was changed: repeat with --yes to do it")
+    _told(done, yes=yes, as_json=as_json)
 
 
 @click.command()
@@ -118,6 +106,17 @@ def migrate(lake: Chosen, name: str, source: str, yes: bool) -> None:
     with lake.open(create=True) as connection:
         connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
         _tell(connection.migrate_table(name, source))
+
+
+def _told(done: Upgraded | Downgraded, *, yes: bool, as_json: bool) -> None:
+    from icetree.cli.output import print_json, say
+
+    if as_json:
+        print_json(done.as_dict())
+        return
+    say(str(done))
+    if not yes and done.reason is None:
+        click.echo("nothing was changed: repeat with --yes to do it")
 
 
 def _tell(made: Table) -> None:

@@ -168,7 +168,7 @@ class Unsure(ice.UnboundPredicate):
     @property
     def as_bound(self) -> type[ice.BoundPredicate]:
         """There is none: it names no column."""
-        raise NotImplementedError
+        raise TypeError("nobody can bind what is left to another's judgement")
 
     def bind(self, schema: Schema, case_sensitive: bool = True) -> ice.BooleanExpression:  # noqa: ARG002
         """Return itself."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.settings import COMPILED
+from tests.spark.sql_lake import SqlLake
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +22,13 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for name, value in before.items():
         spark.conf.set(name, value or "")
+
+
+@pytest.fixture
+def three_snapshots(spark: SparkSession, tmp_path: Path) -> SqlLake:
+    """A table `t` with three snapshots of one row each."""
+    made = SqlLake(spark, tmp_path)
+    made.lake.create_table("db.t", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    for number in (1, 2, 3):
+        made.lake.append("db.t", pa.table({"id": [number], "name": [f"n{number}"]}))
+    return made

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 from pyroaring import BitMap64
@@ -18,8 +19,6 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.table.moving.old_tables import everything, lake_on
-
-deltalake = pytest.importorskip("deltalake")
 
 Make = Callable[[Lake, str, str], Table]
 BOTH = pytest.mark.parametrize(
