@@ -29,8 +29,8 @@ from benchmarks.harness import Report, Timing, main, time_each
 from benchmarks.plan_tables import open_lake
 from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.serve.plan.asked import PlanBody, asked_of
-from icetree.serve.plan.clients import Client
 from icetree.serve.plan.planned import make_plan
+from icetree.serve.stock import Stock
 from icetree.spec.texts import json_bytes
 
 #: How many files the filter matches, of how many.
@@ -90,7 +90,7 @@ def _told(report: Report, folder: Path, *, quick: bool) -> None:
         planned = make_plan(table, asked)
 
         def tell(files: int) -> int:
-            return len(json_bytes(planned.part(range(files), Client(), table)))
+            return len(json_bytes(planned.part(range(files), Stock(), table)))
 
         sizes = (MATCHES, 10_000, FAR)
         runs: dict[str, Callable[[], object]] = {str(each): partial(tell, each) for each in sizes}

@@ -19,6 +19,7 @@ from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
+from icetree.serve.stock import stock_of
 from icetree.spec.metadata import TableMetadata
 from icetree.table.export.export import export_heads
 from icetree.table.export.places import FORMAT_VERSIONS
@@ -164,8 +165,7 @@ def _versions(call: Call) -> tuple[int, ...]:
     """
     asked = call.request.headers.get(VERSION_HEADER)
     if asked is None:
-        is_pyiceberg = call.request.headers.get("user-agent", "").startswith("PyIceberg/")
-        return (2, 3) if is_pyiceberg else (3,)
+        return (3,) if stock_of(call.request.headers).writes_v3 else (2, 3)
     if asked not in map(str, FORMAT_VERSIONS):
         raise InvalidInput(f"{VERSION_HEADER}: {asked[:20]!r}: a table can be shown as v3 or v2")
     return (int(asked),)

@@ -9,11 +9,11 @@ from icetree.errors import NotFound
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.plan.asked import Asked, asked_of, meaning_of, read_body
-from icetree.serve.plan.clients import client_of
 from icetree.serve.plan.planned import Planned, make_plan
 from icetree.serve.plan.tokens import no_such_task, read_token, tokens
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
+from icetree.serve.stock import stock_of
 from icetree.spec.texts import json_bytes
 from icetree.table.table import Table
 
@@ -73,7 +73,7 @@ def fetch_tasks(call: Call) -> Answer:
     tasks = part.tasks
     if tasks.stop > planned.count:
         raise no_such_task("it was not made by this server")
-    found: dict[str, Any] = {**planned.part(tasks, client_of(call.request.headers), table)}
+    found: dict[str, Any] = {**planned.part(tasks, stock_of(call.request.headers), table)}
     if part.leads_on:
         found["plan-tasks"] = tokens(asked, tasks.stop, planned.count, len(tasks))
     return _packed(call, found)
@@ -103,7 +103,7 @@ def _told(call: Call, table: Table, asked: Asked, planned: Planned) -> Answer:
             "status": "completed",
             "plan-id": asked.id,
             "plan-tasks": tokens(asked, first.stop, planned.count, page),
-            **planned.part(first, client_of(call.request.headers), table),
+            **planned.part(first, stock_of(call.request.headers), table),
         },
     )
 

@@ -16,11 +16,11 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import EVERY_ROW, filter_to_json, names_in
 from icetree.serve.plan.asked import Asked
-from icetree.serve.plan.clients import Client
 from icetree.serve.plan.content_files import Telling, data_files, delete_files, vector_files
 from icetree.serve.plan.json_columns import joined, list_of, listed, numbers, object_column
 from icetree.serve.plan.metrics import metric_stats
 from icetree.serve.plan.tuples import codes_of, require_told, tuple_stats, untold
+from icetree.serve.stock import Stock
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.pages import find_snapshot
@@ -61,7 +61,7 @@ class Planned:
         count: int = self.plan.tasks.num_rows
         return count
 
-    def part(self, part: range, client: Client, table: Table) -> dict[str, msgspec.Raw]:
+    def part(self, part: range, client: Stock, table: Table) -> dict[str, msgspec.Raw]:
         """Return some of the tasks, and the deletes they refer to, as members of an answer."""
         plan = replace(self.plan, tasks=self.plan.tasks.slice(part.start, len(part)))
         if client.reads_plain_vectors_alone:

@@ -1,4 +1,4 @@
-"""What clients make of a plan, where that is not what the protocol says."""
+"""What stock clients can do, where that is not all that the protocol asks for."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class Stock:
     """What whoever asks can do; by default all that the protocol asks for."""
+
+    #: Tables of v3: PyIceberg reads them alone.
+    writes_v3: bool = True
 
     #: A partition with a null in it.
     reads_nulls: bool = True
@@ -17,10 +20,10 @@ class Client:
     reads_plain_vectors_alone: bool = False
 
 
-_PYICEBERG: Final = Client(reads_nulls=False, reads_plain_vectors_alone=True)
+_PYICEBERG: Final = Stock(writes_v3=False, reads_nulls=False, reads_plain_vectors_alone=True)
 
 
-def client_of(headers: Mapping[str, str]) -> Client:
+def stock_of(headers: Mapping[str, str]) -> Stock:
     """Return what the client can do that sends these headers."""
     told = headers.get("x-client-version", "") or headers.get("user-agent", "")
-    return _PYICEBERG if told.lower().startswith("pyiceberg") else Client()
+    return _PYICEBERG if told.lower().startswith("pyiceberg") else Stock()
