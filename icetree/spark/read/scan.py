@@ -31,7 +31,7 @@ from icetree.spark.read.listing import GONE, ORDINAL, POSITION
 from icetree.spark.read.plan import plan as plan_scan
 from icetree.spark.read.python import read_in_python
 from icetree.spark.read.reading import Reading
-from icetree.spark.read.stored import PARTITION, STORED_PREFIX, Indexed, Listed, Stored
+from icetree.spark.read.stored import PARTITION, STORED_PREFIX, Beside, Indexed, Listed, Stored
 from icetree.spark.types import spark_schema
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.metadata_columns import (
@@ -197,7 +197,7 @@ def _is_native(tasks: pa.Table, deletes: pa.Table, reading: Reading) -> pa.Chunk
 
 
 def _read(stored: Stored, reading: Reading, *, marked: bool) -> DataFrame:
-    found = stored.rows(reading, located=reading.located, marked=marked)
+    found = stored.rows(reading, Beside(located=reading.located, marked=marked))
     return _finished(_left(found, reading, marked=marked), reading)
 
 
@@ -214,9 +214,13 @@ def _with_equality_deletes(
     scan, deletes = reading.scan, numbered(deletes)
     ids = sorted({id for each in deletes["equality_ids"].to_pylist() for id in each or ()})
     keys = {id: key_column(id, scan.metadata, scan.schema) for id in ids}
-    more = [key.column for key in keys.values()]
-    located = reading.located
-    found = stored.rows(reading, located=located, marked=marked, more=more, equality=deletes)
+    beside = Beside(
+        located=reading.located,
+        marked=marked,
+        more=tuple(key.column for key in keys.values()),
+        equality=deletes,
+    )
+    found = stored.rows(reading, beside)
     found = _left(found, reading, marked=marked)
     return _finished(without_equality_deletes(found, deletes, keys, scan), reading)
 

@@ -52,24 +52,28 @@ _TOLD_BY: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """What rows have beside the columns that are asked for."""
+
+    #: `ORDINAL` and `POSITION`.
+    located: bool
+    #: `GONE`.
+    marked: bool
+    #: Columns of the table.
+    more: tuple[NestedField, ...] = ()
+    #: Deletes that `APPLYING` tells of, as `applying.numbered` gives them.
+    equality: pa.Table | None = None
+
+
 class Stored(Protocol):
     """Gives the stored rows of files; columns have the table's names, those of `more`, and lineage,
     have a prefix and their id."""
 
-    def rows(
-        self,
-        reading: Reading,
-        *,
-        located: bool,
-        marked: bool,
-        more: Iterable[NestedField] = (),
-        equality: pa.Table | None = None,
-    ) -> DataFrame:
+    def rows(self, reading: Reading, beside: Beside) -> DataFrame:
         """Return the rows that pass the filter.
 
-        With `located` they have `ORDINAL` and `POSITION`, with `marked` also `GONE`, and with
-        `equality` deletes `APPLYING`; where columns are to be made up, they have the facts that it
-        takes.
+        Where columns are to be made up, they have the facts that it takes.
         """
 
 
@@ -81,29 +85,23 @@ class Listed:
     #: Those that tasks name.
     deletes: pa.Table
 
-    def rows(
-        self,
-        reading: Reading,
-        *,
-        located: bool,
-        marked: bool,
-        more: Iterable[NestedField] = (),
-        equality: pa.Table | None = None,
-    ) -> DataFrame:
+    def rows(self, reading: Reading, beside: Beside) -> DataFrame:
         """See `Stored`."""
-        columns = Columns(reading, more)
+        columns = Columns(reading, beside.more)
         scan, tasks = reading.scan, self.tasks
         scan.files.require_open(tasks["location"])
         full = absolute_array(tasks["location"], scan.metadata.location)
         files = listed(full, tasks["file_size_in_bytes"], tasks[ORDINAL])
         stored = read_listed(reading.spark, files, columns.schema)
         place = [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
-        made_up = bool(reading.made_up) or equality is not None
-        found = stored.selectExpr(*columns.sql, *(place if located or marked or made_up else ()))
+        made_up = bool(reading.made_up) or beside.equality is not None
+        found = stored.selectExpr(
+            *columns.sql, *(place if beside.located or beside.marked or made_up else ())
+        )
         found = _tested(found, reading)
-        if marked:
+        if beside.marked:
             found = marked_by_data_dvs(found, tasks, scan)
-        facts = f.broadcast(self._facts(reading, equality)) if made_up else None
+        facts = f.broadcast(self._facts(reading, beside.equality)) if made_up else None
         return found if facts is None else found.join(facts, on=ORDINAL)
 
     def _facts(self, reading: Reading, equality: pa.Table | None) -> DataFrame:
@@ -129,28 +127,20 @@ class Indexed:
     tasks: pa.Table | None = None
     deletes: pa.Table | None = None
 
-    def rows(
-        self,
-        reading: Reading,
-        *,
-        located: bool,
-        marked: bool,
-        more: Iterable[NestedField] = (),
-        equality: pa.Table | None = None,
-    ) -> DataFrame:
+    def rows(self, reading: Reading, beside: Beside) -> DataFrame:
         """See `Stored`."""
         scan, lazy = reading.scan, self.tasks is None
-        columns = Columns(reading, more, constant=lazy)
+        columns = Columns(reading, beside.more, constant=lazy)
         asked = {field.field_id for field in reading.made_up}
         partition = PARTITION_FIELD in asked
         facts = Facts(
             scan=scan,
-            ordinals=located,
+            ordinals=beside.located,
             plain=tuple(name for id, name in _TOLD_BY.items() if id in asked),
             partition=partition,
             constant=tuple(columns.constant.items()),
-            equality=equality,
-            marks=marked,
+            equality=beside.equality,
+            marks=beside.marked,
         )
         files = (
             planned_files(reading.spark, scan, facts, columns.own)
@@ -163,14 +153,18 @@ class Indexed:
             facts=facts.schema(),
             schema=columns.schema,
         )
-        made = [*columns.sql, *map(FACT.format, facts.plain), *([ORDINAL] if located else ())]
+        made = [
+            *columns.sql,
+            *map(FACT.format, facts.plain),
+            *([ORDINAL] if beside.located else ()),
+        ]
         if partition:
             made.append(f"{facts.partition_sql()} AS {PARTITION}")
-        if equality is not None:
+        if beside.equality is not None:
             made.append(APPLYING)
-        if located or asked:
+        if beside.located or asked:
             made.append(f"{ROW_INDEX} AS {POSITION}")
-        if marked:
+        if beside.marked:
             found = found.withColumn(GONE, is_marked(self.java, MARKS, LAST, ROW_INDEX))
             made.append(GONE)
         return _tested(found.selectExpr(*made), reading)

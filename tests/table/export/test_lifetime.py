@@ -18,7 +18,7 @@ from icetree.spec.location import absolute
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import within
 from icetree.table.export.export import export
-from icetree.table.export.places import EXPORTS, folder_of, manifest_list_at
+from icetree.table.export.places import EXPORTS, export_folder, manifest_list_at
 from icetree.table.lake import Lake
 from icetree.table.moving.downgrade import downgrade
 from icetree.table.moving.upgrade import upgrade
@@ -40,7 +40,7 @@ def require_whole(table: Table, snapshot_id: int) -> None:
     """Require a snapshot's list, and every manifest in it."""
     store = table.files.store
     [snapshot] = [each for each in table.history() if each.snapshot_id == snapshot_id]
-    at = snapshot.manifest_list or manifest_list_at(folder_of(table.location, 3), snapshot)
+    at = snapshot.manifest_list or manifest_list_at(export_folder(table.location, 3), snapshot)
     location = absolute(at, table.location)
     for each in read_listed(store.read(location), file=location):
         assert len(store.read(each.location)) == each.size_bytes
@@ -132,11 +132,11 @@ def test_exports_are_no_orphans_while_their_snapshots_are_there() -> None:
         table = exported(past)
         past.clock.at_ms += DAYS
         before = {each for each in exports(table) if each.endswith(".avro")}
-        strays = [f"{EXPORTS}0000/v3/snap-1.avro", f"{folder_of(table.location, 3)}snap-5.avro"]
+        strays = [f"{EXPORTS}0000/v3/snap-1.avro", f"{export_folder(table.location, 3)}snap-5.avro"]
         newest = table.current_snapshot
         assert newest is not None
         # Of a tree that another snapshot had under the same id.
-        strays.append(f"{folder_of(table.location, 3)}snap-{newest.snapshot_id}-00aa-0.avro")
+        strays.append(f"{export_folder(table.location, 3)}snap-{newest.snapshot_id}-00aa-0.avro")
         for each in strays:
             table.files.store.write_new(absolute(each, table.location), b"nobody's")
         past.clock.at_ms += DAYS
@@ -199,7 +199,7 @@ def test_an_export_that_fails_at_any_step_is_finished_by_the_next(how: How) -> N
         # Whoever comes upon a list in between finds it whole.
         snapshot = table.current_snapshot
         assert snapshot is not None
-        at = manifest_list_at(folder_of(table.location, 3), snapshot)
+        at = manifest_list_at(export_folder(table.location, 3), snapshot)
         if absolute(at, table.location) in exports(table):
             require_whole(table, snapshot.snapshot_id)
         assert {name: store._files[name] for name in start} == start
@@ -229,7 +229,7 @@ def test_a_damaged_export_before_is_passed_over(content: bytes) -> None:
     table = leafy(store, MemoryCatalog("m"))
     parent = table.current_snapshot
     assert parent is not None
-    at = manifest_list_at(folder_of(table.location, 3), parent)
+    at = manifest_list_at(export_folder(table.location, 3), parent)
     store.write_new(absolute(at, table.location), content)
     table.append(some((50, "b")))
     told = table.export()

@@ -20,7 +20,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import snapshot_as_of
 from icetree.spec.snapshot import LogEntry, Snapshot
-from icetree.table.export.places import folder_of, manifest_list_at
+from icetree.table.export.places import export_folder, manifest_list_at
 from icetree.table.export.shown import shown
 from tests.codec.metadata_documents import V2, read, v3, v4
 from tests.effort import law
@@ -130,7 +130,7 @@ def test_what_is_known_of_the_example_is_all_there() -> None:
     del wanted["statistics"]
     wanted["partition-specs"][1]["fields"].pop()
     wanted["snapshots"][1]["manifest-list"] = (
-        f"s3://b/t/{manifest_list_at(folder_of('s3://b/t', 3), read(given).snapshots[1])}"
+        f"s3://b/t/{manifest_list_at(export_folder('s3://b/t', 3), read(given).snapshots[1])}"
     )
     assert found == wanted
 
@@ -141,7 +141,7 @@ def test_snapshots_of_the_pages_are_shown_on_request() -> None:
     found = shown(metadata, more=[old])
     assert (
         found.snapshots[0].manifest_list
-        == f"s3://b/t/{manifest_list_at(folder_of('s3://b/t', 3), old)}"
+        == f"s3://b/t/{manifest_list_at(export_folder('s3://b/t', 3), old)}"
     )
     assert shown(metadata, more=metadata.snapshots).snapshots == shown(metadata).snapshots
 
@@ -171,7 +171,7 @@ def test_v2_is_shown_where_it_can_say_it_all() -> None:
         word for word in ("next-row-id", "first-row-id", "added-rows") if word in document(found)
     ]
     assert theirs.snapshots[1].manifest_list == (
-        f"s3://b/t/{manifest_list_at(folder_of('s3://b/t', 2), metadata.snapshots[1])}"
+        f"s3://b/t/{manifest_list_at(export_folder('s3://b/t', 2), metadata.snapshots[1])}"
     )
 
 
