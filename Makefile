@@ -6,6 +6,7 @@ PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 BENCH  := $(VENV)/.bench
 FUZZ   := $(VENV)/.fuzz
+DOCS   := $(VENV)/.docs
 EXTRAS := dev,delta,java,postgres,s3,serve,spark
 
 # Iceberg Java, which tests plan the same tables with. No part of icetree, so kept elsewhere.
@@ -24,7 +25,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -38,7 +39,11 @@ demo: $(READY) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evo
 test: $(READY) $(ICEBERG_JAR) $(S3A) ## Run every test
 	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
-check: lint types test ## What CI runs: lint, types and tests
+docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
+	@echo "build/site/index.html is ready."
+
+check: lint types docs test ## What CI runs: lint, types, the site and tests
 
 lint: $(READY) ## Check style and formatting
 	@$(PY) -m ruff check
@@ -100,7 +105,7 @@ fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 1
 
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh
-	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench,fuzz]'
+	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench,docs,fuzz]'
 	@{ grep '^#' constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude icetree; } > $(VENV)/constraints.txt
 	@rm -rf $(VENV)/fresh && mv $(VENV)/constraints.txt constraints.txt
 
@@ -156,6 +161,11 @@ $(READY): pyproject.toml constraints.txt
 # The peers that benchmarks are measured beside; nothing else needs them.
 $(BENCH): $(READY)
 	@$(PY) -m pip install --editable '.[$(EXTRAS),bench]' --constraint constraints.txt
+	@touch $@
+
+# What makes the site; nothing else needs it.
+$(DOCS): $(READY)
+	@$(PY) -m pip install --editable '.[$(EXTRAS),docs]' --constraint constraints.txt
 	@touch $@
 
 # What guides the fuzzing of `make fuzz`; nothing else needs it.

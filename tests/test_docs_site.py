@@ -1,0 +1,74 @@
+"""The site has every page, every link leads somewhere, and nothing is loaded from elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import strictyaml
+
+from docs.make.site import ELSEWHERE, within_site
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONFIG = strictyaml.dirty_load((ROOT / "mkdocs.yml").read_text(), allow_flow_style=True).data
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
+
+
+def in_nav(nav: object) -> Iterator[str]:
+    """Yield the pages that a menu names."""
+    if isinstance(nav, str):
+        yield nav
+    elif isinstance(nav, list):
+        for each in nav:
+            yield from in_nav(each)
+    elif isinstance(nav, dict):
+        for each in nav.values():
+            yield from in_nav(each)
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every page of the site, by its place in it."""
+    texts = {page: (ROOT / file).read_text() for page, file in ELSEWHERE.items()}
+    texts |= {str(each.relative_to(DOCS)): each.read_text() for each in DOCS.rglob("*.md")}
+    return texts
+
+
+def headings(text: str) -> set[str]:
+    """Return the anchors of a page, as the site makes them of its headings."""
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    plain = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in titles)
+    return {re.sub(r"[-\s]+", "-", title) for title in plain}
+
+
+def test_every_page_is_in_the_menu_once() -> None:
+    named = list(in_nav(CONFIG["nav"]))
+    assert len(named) == len(set(named))
+    records = {page for page in pages() if page.startswith("decisions/0")}
+    assert set(named) == set(pages()) - records
+
+
+def test_every_link_leads_to_a_page_and_a_heading_that_are_there() -> None:
+    texts = pages()
+    lost = []
+    for page, text in texts.items():
+        shown = within_site(text, ELSEWHERE.get(page, f"docs/{page}"), page)
+        for target in LINK.findall(FENCE.sub("", shown)):
+            path, _, anchor = target.partition("#")
+            if "://" in path:
+                continue
+            place = (DOCS / page).parent / path if path else DOCS / page
+            there = str(place.resolve().relative_to(DOCS))
+            known = there in texts or place.exists()
+            if not known or (anchor and anchor not in headings(texts[there])):
+                lost.append(f"{page}: {target}")
+    assert lost == []
+
+
+def test_the_site_loads_nothing_from_other_hosts() -> None:
+    assert CONFIG["theme"]["font"] == "false"
+    text = (ROOT / "mkdocs.yml").read_text()
+    assert "://" not in text
+    assert not [page for page, each in pages().items() if "```mermaid" in each]
