@@ -16,9 +16,9 @@ from click.testing import CliRunner, Result
 from icetree.cli.demo.laws import laws
 from icetree.cli.demo.story import story
 from icetree.cli.demo.table import SHAPE, DemoTable, root_file
-from icetree.cli.demo.v3 import V3
 from icetree.cli.main import cli
 from icetree.codec import manifest
+from icetree.explore.v3 import V3
 from icetree.spec.entry import ROOT, Content, Status, with_columns
 
 

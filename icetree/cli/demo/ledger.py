@@ -4,20 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from icetree.explore.cost import Cost
 from icetree.table.table import Table
 
 _VERSION = ".metadata.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """Metadata files and their bytes."""
-
-    files: int = 0
-    size_bytes: int = 0
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,10 @@ from icetree.cli.demo.events import (
     corrections,
     events,
 )
-from icetree.cli.demo.ledger import Cost, Ledger
-from icetree.cli.demo.v3 import V3
+from icetree.cli.demo.ledger import Ledger
 from icetree.errors import Unavailable
+from icetree.explore.cost import Cost
+from icetree.explore.v3 import V3
 from icetree.spark.lake import SparkLake
 from icetree.spark.stream.write import Batch, stop
 from icetree.spec.snapshot import Snapshot

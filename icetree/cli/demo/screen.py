@@ -15,11 +15,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.text import Text
 
 from icetree.cli.demo.events import PAST
-from icetree.cli.demo.ledger import Cost
 from icetree.cli.demo.pipeline import Pipeline, Step
 from icetree.cli.demo.show import heading, new_folder, print_laws
 from icetree.cli.demo.truth import truths
 from icetree.errors import NotFound, Unavailable
+from icetree.explore.cost import Cost
 from icetree.picture.svg import to_svg
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture

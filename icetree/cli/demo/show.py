@@ -13,8 +13,8 @@ from rich.text import Text
 from icetree.cli.demo.laws import Law, laws
 from icetree.cli.demo.story import story
 from icetree.cli.demo.table import POLICY, SHAPE, Commit, DemoTable
-from icetree.cli.demo.v3 import V3
 from icetree.errors import InvalidInput
+from icetree.explore.v3 import V3
 from icetree.picture.svg import to_svg
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture

@@ -15,8 +15,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.cli.demo.ledger import Cost
-from icetree.cli.demo.v3_sizes import sizes
+from icetree.explore.cost import Cost
+from icetree.explore.v3_sizes import sizes
 from icetree.spec.entry import Entries, is_data_file, keys_of
 from icetree.table.table import Table
 from icetree.tree.diff import Diff

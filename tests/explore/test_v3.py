@@ -13,10 +13,11 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.transforms import IdentityTransform
 
 import icetree
-from icetree.cli.demo.ledger import Cost, Ledger
+from icetree.cli.demo.ledger import Ledger
 from icetree.cli.demo.table import DemoTable, entries
-from icetree.cli.demo.v3 import MERGE_AT, V3, Manifest
-from icetree.cli.demo.v3_sizes import Curve, sizes
+from icetree.explore.cost import Cost
+from icetree.explore.v3 import MERGE_AT, V3, Manifest
+from icetree.explore.v3_sizes import Curve, sizes
 from icetree.spec.entry import Entry
 from icetree.tree.diff import Diff
 
