@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from campaigns.simulate.verbs import bank, deletes, evolution, files, maintenance, reads, refs, rows
+from campaigns.simulate.verbs import (
+    bank,
+    deletes,
+    evolution,
+    exports,
+    files,
+    maintenance,
+    reads,
+    refs,
+    rows,
+)
 from campaigns.simulate.world import Verb
 
 #: Verb -> (what carries it out, its share).
@@ -18,6 +28,7 @@ _ALL: Final[Mapping[str, tuple[Verb, int]]] = {
     **bank.VERBS,
     **reads.VERBS,
     **maintenance.VERBS,
+    **exports.VERBS,
 }
 
 VERBS: Final[Mapping[str, Verb]] = {name: verb for name, (verb, _) in _ALL.items()}

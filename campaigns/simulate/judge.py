@@ -104,6 +104,12 @@ class Judge:
             self._expired(commit, history)
         return state
 
+    def exported(self, table: TableName, snapshot_id: int, files: Iterable[str]) -> None:
+        """Learn of an export: all but the metadata that shows it lives as long as its snapshot."""
+        lasting = {each for each in files if not each.endswith(".metadata.json")}
+        self.histories[table].exports.setdefault(snapshot_id, set()).update(lasting)
+        self._needed |= lasting
+
     def deleting(self, locations: Iterable[str]) -> None:
         """Look at files that are about to be deleted: none may be needed."""
         heads = [history.head for history in self.histories.values()]
@@ -391,7 +397,9 @@ class Judge:
         self._require(gone in meant, "history", f"{commit.text}: {gone} went, not {meant}")
         history.expired |= dict.fromkeys(gone, len(history.versions) - 1)
         retained = [
-            each.trees[id].files for each in self.histories.values() for id in each.retained()
+            each.trees[id].files | each.exports.get(id, set())
+            for each in self.histories.values()
+            for id in each.retained()
         ]
         self._needed = set[str]().union(*retained)
 

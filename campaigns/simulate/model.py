@@ -188,6 +188,8 @@ class History:
     states: dict[int | None, State] = field(default_factory=lambda: {None: State()})
     #: Snapshots as their files have them, which the states were held against.
     trees: dict[int | None, Tree] = field(default_factory=lambda: {None: Tree()})
+    #: Files of exports, by their snapshots.
+    exports: dict[int, set[str]] = field(default_factory=dict)
     #: The snapshot that landed with a key.
     keys: dict[str, int | None] = field(default_factory=dict)
     #: When snapshots say that they were made.

@@ -43,6 +43,11 @@ class Turn:
         self.step = step
         self.chance = chance
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether nobody else is in the midst of a step."""
+        return self.world.under_way == 1
+
     def table(self, name: str) -> Table:
         """Return one of the writer's handles; more often than not it sees what is newest first."""
         table = self.chance.choice(self.writer.handles[name])

@@ -53,6 +53,11 @@ class Turns:
         self._wish = wish
         self._main.switch()
 
+    @property
+    def under_way(self) -> int:
+        """How many steps have begun and not ended."""
+        return len(self._under_way)
+
     def wish(self, wish: int) -> None:
         """Say who comes first when the step that is running has ended."""
         self._wish = wish

@@ -103,6 +103,11 @@ class World:
         """Return what the judge knows of a table."""
         return self.judge.histories[parse_name(name)]
 
+    @property
+    def under_way(self) -> int:
+        """How many writers are in the midst of a step."""
+        return 0 if self._turns is None else self._turns.under_way
+
     # --- what lines need --------------------------------------------------------------------
 
     def told(self, line: str) -> None:
@@ -110,6 +115,13 @@ class World:
 
     def let_pass(self, milliseconds: int) -> None:
         self.clock.ms += milliseconds
+
+    def let_days_pass(self, days: int) -> None:
+        """Let days pass, which is longer than anything that was asked for takes."""
+        if days:
+            while self._late:
+                self._late.pop()()
+            self.clock.ms += days * 24 * 3_600_000
 
     def let_others(self, wish: int) -> None:
         if self._turns is not None:

@@ -15,7 +15,7 @@ from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
-from icetree.table.maintain import compact, expire, reach
+from icetree.table.maintain import compact, expire, exports, orphans, reach
 from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -155,6 +155,21 @@ def leave_a_compacted_file(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(compact, "removal_of_tasks", lambda old: removal(old.slice(1)))
 
 
+def take_young_files_for_orphans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orphans, "_THREE_DAYS_MS", -2 * orphans._THREE_DAYS_MS)
+
+
+def take_exports_for_orphans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(orphans, "less_exports", lambda found, *_: found)
+
+
+def expire_twins_that_others_have(patch: pytest.MonkeyPatch) -> None:
+    only_of = exports.exports_only_of
+    patch.setattr(
+        expire, "exports_only_of", lambda gone, _, files: only_of(gone, reach.Reach(), files)
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -256,5 +271,20 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=leave_a_compacted_file,
         laws={"rows", "row ids"},
         verbs=("append", "append files", "rewrite data files"),
+    ),
+    "files of a commit under way are orphans": Planted(
+        patch=take_young_files_for_orphans,
+        laws={"files stay", "errors"},
+        verbs=("append", "append files", "delete rows", "remove orphans"),
+    ),
+    "exports are orphans": Planted(
+        patch=take_exports_for_orphans,
+        laws={"files stay"},
+        verbs=("append", "export", "remove orphans"),
+    ),
+    "what two exports share goes with the first": Planted(
+        patch=expire_twins_that_others_have,
+        laws={"files stay"},
+        verbs=("append", "append files", "export", "expire"),
     ),
 }

@@ -96,6 +96,14 @@ def rewrite_manifests(turn: Turn) -> None:
     )
 
 
+def remove_orphans(turn: Turn) -> None:
+    """Delete what nothing names, after days in which nobody wrote; or beside writers, what is old."""
+    days = turn.chance.choice((0, 4)) if turn.is_alone else 0
+    turn.told(f"remove orphans{f', {days} days later' if days else ''}")
+    turn.world.let_days_pass(days)
+    turn.table(turn.chance.choice((ROWS, ROWS, BANK))).maintenance.remove_orphan_files()
+
+
 def _maintain(turn: Turn, text: str, do: Callable[[Table, str], object]) -> None:
     table = turn.table(turn.chance.choice((ROWS, ROWS, ROWS, BANK)))
     branch = a_branch(turn, table) if str(table.name) == ROWS else "main"
@@ -133,4 +141,5 @@ VERBS: Final[Mapping[str, tuple[Verb, int]]] = {
     "rewrite data files": (rewrite_data_files, 6),
     "rewrite deletes": (rewrite_deletes, 3),
     "rewrite manifests": (rewrite_manifests, 3),
+    "remove orphans": (remove_orphans, 2),
 }

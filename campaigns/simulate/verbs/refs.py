@@ -69,7 +69,7 @@ def move(turn: Turn) -> None:
     if to is None or head is None:
         return
     ahead = {state.id for state in history.ancestors(to)}
-    by_time = kind == "roll back" and turn.chance.random() < 0.5
+    by_time = kind == "roll back" and to in past and turn.chance.random() < 0.5
     point: int | datetime = to
     if by_time:
         made = {each.snapshot_id: each.timestamp_ms for each in table.history()}
