@@ -9,6 +9,7 @@ import pytest
 
 from icetree.spark.session import local_session
 from icetree.spec.table_properties import is_of_others
+from tests.site_menu import MENU, in_nav
 from tests.spark.settings import QUICK
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +42,22 @@ def test_the_snippets_of_all_pages_run_one_after_the_other_and_then_once_more(
         for page, found in snippets.items():
             names: dict[str, object] = {}
             for snippet in found:
+                exec(compile(snippet, str(page), "exec"), names)
+
+
+def test_the_snippets_of_pages_in_folders_run_one_after_the_other_and_then_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the order of the site's menu; none of them needs Spark."""
+    monkeypatch.chdir(tmp_path)
+    pages = [ROOT / "docs" / name for name in in_nav(MENU) if "/" in name]
+    snippets = {page: SNIPPET.findall(page.read_text()) for page in pages}
+    assert len([page for page, found in snippets.items() if found]) >= 2
+    for _ in ("today", "tomorrow"):
+        for page, found in snippets.items():
+            names: dict[str, object] = {}
+            for snippet in found:
+                assert "spark" not in snippet, page
                 exec(compile(snippet, str(page), "exec"), names)
 
 

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import strictyaml
-
 from docs.make.site import ELSEWHERE, within_site
+from tests.site_menu import CONFIG, MENU, in_nav
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-CONFIG = strictyaml.dirty_load((ROOT / "mkdocs.yml").read_text(), allow_flow_style=True).data
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-
-
-def in_nav(nav: object) -> Iterator[str]:
-    """Yield the pages that a menu names."""
-    if isinstance(nav, str):
-        yield nav
-    elif isinstance(nav, list):
-        for each in nav:
-            yield from in_nav(each)
-    elif isinstance(nav, dict):
-        for each in nav.values():
-            yield from in_nav(each)
 
 
 def pages() -> dict[str, str]:
@@ -44,7 +29,7 @@ def headings(text: str) -> set[str]:
 
 
 def test_every_page_is_in_the_menu_once() -> None:
-    named = list(in_nav(CONFIG["nav"]))
+    named = list(in_nav(MENU))
     assert len(named) == len(set(named))
     records = {page for page in pages() if page.startswith("decisions/0")}
     assert set(named) == set(pages()) - records
