@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from icetree.codec.metadata import document
+from icetree.codec.nouns import document
 from icetree.errors import AlreadyExists, CorruptTable, InvalidInput, NotFound
 from icetree.spec.location import absolute, prefix_of, stored_form
 from icetree.spec.texts import json_bytes
