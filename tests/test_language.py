@@ -43,12 +43,13 @@ from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from icetree.table.verify.verify import verify
+from icetree.table.views.view import View
 
 VAR = inspect.Parameter.VAR_KEYWORD
 
 #: What people hold, and the functions that give it to them.
 HELD: tuple[type, ...] = (
-    Lake, Table, Transaction, Scan, ChangeRange, AppendScan, Inspect, Maintenance, Merge, SparkLake,
+    Lake, Table, View, Transaction, Scan, ChangeRange, AppendScan, Inspect, Maintenance, Merge, SparkLake,
     SparkMerge, Write,
 )  # fmt: skip
 FUNCTIONS: tuple[Callable[..., Any], ...] = (

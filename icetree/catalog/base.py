@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec.texts import storable
@@ -18,11 +18,24 @@ Namespace: TypeAlias = tuple[str, ...]
 class TableName:
     """A table's full name."""
 
+    #: What has such a name, in words.
+    kind: ClassVar[str] = "table"
+
     namespace: Namespace
     name: str
 
     def __str__(self) -> str:
         return ".".join((*self.namespace, self.name))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ViewName(TableName):
+    """A view's full name, which no table has at the same time.
+
+    A catalog does with it what it does with a table's, on the view; as a name it is not equal to one.
+    """
+
+    kind: ClassVar[str] = "view"
 
 
 def parse_name(text: str) -> TableName:
@@ -33,12 +46,21 @@ def parse_name(text: str) -> TableName:
     return TableName(tuple(namespace), name)
 
 
+def parse_view_name(text: str) -> ViewName:
+    """Read a view's name, as `parse_name` does a table's."""
+    found = parse_name(text)
+    return ViewName(found.namespace, found.name)
+
+
 def parse_namespace(text: str) -> Namespace:
     """Read `db` or `a.b`."""
     levels = tuple(storable(text, what="namespace").split("."))
     if not all(levels):
         raise InvalidInput(f"{text!r} is no namespace: write db, or a.b for a nested one")
     return levels
+
+
+N = TypeVar("N", bound=TableName)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +97,8 @@ class Swap:
 class Catalog(Protocol):
     """Names tables and holds each one's head: the location of its newest metadata.json.
 
+    Views are named and held in the same way: whatever takes a `TableName` takes a `ViewName`.
+
     Every method may raise InvalidInput for a name that cannot be one, and Unavailable when the
     catalog cannot be reached or stays busy; either way nothing was changed. One that changes
     something raises CommitUnknown when its answer was lost; `swap` returns Unknown instead.
@@ -104,8 +128,14 @@ class Catalog(Protocol):
     def tables(self, namespace: Namespace) -> list[TableName]:
         """Return the tables directly in a namespace, sorted; NotFound."""
 
+    def views(self, namespace: Namespace) -> list[ViewName]:
+        """Return the views directly in a namespace, sorted; NotFound."""
+
     def create(self, table: TableName, metadata_location: str) -> None:
-        """Make a table; AlreadyExists, NotFound for its namespace, CommitUnknown."""
+        """Make a table; AlreadyExists, NotFound for its namespace, CommitUnknown.
+
+        Unsupported for a view where the catalog's layout has no place for one.
+        """
 
     def load(self, table: TableName) -> str:
         """Return the location of the table's newest metadata.json; NotFound."""
@@ -145,12 +175,21 @@ class Catalog(Protocol):
 
 def every_table(catalog: Catalog) -> list[TableName]:
     """Return all tables of a catalog, sorted."""
-    found: list[TableName] = []
+    return _in_every_namespace(catalog, catalog.tables)
+
+
+def every_view(catalog: Catalog) -> list[ViewName]:
+    """Return all views of a catalog, sorted."""
+    return _in_every_namespace(catalog, catalog.views)
+
+
+def _in_every_namespace(catalog: Catalog, listed: Callable[[Namespace], Iterable[N]]) -> list[N]:
+    found: list[N] = []
     left = catalog.namespaces()
     while left:
         each = left.pop()
         # What is dropped meanwhile is not there any more.
         with suppress(NotFound):
-            found += catalog.tables(each)
+            found += listed(each)
             left += catalog.namespaces(each)
     return sorted(found)

@@ -6,13 +6,23 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import RLock
 
-from icetree.catalog.base import Namespace, Outcome, Stale, Swap, Swapped, TableName
+from icetree.catalog.base import (
+    N,
+    Namespace,
+    Outcome,
+    Stale,
+    Swap,
+    Swapped,
+    TableName,
+    ViewName,
+)
 from icetree.catalog.names import (
     check_properties,
     dotted,
     key_of,
     location_of,
     new_key_of,
+    no_such,
 )
 from icetree.catalog.turns import patiently
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
@@ -72,7 +82,12 @@ class MemoryCatalog:
     def tables(self, namespace: Namespace) -> list[TableName]:
         with self._lock:
             self._require(namespace)
-            return sorted(table for table in self._tables if table.namespace == namespace)
+            return self._named(TableName, namespace)
+
+    def views(self, namespace: Namespace) -> list[ViewName]:
+        with self._lock:
+            self._require(namespace)
+            return self._named(ViewName, namespace)
 
     def create(self, table: TableName, metadata_location: str) -> None:
         new_key_of(table)
@@ -134,9 +149,9 @@ class MemoryCatalog:
         new_key_of(to)
         with self._lock:
             head = self._head(table)
-            self._require(to.namespace)
-            if to in self._tables:
-                raise AlreadyExists(f"table {to} exists already")
+            # Whatever it is goes on being that.
+            to = type(table)(to.namespace, to.name)
+            self._require_free(to)
             del self._tables[table]
             self._tables[to] = head
 
@@ -147,12 +162,19 @@ class MemoryCatalog:
         try:
             return self._tables[table]
         except KeyError:
-            raise NotFound(f"there is no table {table} in catalog {self._name}") from None
+            other = next((each.kind for each in _both(table) if each in self._tables), None)
+            raise no_such(table, self._name, other) from None
 
     def _require_free(self, table: TableName) -> None:
         self._require(table.namespace)
-        if table in self._tables:
-            raise AlreadyExists(f"table {table} exists already")
+        for each in _both(table):
+            if each in self._tables:
+                raise AlreadyExists(f"{each.kind} {each} exists already")
+
+    def _named(self, kind: type[N], namespace: Namespace) -> list[N]:
+        return sorted(
+            each for each in self._tables if type(each) is kind and each.namespace == namespace
+        )
 
     def _known(self, prefix: Namespace) -> set[Namespace]:
         """Return every namespace at or below a prefix that was made, or that holds a table."""
@@ -163,6 +185,11 @@ class MemoryCatalog:
         text = dotted(namespace)
         if not self._known(namespace):
             raise NotFound(f"there is no namespace {text} in catalog {self._name}")
+
+
+def _both(name: TableName) -> tuple[TableName, ViewName]:
+    """Return a name as a table's and as a view's: it is one of them at most."""
+    return TableName(name.namespace, name.name), ViewName(name.namespace, name.name)
 
 
 class AsideCatalog(MemoryCatalog):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from icetree.catalog.base import Namespace, TableName
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound
 
 NAME_WIDTH = 255
 LONG_WIDTH = 1000
@@ -27,15 +27,23 @@ def dotted(namespace: Namespace) -> str:
 def key_of(table: TableName) -> tuple[str, str]:
     """Return a table's namespace and name as they are stored; InvalidInput."""
     if not table.name:
-        raise InvalidInput(f"a table in {'.'.join(table.namespace)!r} needs a name")
-    return dotted(table.namespace), _fits("the table name", table.name, NAME_WIDTH)
+        raise InvalidInput(f"a {table.kind} in {'.'.join(table.namespace)!r} needs a name")
+    return dotted(table.namespace), _fits(f"the {table.kind} name", table.name, NAME_WIDTH)
 
 
 def new_key_of(table: TableName) -> tuple[str, str]:
     """Return the key of a table to be; a dot in its name would make it another's full name."""
     if "." in table.name:
-        raise InvalidInput(f"{table.name!r} is no table name: a dot parts it from its namespace")
+        raise InvalidInput(
+            f"{table.name!r} is no {table.kind} name: a dot parts it from its namespace"
+        )
     return key_of(table)
+
+
+def no_such(table: TableName, catalog: str, other: str | None = None) -> NotFound:
+    """Return the refusal for a name that nothing of its kind has; `other` is what has it."""
+    more = "" if other is None else f": it is a {other}"
+    return NotFound(f"there is no {table.kind} {table} in catalog {catalog}{more}")
 
 
 def location_of(metadata_location: str) -> str:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 from icetree.catalog import sql_layout as layout
 from icetree.catalog.base import (
+    N,
     Namespace,
     Outcome,
     Stale,
@@ -14,6 +15,7 @@ from icetree.catalog.base import (
     Swapped,
     TableName,
     Unknown,
+    ViewName,
 )
 from icetree.catalog.database import Database, Duplicate, Key, Row, Transaction
 from icetree.catalog.names import (
@@ -23,6 +25,7 @@ from icetree.catalog.names import (
     key_of,
     location_of,
     new_key_of,
+    no_such,
 )
 from icetree.errors import (
     AlreadyExists,
@@ -31,6 +34,7 @@ from icetree.errors import (
     InvalidInput,
     NotFound,
     Unavailable,
+    Unsupported,
 )
 
 
@@ -118,11 +122,17 @@ class SqlCatalog:
             transaction.run(layout.DROP_PROPERTIES, (self._name, text))
 
     def tables(self, namespace: Namespace) -> list[TableName]:
+        return self._named(TableName, namespace)
+
+    def views(self, namespace: Namespace) -> list[ViewName]:
+        return self._named(ViewName, namespace)
+
+    def _named(self, kind: type[N], namespace: Namespace) -> list[N]:
         text = dotted(namespace)
         rows = self._database.rows(layout.LIST, (self._name, text))
         if not rows:
             self._require(self._below(self._database, text), namespace)
-        return sorted(TableName(namespace, row["table_name"]) for row in rows if _is_table(row))
+        return sorted(kind(namespace, row["table_name"]) for row in rows if _kind(row) == kind.kind)
 
     def create(self, table: TableName, metadata_location: str) -> None:
         location_of(metadata_location)
@@ -130,7 +140,7 @@ class SqlCatalog:
             with self._database.write() as transaction:
                 self._insert(transaction, table, metadata_location)
         except Duplicate:
-            raise AlreadyExists(f"table {table} exists already") from None
+            raise self._taken(table) from None
         except CommitUnknown:
             if not self._was_created(table, metadata_location):
                 raise
@@ -152,7 +162,7 @@ class SqlCatalog:
         try:
             with self._database.write() as transaction:
                 # In one order, so that no two wait for each other's rows.
-                for each in sorted(swaps, key=lambda swap: swap.table):
+                for each in sorted(swaps, key=lambda swap: key_of(swap.table)):
                     self._swap_in(transaction, each)
         except _Lost as lost:
             return Stale(metadata_location=self._head(lost.table, lost.row))
@@ -182,7 +192,7 @@ class SqlCatalog:
     def drop(self, table: TableName) -> None:
         key = self._key(table)
         with self._database.write() as transaction:
-            self._require_table(transaction, table, key)
+            self._require_there(transaction, table, key)
             transaction.run(layout.DROP, key)
 
     def rename(self, table: TableName, to: TableName) -> None:
@@ -190,7 +200,7 @@ class SqlCatalog:
         text, name = new_key_of(to)
         try:
             with self._database.write() as transaction:
-                self._require_table(transaction, table, key)
+                self._require_there(transaction, table, key)
                 self._require(self._below(transaction, text), to.namespace)
                 if transaction.rows(layout.LOAD, (self._name, text, name)):
                     raise AlreadyExists(f"{to} exists already")
@@ -204,25 +214,38 @@ class SqlCatalog:
     def _insert(self, transaction: Transaction, table: TableName, metadata_location: str) -> None:
         text, name = new_key_of(table)
         self._require(self._below(transaction, text), table.namespace)
-        insert = layout.INSERT_TYPED if self._typed else layout.INSERT
-        transaction.run(insert, (self._name, text, name, metadata_location))
+        row = (self._name, text, name, metadata_location)
+        if self._typed:
+            transaction.run(layout.INSERT_TYPED, (*row, table.kind.upper()))
+        elif table.kind == TableName.kind:
+            transaction.run(layout.INSERT, row)
+        else:
+            raise Unsupported(
+                f"the database of catalog {self._name} has the first layout, which holds no views: "
+                "connect with jdbc.schema-version=v1 to bring it to the next"
+            )
 
     def _key(self, table: TableName) -> Key:
         return (self._name, *key_of(table))
 
     def _head(self, table: TableName, row: Row | None) -> str:
-        if row is None or not _is_table(row):
-            raise NotFound(f"there is no table {table} in catalog {self._name}")
+        if row is None or _kind(row) != table.kind:
+            raise no_such(table, self._name, _kind(row) if row else None)
         location = row["metadata_location"]
         if not location:
             raise CorruptTable(
-                f"catalog {self._name}, table {table}", "its row has no metadata_location"
+                f"catalog {self._name}, {table.kind} {table}", "its row has no metadata_location"
             )
         return str(location)
 
-    def _require_table(self, transaction: Transaction, table: TableName, key: Key) -> None:
-        if not any(_is_table(row) for row in transaction.rows(layout.LOAD, key)):
-            raise NotFound(f"there is no table {table} in catalog {self._name}")
+    def _require_there(self, transaction: Transaction, table: TableName, key: Key) -> None:
+        rows = transaction.rows(layout.LOAD, key)
+        if not rows or _kind(rows[0]) != table.kind:
+            raise no_such(table, self._name, _kind(rows[0]) if rows else None)
+
+    def _taken(self, table: TableName) -> AlreadyExists:
+        rows = self._database.rows(layout.LOAD, self._key(table))
+        return AlreadyExists(f"{_kind(rows[0]) if rows else table.kind} {table} exists already")
 
     def _below(self, where: Database | Transaction, text: str) -> list[Row]:
         """Return the namespaces at and below one, as far as rows tell of them."""
@@ -241,9 +264,10 @@ class SqlCatalog:
         except (NotFound, Unavailable):
             return False
         if found != metadata_location:
-            raise AlreadyExists(f"table {table} exists already")
+            raise AlreadyExists(f"{table.kind} {table} exists already")
         return True
 
 
-def _is_table(row: Row) -> bool:
-    return row.get(layout.TYPE) in (None, "TABLE")
+def _kind(row: Row) -> str:
+    """Return what a row is of, in words."""
+    return str(row.get(layout.TYPE) or TableName.kind).lower()

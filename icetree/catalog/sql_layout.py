@@ -50,7 +50,7 @@ INSERT = (
 )
 INSERT_TYPED = (
     f"INSERT INTO {TABLES} (catalog_name, table_namespace, table_name, metadata_location, {TYPE})"
-    " VALUES (?, ?, ?, ?, 'TABLE')"
+    " VALUES (?, ?, ?, ?, ?)"
 )
 LIST = f"SELECT * FROM {TABLES} WHERE catalog_name = ? AND table_namespace = ?"
 

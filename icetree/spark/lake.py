@@ -129,7 +129,7 @@ class SparkLake(Lake):
             return rows_where(self.spark, table, where, columns=columns, at=at)
         return dataframe(self.spark, table.scan(where, columns=columns, at=at))
 
-    def view(self, name: str, *, alias: str | None = None) -> None:
+    def temp_view(self, name: str, *, alias: str | None = None) -> None:
         """Make a table a temporary view of Spark's, called by the last part of its name or `alias`.
 
         It is pruned by whatever Spark pushes down. It stays at the snapshot of its making, so that a
@@ -137,10 +137,10 @@ class SparkLake(Lake):
         """
         self.read(name).createOrReplaceTempView(alias or self.table(name).name.name)
 
-    def views(self, namespace: str) -> None:
-        """Make every table of a namespace a temporary view, as `view` does."""
+    def temp_views(self, namespace: str) -> None:
+        """Make every table of a namespace a temporary view, as `temp_view` does."""
         for name in self.tables(namespace):
-            self.view(str(name))
+            self.temp_view(str(name))
 
     def sql(self, text: str) -> DataFrame:
         """Carry out a statement of SQL on the lake's tables, and Spark's own views beside them.

@@ -35,6 +35,7 @@ from icetree.table.progress import Progress
 from icetree.table.properties import check_properties
 from icetree.table.state import State, read_newest
 from icetree.table.table import Table
+from icetree.table.views.lake_views import LakeViews
 
 if TYPE_CHECKING:
     from icetree.table.maintain.purge import Purged
@@ -48,7 +49,7 @@ STORES: Final = "io.stores"
 CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
 
 
-class Lake(LakeRows, LakeMoving):
+class Lake(LakeRows, LakeMoving, LakeViews):
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
     A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
@@ -159,8 +160,7 @@ class Lake(LakeRows, LakeMoving):
         )
         check_properties(metadata.properties, metadata)
         try:
-            if self._exists(table):
-                raise AlreadyExists(f"table {table} exists: choose another name, or load it")
+            self._require_free(table)
             made = self.stage_table(name, metadata)
             self.catalog.create(table, made.state.metadata_location)
         except AlreadyExists:
@@ -298,11 +298,7 @@ class Lake(LakeRows, LakeMoving):
 
     @override
     def _exists(self, table: TableName) -> bool:
-        try:
-            self.catalog.load(table)
-        except NotFound:
-            return False
-        return True
+        return self._has(table)
 
     @override
     def _place(self, table: TableName, location: str | None) -> str:

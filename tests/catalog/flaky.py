@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from icetree.catalog.base import Catalog, Namespace, Outcome, TableName, Unknown
+from icetree.catalog.base import Catalog, Namespace, Outcome, TableName, Unknown, ViewName
 from icetree.errors import CommitUnknown
 
 
@@ -126,6 +126,9 @@ class FlakyCatalog:
 
     def tables(self, namespace: Namespace) -> list[TableName]:
         return list(self._read("tables", lambda: self.inner.tables(namespace)))
+
+    def views(self, namespace: Namespace) -> list[ViewName]:
+        return list(self._read("views", lambda: self.inner.views(namespace)))
 
     def create(self, table: TableName, metadata_location: str) -> None:
         self._write("create", lambda: self.inner.create(table, metadata_location))

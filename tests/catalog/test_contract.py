@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icetree.catalog.base import Catalog, Stale, Swap, Swapped, TableName
+from icetree.catalog.base import Catalog, Stale, Swap, Swapped, TableName, ViewName
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from tests.catalog.conftest import EVENTS
 
@@ -259,3 +259,53 @@ def test_of_several_swaps_none_happens_where_one_cannot(catalog: Catalog, table:
         catalog.swap_all([*good, Swap(table=TableName(("db",), "x"), expected="x0", to="x1")])
     assert catalog.tables(("db",)) == [table, other]
     assert [catalog.load(each) for each in (table, other)] == [head, "o1"]
+
+
+SEEN = ViewName(DB, "seen")
+
+
+def test_views_are_named_beside_tables_and_apart_from_them(
+    catalog: Catalog, table: TableName
+) -> None:
+    catalog.create(SEEN, "v0")
+    assert (catalog.tables(DB), catalog.views(DB)) == ([table], [SEEN])
+    assert catalog.load(SEEN) == "v0"
+    assert catalog.swap(SEEN, expected="v0", to="v1") == Swapped()
+    assert catalog.swap(SEEN, expected="v0", to="v2") == Stale(metadata_location="v1")
+    catalog.rename(SEEN, ViewName(DB, "other"))
+    assert (catalog.tables(DB), catalog.views(DB)) == ([table], [ViewName(DB, "other")])
+    catalog.drop(ViewName(DB, "other"))
+    assert catalog.views(DB) == []
+
+
+def test_a_name_is_a_tables_or_a_views_and_never_both(catalog: Catalog, table: TableName) -> None:
+    catalog.create(SEEN, "v0")
+    as_table, as_view = TableName(DB, "seen"), ViewName(DB, "events")
+    with pytest.raises(AlreadyExists, match=r"view db\.seen"):
+        catalog.create(as_table, "m1")
+    with pytest.raises(AlreadyExists, match=r"table db\.events"):
+        catalog.create(as_view, "v1")
+    for name, to in ((table, as_table), (SEEN, as_view)):
+        with pytest.raises(AlreadyExists):
+            catalog.rename(name, to)
+    with pytest.raises(AlreadyExists):
+        catalog.swap_all([Swap(table=as_table, expected=None, to="m1")])
+    for name, what in ((as_table, "it is a view"), (as_view, "it is a table")):
+        for call in (
+            lambda name=name: catalog.load(name),
+            lambda name=name: catalog.drop(name),
+            lambda name=name: catalog.swap(name, expected="x", to="y"),
+            lambda name=name: catalog.rename(name, type(name)(DB, "new")),
+        ):
+            with pytest.raises(NotFound, match=what):
+                call()
+    assert (catalog.load(table), catalog.load(SEEN)) == ("m0", "v0")
+
+
+def test_a_namespace_that_holds_a_view_is_not_empty(catalog: Catalog) -> None:
+    catalog.create_namespace(DB, {})
+    catalog.create(SEEN, "v0")
+    with pytest.raises(InvalidInput, match="not empty"):
+        catalog.drop_namespace(DB)
+    catalog.drop(SEEN)
+    catalog.drop_namespace(DB)

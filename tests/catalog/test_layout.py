@@ -7,9 +7,9 @@ import multiprocessing
 import pytest
 from sqlalchemy import create_engine, inspect
 
-from icetree.catalog.base import Swapped, TableName
+from icetree.catalog.base import Swapped, TableName, ViewName
 from icetree.catalog.config import open_catalog
-from icetree.errors import CorruptTable, InvalidInput, NotFound
+from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from tests.catalog.conftest import EVENTS, config, opened
 from tests.catalog.racers import open_and_migrate
 
@@ -57,6 +57,18 @@ def test_a_database_of_the_first_version_is_used_as_it_is(old_uri: str) -> None:
         catalog.drop(TableName(("db",), "moved"))
         assert catalog.load(TableName(("db",), "new")) == "n0"
     assert "iceberg_type" not in columns(old_uri)
+
+
+def test_a_database_of_the_first_version_holds_no_views_until_it_is_migrated(old_uri: str) -> None:
+    view = ViewName(("db",), "seen")
+    for catalog in opened(old_uri):
+        with pytest.raises(Unsupported, match=r"jdbc\.schema-version=v1"):
+            catalog.create(view, "v0")
+        assert catalog.views(("db",)) == []
+    for catalog in opened(old_uri, **{"jdbc.schema-version": "v1"}):
+        catalog.create(view, "v0")
+        assert catalog.views(("db",)) == [view]
+        assert catalog.tables(("db",)) == [EVENTS]
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_every_form_of_a_condition_opens_as_many_leaves_and_lists_as_many_files(
         keys = spark.range(20_000).where(FEW)
         rows = lake.read(name).join(keys, on="id")
     elif form == "view":
-        lake.view(name, alias="many")
+        lake.temp_view(name, alias="many")
         rows = spark.sql(f"SELECT count(*) FROM many WHERE {FEW}")
     elif form == "view of a frame":
         lake.read(name).createOrReplaceTempView("many")
@@ -312,11 +312,11 @@ def test_a_view_stays_at_its_snapshot_until_it_is_made_again(lake: SparkLake) ->
     table = lake.create_table("db.t", [("id", "long")])
     lake.create_table("db.other", [("id", "long")])
     table.append(pa.table({"id": [1, 2]}))
-    lake.views("db")
+    lake.temp_views("db")
     # Java keeps what answers it, though nobody does here.
     gc.collect()
     table.append(pa.table({"id": [3]}))
     both = "SELECT (SELECT sum(id) FROM t), (SELECT count(*) FROM other)"
     assert lake.spark.sql(both).collect() == [(3, 0)]
-    lake.view("db.t")
+    lake.temp_view("db.t")
     assert lake.spark.sql(both).collect() == [(6, 0)]

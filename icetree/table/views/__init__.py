@@ -1,0 +1,1 @@
+"""Views: what a lake and its users do with them."""
