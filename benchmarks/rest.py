@@ -23,7 +23,7 @@ from statistics import linear_regression
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from benchmarks import plan_tables
+from benchmarks import plan_tables, rest_appends
 from benchmarks.data import SLOT
 from benchmarks.harness import Report, Timing, main, time_each
 from benchmarks.plan_tables import open_lake
@@ -50,10 +50,12 @@ def measure(report: Report, quick: bool) -> None:
         report.tell(f"making a table of {FAR:,} files")
         plan_tables.build(folder, FAR)
         _told(report, folder, quick=quick)
+        appends = rest_appends.build(folder, each=10 if quick else 30)
         with _running(folder) as uri:
             _clients(report, folder, uri, (2_000, 10_000) if quick else (10_000, FAR))
             for clients in CLIENTS:
                 _many(report, uri, clients, seconds=2.0 if quick else 10.0)
+            rest_appends.measure(report, uri, appends)
         _upgrade(report, folder / "old", FAR // 10 if quick else FAR)
 
 

@@ -48,7 +48,7 @@ FLOORS = {
         ["transaction"],
         ["table"],
         ["foreign", "lake_rows", "moving", "together"],
-        ["lake"],
+        ["group", "lake"],
         ["rounds"],
     ],
     "spark": [

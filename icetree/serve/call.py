@@ -10,6 +10,7 @@ from typing import Any, Final
 from icetree.catalog.base import Namespace, TableName
 from icetree.errors import NotFound
 from icetree.serve.access import Access
+from icetree.serve.groups import Groups
 from icetree.serve.held import Held
 from icetree.serve.names import namespace_in_path, table_of
 from icetree.serve.refusals import Refused
@@ -17,6 +18,7 @@ from icetree.serve.request import Request
 from icetree.serve.watching import Watching
 from icetree.serve.who import ANYONE, Who
 from icetree.table.lake import Lake
+from icetree.table.state import State
 from icetree.table.table import Table
 
 #: Tasks in an answer of some megabytes.
@@ -34,6 +36,10 @@ class Serving:
     endpoints: tuple[str, ...] = ()
     #: Plans of scans by table and id, each with what was asked for it.
     plans: Held[Any] = field(default_factory=Held)
+    #: Commits that wait for each other, by table.
+    groups: Groups[Any, State] = field(default_factory=Groups)
+    #: Exports that are being made, by metadata file and version.
+    exports: Groups[None, None] = field(default_factory=Groups)
     #: How many tasks of a plan are in one answer.
     plan_page: int = PLAN_PAGE
 

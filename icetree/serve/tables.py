@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -128,7 +128,7 @@ def as_clients_see(metadata: TableMetadata) -> TableMetadata:
 
 def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
     older = () if snapshots == "refs" else _older(table)
-    seen = _in_first(call, lambda version: _exported(table, version, older))
+    seen = _in_first(call, lambda version: _exported(call, table, version, older))
     if snapshots == "all":
         return seen
     pinned = {ref.snapshot_id for ref in seen.refs.values()}
@@ -136,10 +136,18 @@ def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
     return msgspec.structs.replace(seen, snapshots=kept)
 
 
-def _exported(table: Table, version: int, older: list[Any] | tuple[()]) -> TableMetadata:
+def _exported(
+    call: Call, table: Table, version: int, older: list[Any] | tuple[()]
+) -> TableMetadata:
     """Return a table as a version has it, with manifests there for who reads them, or commits."""
     seen = as_older(table.metadata, format_version=version, more=older)
-    export_heads(table.metadata, table.files, format_version=version)
+
+    def export(asked: Sequence[None]) -> Sequence[None]:
+        export_heads(table.metadata, table.files, format_version=version)
+        return asked
+
+    # Those who are shown the same version at the same time need it but once.
+    call.serving.exports.join((table.state.metadata_location, version), None, export)
     return seen if seen is table.metadata else guarded(seen)
 
 

@@ -118,7 +118,13 @@ def _counted(items: Piece, counts: pa.Array) -> Piece:
 
 def varint(number: int) -> bytes:
     """Return one whole number."""
-    return bytes(_varints(np.array([number], np.int64))[0].as_py())
+    bits = (number << 1) ^ (number >> 63)
+    found = bytearray()
+    while bits > 0x7F:
+        found.append(bits & 0x7F | 0x80)
+        bits >>= 7
+    found.append(bits)
+    return bytes(found)
 
 
 def _varints(values: Numbers) -> Piece:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ from icetree.errors import (
     CommitConflict,
     CommitExhausted,
     CorruptTable,
+    IcetreeError,
     InvalidInput,
     NotFound,
     Unsupported,
@@ -41,7 +43,9 @@ from icetree.spec.update import (
     Update,
 )
 from icetree.table.foreign import commit_foreign, rebases_appends
+from icetree.table.group import GroupCommit, commit_group
 from icetree.table.maintain.unused import names_of, used_by
+from icetree.table.state import State
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, discard, land, new_aside
 
@@ -97,8 +101,10 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
         return table
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
-        new = work.snapshots[0]
-        add_snapshot(table, new, facts=_facts(_of_rows(asked.requirements, new, table), table))
+        if rebases_appends(table.metadata):
+            table.state = call.serving.groups.join(name, asked, partial(_together, table))
+            return table
+        _add_one(table, asked)
         return table
     facts = _facts(asked.requirements, table)
     if not work.snapshots:
@@ -106,6 +112,28 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
         return table
     anew(lambda: land_all(call, [(name, asked)]))
     return table.refresh()
+
+
+def _add_one(table: Table, asked: Commit) -> None:
+    """Add the one snapshot that is asked for; CommitConflict where that is no longer all."""
+    work = translated(asked.updates, table.metadata)
+    if not _is_one_snapshot(work, table):
+        raise CommitConflict(f"table {table.name} has changed: load it and make the change again")
+    new = work.snapshots[0]
+    add_snapshot(table, new, facts=_facts(_of_rows(asked.requirements, new, table), table))
+
+
+def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | IcetreeError]:
+    """Add the snapshots of several requests with one swap; return what each comes to."""
+    if len(group) == 1:
+        _add_one(table, group[0])
+        return [table.state]
+
+    def adding(asked: Commit) -> GroupCommit:
+        return lambda side: None if was_made_before(side, asked) else _add_one(side, asked)
+
+    refusals = commit_group(table, [adding(each) for each in group])
+    return [table.state if each is None else each for each in refusals]
 
 
 def was_made_before(table: Table, asked: Commit) -> bool:

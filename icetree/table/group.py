@@ -1,0 +1,125 @@
+"""Several commits to one table with one swap: each has a snapshot and a root, all one metadata file.
+
+They are made one after the other in memory, each on what the one before came to. Then their files are
+stored side by side, and one swap makes them all visible. A commit that is refused leaves the others as
+they are; when another writer came first, all are made anew on what that one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from icetree.catalog.base import Catalog
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
+from icetree.files.table_files import TableFiles
+from icetree.spec.location import absolute, stored_form
+from icetree.spec.metadata import with_previous
+from icetree.spec.table_properties import METADATA_COMPRESSION
+from icetree.store.aside import AsideStore
+from icetree.table.commit.attempt import next_metadata_location
+from icetree.table.commit.turn import Turn
+from icetree.table.state import State
+from icetree.table.table import Table
+from icetree.table.together import Aside, aside, land
+
+#: How often a group is made anew when others were faster.
+_TRIES: Final = 100
+
+#: What commits to the table it is given, and may be asked to do so again on a newer state.
+GroupCommit = Callable[[Table], object]
+
+
+def commit_group(table: Table, commits: Sequence[GroupCommit]) -> list[IcetreeError | None]:
+    """Carry out commits with one swap, and return what each was refused with, if it was.
+
+    The table's handle sees all of them then. What is raised befell the whole group: none of it
+    happened, but with `CommitUnknown`, when that could not be learnt.
+    """
+    with Turn(table.catalog, table.name) as turn:
+        turn.wait_with_others()
+        for _ in range(_TRIES):
+            group = _Group(table.refresh())
+            refusals = [group.add(each) for each in commits]
+            state = group.land(table.catalog)
+            if state is not None:
+                # Not asked for: whatever fails from here on, the group has landed.
+                table.state = state
+                return refusals
+            turn.wait_after_losing(lambda: None)
+    raise CommitExhausted(f"table {table.name}: {_TRIES} tries lost to other commits")
+
+
+class _Group:
+    """Commits in memory, from where a table is."""
+
+    def __init__(self, table: Table) -> None:
+        self._files = table.files
+        self._kept = AsideStore(table.files.store)
+        self._side = aside(_with_store(table, self._kept))
+
+    def add(self, commit: GroupCommit) -> IcetreeError | None:
+        """Make one more commit; return what it was refused with."""
+        try:
+            commit(self._side.table)
+        except IcetreeError as error:
+            return error
+        return None
+
+    def land(self, catalog: Catalog) -> State | None:
+        """Store what was made, swap it in and return it; None when another came first."""
+        if not self._side.is_changed:
+            return self._side.start
+        state, new = self._head()
+        try:
+            self._files.store.write_many(new.items())
+            done = Table(catalog=catalog, files=self._files, state=state)
+            land(catalog, [Aside(table=done, start=self._side.start)])
+        except CommitUnknown:
+            raise
+        except CommitExhausted:
+            self._discard(new)
+            return None
+        except IcetreeError:
+            # Nothing was swapped: a swap whose answer is lost says so.
+            self._discard(new)
+            raise
+        return state
+
+    def _head(self) -> tuple[State, dict[str, bytes]]:
+        """Return the one head that all commits come to, and the files that it needs.
+
+        Heads in between are nobody's: neither they nor pages of history that only they name are kept.
+        """
+        start, made = self._side.start, self._side.table.state
+        assert start is not None
+        location = made.metadata.location
+        previous = stored_form(start.metadata_location, location)
+        metadata = structs.replace(made.metadata, metadata_log=start.metadata.metadata_log)
+        metadata = with_previous(metadata, previous, start.metadata)
+        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
+        at = absolute(next_metadata_location(start.metadata_location, compress=compress), location)
+        pages = {absolute(each.location, location) for each in metadata.snapshot_pages}
+        new = {
+            each: content
+            for each, content in self._kept.new.items()
+            if not each.endswith(".metadata.json")
+            and (not each.endswith(".page.json.gz") or each in pages)
+        }
+        new[at] = metadata_codec.encode(metadata, compress=compress)
+        return State(name=made.name, metadata=metadata, metadata_location=at), new
+
+    def _discard(self, new: dict[str, bytes]) -> None:
+        """Remove files that no head can name; leaving one behind does no harm but space."""
+        with suppress(Exception):
+            self._files.store.delete(new)
+
+
+def _with_store(table: Table, store: AsideStore) -> Table:
+    files: TableFiles = replace(table.files, store=store)
+    return Table(catalog=table.catalog, files=files, state=table.state)
