@@ -39,7 +39,7 @@ LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
 # is the ground, which all may stand on. As between rooms, no floor imports upwards or sideways.
 FLOORS = {
     "spec": [["edit"]],
-    "codec": [["avro", "parquet"], ["legacy", "manifest"]],
+    "codec": [["avro", "orc", "parquet"], ["legacy", "manifest"]],
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],

@@ -13,6 +13,8 @@ import pyarrow as pa
 _STEP_BYTES: Final = 1024 * 1024
 _GZIP: Final = 31
 _RAW: Final = -15
+#: A size of 32 bits takes at most so many bytes, seven bits in each.
+_SIZE_BYTES: Final = 5
 
 #: What broken bytes raise.
 UNREADABLE: Final = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError, pa.ArrowException)
@@ -66,6 +68,53 @@ def snappy(packed: bytes, size: int, most: int) -> bytes:
         raise OverLimit
     found: bytes = pa.decompress(packed, size, codec="snappy", asbytes=True)
     return found
+
+
+def snappy_block(packed: bytes, most: int) -> bytes:
+    """Unpack a Snappy block, which begins with its size."""
+    size = 0
+    for at, byte in enumerate(packed[:_SIZE_BYTES]):
+        size |= (byte & 0x7F) << (7 * at)
+        if byte < 0x80:
+            return snappy(packed, size, most)
+    raise ValueError("a Snappy block does not say its size")
+
+
+def lz4_block(packed: bytes, most: int) -> bytes:
+    """Unpack a bare LZ4 block, which does not say its size: for few bytes, one by one."""
+    found, at = bytearray(), 0
+    try:
+        while at < len(packed):
+            token = packed[at]
+            count, at = _lz4_length(packed, at + 1, token >> 4)
+            if at + count > len(packed):
+                raise EOFError("an LZ4 block ends in the middle")
+            found += packed[at : at + count]
+            at += count
+            if at < len(packed):
+                back = packed[at] | packed[at + 1] << 8
+                count, at = _lz4_length(packed, at + 2, token & 15)
+                if not 0 < back <= len(found):
+                    raise ValueError("an LZ4 block repeats what is not there")
+                if len(found) + count > most:
+                    raise OverLimit
+                for _ in range(count + 4):
+                    found.append(found[-back])
+            if len(found) > most:
+                raise OverLimit
+    except IndexError:
+        raise EOFError("an LZ4 block ends in the middle") from None
+    return bytes(found)
+
+
+def _lz4_length(packed: bytes, at: int, length: int) -> tuple[int, int]:
+    if length < 15:
+        return length, at
+    while True:
+        length += packed[at]
+        at += 1
+        if packed[at - 1] != 255:
+            return length, at
 
 
 def _whole(decompressor: Any, packed: bytes, most: int) -> bytes:

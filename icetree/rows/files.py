@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pyarrow as pa
 from pyiceberg.table.name_mapping import MappedField, NameMapping, parse_mapping_from_json
@@ -29,16 +29,14 @@ from pyiceberg.types import (
 )
 
 from icetree.codec import limits
-from icetree.codec.parquet.parquet import CheckedFile, open_parquet
-from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.errors import CorruptTable, InvalidInput
+from icetree.rows.formats import format_of
 from icetree.rows.project import Node, leaves_of, nodes, project
 from icetree.rows.schema import arrow_type, default_array, null_array
-from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
 
 NAME_MAPPING: Final = "schema.name-mapping.default"
 CHECKSUMS: Final = "read.parquet.checksums"
-_ORC_ID_KEY: Final = b"iceberg.id"
 _BYTES_A_ROW: Final = 8
 #: What Arrow raises for broken bytes; a name that is no text is a ValueError.
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
@@ -46,74 +44,11 @@ _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A run of rows that is read at once: a row group, a stripe."""
+    """A run of rows that is read at once: a row group, a stripe, some blocks."""
 
     ordinal: int
     first_row: int
     rows: int
-
-
-class _Reader(Protocol):
-    """What a file format must do."""
-
-    @property
-    def schema(self) -> pa.Schema: ...
-
-    @property
-    def group_rows(self) -> Sequence[int]: ...
-
-    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table: ...
-
-
-class ParquetReader:
-    """A Parquet file; its pages are held against their checksums unless told not to."""
-
-    def __init__(self, source: pa.NativeFile, location: str, *, checksums: bool = True) -> None:
-        self.file: CheckedFile = open_parquet(
-            source,
-            file=location,
-            pre_buffer=True,
-            page_checksum_verification=checksums,
-            coerce_int96_timestamp_unit="us",
-        )
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.file.parquet.schema_arrow
-
-    @property
-    def group_rows(self) -> Sequence[int]:
-        return [group.rows for group in self.file.row_groups]
-
-    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
-        return self.file.read(group, leaves)
-
-    def statistics(self, group: int, leaf: int) -> Any:
-        """Return what the file says of a column in a row group, None where it says nothing."""
-        try:
-            return self.file.statistics(group, leaf)
-        except _UNREADABLE as error:
-            raise CorruptTable(self.file.file, f"broken Parquet footer: {error}") from error
-
-
-class OrcReader:
-    """An ORC file, read whole: Arrow does not tell how many rows a stripe has."""
-
-    def __init__(self, source: pa.NativeFile) -> None:
-        from pyarrow import orc
-
-        self._file = orc.ORCFile(source)
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self._file.schema
-
-    @property
-    def group_rows(self) -> Sequence[int]:
-        return [self._file.nrows] if self._file.nrows else []
-
-    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
-        return self._file.read(columns=list(names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +57,7 @@ class DataFile:
 
     #: As errors name it.
     location: str
+    format: str
     reader: Any
     nodes: tuple[Node, ...]
     groups: tuple[Group, ...]
@@ -193,18 +129,10 @@ def open_file(
     Pages of Parquet are held against their checksums, where they have any, unless `checksums` is
     false.
     """
-    if file_format not in ("parquet", "orc"):
-        raise Unsupported(
-            f"{location} is {file_format}: only Parquet and ORC files can be read here; "
-            "read the table with an engine, or rewrite the file as Parquet"
-        )
+    format = format_of(file_format, location)
     source = store.open(location)
     try:
-        reader: _Reader
-        if file_format == "parquet":
-            reader = ParquetReader(source, location, checksums=checksums)
-        else:
-            reader = OrcReader(source)
+        reader = format.open(source, location, checksums)
         schema, sizes = reader.schema, reader.group_rows
     except _UNREADABLE as error:
         raise CorruptTable(location, f"it is no {file_format} file: {error}") from error
@@ -215,9 +143,8 @@ def open_file(
         limits.ROW_GROUP.require(_BYTES_A_ROW * rows, file=location, what=what)
         groups.append(Group(ordinal=ordinal, first_row=first, rows=rows))
         first += rows
-    key = FIELD_ID_KEY if file_format == "parquet" else _ORC_ID_KEY
     try:
-        found = nodes(schema, lambda _, each: _stored_id(each, key))
+        found = nodes(schema, lambda _, each: _stored_id(each, format.id_key))
     except ValueError as error:
         raise CorruptTable(location, f"its columns cannot be told: {error}") from None
     if not any(_has_ids(node) for node in found):
@@ -227,7 +154,9 @@ def open_file(
             )
         found = nodes(schema, lambda path, _: _mapped_id(path, mapping))
     _require_distinct(found, set(), location)
-    return DataFile(location=location, reader=reader, nodes=found, groups=tuple(groups))
+    return DataFile(
+        location=location, format=format.name, reader=reader, nodes=found, groups=tuple(groups)
+    )
 
 
 def _require_distinct(siblings: tuple[Node, ...], ids: set[int], location: str) -> None:

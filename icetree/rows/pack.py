@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.types import UnknownType
 
+from icetree.rows.format import RowsWriter
 from icetree.rows.partition import Partition, by_partition, folder_of, key_of
 from icetree.rows.stats import StatsGatherer
 from icetree.rows.write import (
@@ -18,11 +18,7 @@ from icetree.rows.write import (
     Written,
     encode,
     entries_of,
-    group_bytes,
-    group_rows,
     new_location,
-    new_writer,
-    offsets_of,
 )
 from icetree.spec.entry import Content, Entries, Entry
 from icetree.spec.location import stored_form
@@ -94,7 +90,7 @@ class _Open:
     values: tuple[pa.Scalar, ...]
     stats: StatsGatherer
     sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
-    writer: pq.ParquetWriter | None = None
+    writer: RowsWriter | None = None
     rows: int = 0
     waiting: list[pa.Table] = field(default_factory=list)
     waiting_bytes: int = 0
@@ -114,7 +110,7 @@ class _Packer:
         self._store = store
         self._size = size
         self._sort_order_id = sort_order_id
-        self._group_bytes = group_bytes(layout.metadata.properties)
+        self._group_bytes = layout.format.bytes_at_once(layout.metadata.properties)
         self._open: dict[tuple[Hashable, ...], _Open] = {}
         self._rows_a_file: int | None = None
         self._job = new_uuid()
@@ -162,7 +158,7 @@ class _Packer:
         few = rows.slice(
             0, max(1, int(rows.num_rows * min(1, _SAMPLED_BYTES / max(1, rows.nbytes))))
         )
-        content, _ = encode(few, self._layout.metadata.properties)
+        content, _ = encode(few, self._layout)
         a_row = len(content) / few.num_rows
         total = max(self._size.rows, rows.num_rows)
         return max(1, int(-(-total // self._size.count(total * a_row))))
@@ -170,12 +166,12 @@ class _Packer:
     def _encode(self, file: _Open) -> None:
         if not file.waiting:
             return
-        rows, properties = pa.concat_tables(file.waiting), self._layout.metadata.properties
+        rows, layout = pa.concat_tables(file.waiting), self._layout
         file.waiting, file.waiting_bytes = [], 0
         file.stats.add(rows)
         if file.writer is None:
-            file.writer = new_writer(file.sink, rows.schema, properties)
-        file.writer.write_table(rows, row_group_size=group_rows(rows, properties))
+            file.writer = layout.format.begin(file.sink, layout.fields, layout.metadata.properties)
+        file.writer.write(rows)
 
     def _end(self, key: tuple[Hashable, ...]) -> None:
         file = self._open.pop(key)
@@ -184,7 +180,7 @@ class _Packer:
         file.writer.close()
         content = file.sink.getvalue()
         folder = folder_of(file.values, self._layout.spec, self._layout.shape)
-        name = f"{len(self._started):05d}-{self._job}.parquet"
+        name = f"{len(self._started):05d}-{self._job}.{self._layout.format.name}"
         location = new_location(self._layout.metadata, folder + name)
         self._started.append(location)
         self._store.write_new(location, content.to_pybytes())
@@ -194,11 +190,12 @@ class _Packer:
                 entry=Entry(
                     content_type=Content.DATA,
                     location=stored_form(location, self._layout.metadata.location),
+                    file_format=self._layout.format.name,
                     partition_spec_id=self._layout.spec_id,
                     sort_order_id=self._sort_order_id,
                     record_count=file.rows,
                     file_size_in_bytes=len(content),
-                    split_offsets=offsets_of(content),
+                    split_offsets=self._layout.format.split_offsets(content),
                 ),
                 stats=self._layout.with_partition(found, file.values, file.rows),
             )

@@ -8,7 +8,8 @@ from contextlib import suppress
 import pyarrow as pa
 from pyiceberg.expressions import BooleanExpression
 
-from icetree.rows.files import DataFile, Group, ParquetReader
+from icetree.rows.as_parquet import ParquetReader
+from icetree.rows.files import DataFile, Group
 from icetree.rows.project import Node
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column, parse_column

@@ -7,15 +7,16 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyiceberg.types import NestedField, UnknownType
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
 from icetree.rows.fit import ArrowData, fitted
+from icetree.rows.format import Format
+from icetree.rows.formats import format_to_write
 from icetree.rows.partition import Partition, by_partition, folder_of, key_of, sorted_rows
 from icetree.rows.stats import FileStats, partition_stats, stats_of
 from icetree.spec.encryption import require_plain
@@ -33,16 +34,7 @@ from icetree.surroundings import new_pool, new_uuid
 
 TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
 DEFAULT_TARGET_FILE_SIZE: Final = 512 * 1024 * 1024
-ROW_GROUP_SIZE: Final = "write.parquet.row-group-size-bytes"
-DEFAULT_ROW_GROUP_SIZE: Final = 128 * 1024 * 1024
-ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"
-DEFAULT_ROW_GROUP_LIMIT: Final = 1_048_576
-CODEC: Final = "write.parquet.compression-codec"
-LEVEL: Final = "write.parquet.compression-level"
 DATA_PATH: Final = "write.data.path"
-_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
-#: The highest level of each codec that has levels.
-_LEVELS: Final = {"zstd": 22, "gzip": 9, "brotli": 11}
 
 #: Rows are looked at in portions of this many bytes, and held back up to so many.
 _PORTION_BYTES: Final = 128 * 1024 * 1024
@@ -58,7 +50,7 @@ def write_files(
     target_file_size: int | None = None,
     keep_lineage: bool = False,
 ) -> Entries:
-    """Write rows as Parquet files under the table's default spec; return their entries.
+    """Write rows as data files under the table's default spec; return their entries.
 
     Columns are matched by name. Files hold about `target_file_size` bytes of Arrow data at most,
     so they are smaller than that once compressed. With `keep_lineage` the data has the lineage of
@@ -131,6 +123,12 @@ class Layout:
     shape: Shape
     metadata: TableMetadata
     equality_ids: tuple[int, ...] | None = None
+
+    @property
+    def format(self) -> Format:
+        """What the files are."""
+        is_data = self.content is Content.DATA
+        return format_to_write(self.metadata.properties, deletes=not is_data)
 
     def stats(self, rows: pa.Table, values: Sequence[pa.Scalar]) -> FileStats:
         """Return the stats of a file's rows, its partition's among them."""
@@ -229,7 +227,7 @@ class Writer:
         if len(self._files) > self._workers:
             self._files[-self._workers - 1].result()
         folder = folder_of(values, self._layout.spec, self._layout.shape)
-        name = f"{len(self._files):05d}-{self._job}.parquet"
+        name = f"{len(self._files):05d}-{self._job}.{self._layout.format.name}"
         location = new_location(self._layout.metadata, folder + name)
         self._started.append(location)
         self._files.append(
@@ -257,13 +255,14 @@ def _write(
     layout: Layout,
     store: Store,
 ) -> Written:
-    content, offsets = encode(rows, layout.metadata.properties)
+    content, offsets = encode(rows, layout)
     store.write_new(location, content)
     is_data = layout.content is Content.DATA
     return Written(
         entry=Entry(
             content_type=layout.content,
             location=stored_form(location, layout.metadata.location),
+            file_format=layout.format.name,
             partition_spec_id=layout.spec_id,
             sort_order_id=layout.metadata.default_sort_order_id if is_data else None,
             record_count=rows.num_rows,
@@ -275,61 +274,14 @@ def _write(
     )
 
 
-def encode(rows: pa.Table, properties: Mapping[str, str]) -> tuple[bytes, list[int]]:
-    """Return rows as a Parquet file, and where its row groups start."""
-    sink = pa.BufferOutputStream()
-    with new_writer(sink, rows.schema, properties) as writer:
-        writer.write_table(rows, row_group_size=group_rows(rows, properties))
+def encode(rows: pa.Table, layout: Layout) -> tuple[bytes, list[int] | None]:
+    """Return rows as a file, and where it can be cut."""
+    sink, format = pa.BufferOutputStream(), layout.format
+    writer = format.begin(sink, layout.fields, layout.metadata.properties)
+    writer.write(rows)
+    writer.close()
     content = sink.getvalue()
-    return content.to_pybytes(), offsets_of(content)
-
-
-def new_writer(
-    sink: pa.NativeFile, schema: pa.Schema, properties: Mapping[str, str]
-) -> pq.ParquetWriter:
-    """Return what writes rows as a Parquet file, as the table's properties say."""
-    options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
-    return pq.ParquetWriter(sink, schema, **options)
-
-
-def offsets_of(content: pa.Buffer) -> list[int]:
-    """Return where the row groups of a Parquet file start."""
-    footer = pq.read_metadata(pa.BufferReader(content))
-    groups = (footer.row_group(at).column(0) for at in range(footer.num_row_groups))
-    return [
-        min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
-        for first in groups
-    ]
-
-
-def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
-    """Return how pages are compressed, as pyarrow takes it; InvalidInput for what cannot be."""
-    codec = properties.get(CODEC, "zstd").lower()
-    if codec not in _CODECS:
-        raise InvalidInput(f"{CODEC}={codec!r}: allowed are {', '.join(_CODECS)}")
-    level = whole_number(properties, LEVEL, default=3) if LEVEL in properties else None
-    if codec not in _LEVELS:
-        level = None
-    elif level is not None and level > _LEVELS[codec]:
-        raise InvalidInput(
-            f"{LEVEL}={properties[LEVEL]!r}: allowed for {codec} are 0 to {_LEVELS[codec]}"
-        )
-    return {
-        "compression": "none" if codec == "uncompressed" else codec,
-        "compression_level": level,
-    }
-
-
-def group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
-    """Return how many of the rows make a row group."""
-    most = whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
-    a_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
-    return max(1, min(most, int(group_bytes(properties) / a_row)))
-
-
-def group_bytes(properties: Mapping[str, str]) -> int:
-    """Return how many bytes of rows make a row group."""
-    return whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
+    return content.to_pybytes(), format.split_offsets(content)
 
 
 def entries_of(files: Sequence[Written], shape: Shape) -> Entries:

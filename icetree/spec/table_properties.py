@@ -35,8 +35,6 @@ RESERVED: Final = (
 )
 
 _OF_OTHERS: Final = (
-    "write.format.default",
-    "write.delete.format.default",
     "write.delete.granularity",
     "write.(delete|update|merge).distribution-mode",
     "write.upsert.enabled",

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from icetree.errors import InvalidInput
+from icetree.rows import as_avro, as_orc, as_parquet, formats
 from icetree.rows import files as reading
 from icetree.rows import write as writing
 from icetree.rows.source import SOURCE_LIMIT
@@ -78,7 +79,9 @@ _READERS: Final[Mapping[str, Read]] = {
     **dict.fromkeys(
         (splits.TARGET_BYTES, splits.OPEN_COST_BYTES, splits.LOOKBACK), splits.sizes_of
     ),
-    **dict.fromkeys((writing.CODEC, writing.LEVEL), writing.codec_of),
+    **dict.fromkeys((as_parquet.CODEC, as_parquet.LEVEL), as_parquet.codec_of),
+    **dict.fromkeys((as_avro.CODEC, as_avro.LEVEL), as_avro.codec_of),
+    **{name: _word(name, formats.NAMES) for name in (formats.WRITE_FORMAT, formats.DELETE_FORMAT)},
     **{MODE.format(verb): _word(MODE.format(verb), MODES) for verb in VERBS},
     **{
         ISOLATION.format(verb): _word(ISOLATION.format(verb), tuple(x.value for x in Isolation))
@@ -100,8 +103,10 @@ _READERS: Final[Mapping[str, Read]] = {
         name: _number(name)
         for name in (
             writing.TARGET_FILE_SIZE,
-            writing.ROW_GROUP_LIMIT,
-            writing.ROW_GROUP_SIZE,
+            as_parquet.ROW_GROUP_LIMIT,
+            as_parquet.ROW_GROUP_SIZE,
+            as_orc.STRIPE_SIZE,
+            as_orc.BLOCK_SIZE,
             SOURCE_LIMIT,
             DELETE_FILE_SIZE,
             INLINE_SNAPSHOTS,
@@ -115,9 +120,18 @@ _READERS: Final[Mapping[str, Read]] = {
     metrics.MAX_INFERRED: _number(metrics.MAX_INFERRED, least=0),
     reading.NAME_MAPPING: reading.name_mapping,
     writing.DATA_PATH: _path,
+    as_orc.CODEC: _word(as_orc.CODEC, as_orc.CODECS),
+    as_orc.STRATEGY: _word(as_orc.STRATEGY, as_orc.STRATEGIES),
     DISTRIBUTION: _word(DISTRIBUTION, DISTRIBUTIONS),
     METADATA_COMPRESSION: _word(METADATA_COMPRESSION, METADATA_COMPRESSIONS),
     KEY_PROPERTY: lambda _: None,
+}
+
+#: Codecs and their levels, which are read together.
+_LEVELS: Final = {
+    name: frozenset({each.CODEC, each.LEVEL})
+    for each in (as_parquet, as_avro)
+    for name in (each.CODEC, each.LEVEL)
 }
 
 #: Every property that icetree reads, but for those of single columns.
@@ -132,8 +146,7 @@ def check_properties(given: Mapping[str, str], after: TableMetadata) -> None:
     for name, value in given.items():
         if name in _READERS:
             # A level is that of a codec, which may have been set before.
-            codec = {writing.CODEC, writing.LEVEL}
-            about = codec & after.properties.keys() if name in codec else ()
+            about = _LEVELS.get(name, frozenset()) & after.properties.keys()
             _READERS[name]({**{each: after.properties[each] for each in about}, name: value})
         elif name.startswith(metrics.COLUMN_PREFIX):
             _check_column(name, value, after)

@@ -16,7 +16,7 @@ from pyarrow import orc
 from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, IntegerType, NestedField, StringType, StructType
 
-from icetree.errors import CorruptTable, NotFound, Unsupported
+from icetree.errors import CorruptTable, NotFound
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 from icetree.table.table import Table
@@ -234,7 +234,7 @@ def test_a_file_from_hive_has_its_partition_column_from_its_stats() -> None:
     assert table.scan("a = 2").to_arrow().to_pylist() == [{"a": 2, "country": "DE", "day": None}]
 
 
-def test_orc_files_are_read_and_avro_files_are_refused() -> None:
+def test_orc_files_of_others_are_read_by_their_ids() -> None:
     table = new_table(pa.schema([("a", pa.int64()), ("s", pa.struct([("x", pa.int64())]))]))
     ids = [{"iceberg.id": str(number)} for number in (1, 2, 3)]
     schema = pa.schema(
@@ -249,18 +249,6 @@ def test_orc_files_are_read_and_avro_files_are_refused() -> None:
         {"a": 1, "s": {"x": 5}},
         {"a": 2, "s": None},
     ]
-    table.append_files(
-        [
-            Entry(
-                location=f"{table.location}/data/x.avro",
-                file_format="avro",
-                record_count=1,
-                file_size_in_bytes=1,
-            )
-        ]
-    )
-    with pytest.raises(Unsupported, match=r"x\.avro is avro: only Parquet and ORC"):
-        table.scan().to_arrow()
 
 
 @pytest.mark.parametrize("broken", ["not Parquet", "too few rows", "another type"])

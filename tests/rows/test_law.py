@@ -24,6 +24,7 @@ Row = tuple[int, str | None]
 
 _IDS = st.lists(st.integers(0, 7), min_size=1, max_size=4)
 _VERBS = ("append", "dv", "equality", "upsert", "overwrite", "compact", "truncate", "evolve")
+_FORMATS = ("parquet", "orc", "avro")
 _STEPS = st.lists(st.tuples(st.sampled_from(_VERBS), _IDS), min_size=3, max_size=9)
 _FILTERS = (
     ("id >= 3", lambda row: row[0] >= 3),
@@ -66,15 +67,19 @@ def _step(table: Table, model: list[Row], verb: str, ids: list[int], at: int) ->
 
 
 @law(12)
-@given(_STEPS, st.booleans())
+@given(_STEPS, st.booleans(), st.sampled_from(_FORMATS))
 def test_every_snapshot_gives_the_rows_of_the_model_filtered_or_not(
-    steps: list[tuple[str, list[int]]], leafy: bool
+    steps: list[tuple[str, list[int]]], leafy: bool, format: str
 ) -> None:
-    table = changing_table(properties=LEAFY if leafy else {})
+    table = changing_table(properties={**(LEAFY if leafy else {}), "write.format.default": format})
     model: list[Row] = [(0, "first"), (1, None)]
     table.append(some(*model))
     past = {now(table): list(model)}
     for at, (verb, ids) in enumerate(steps):
+        if at % 3 == 2:
+            # Files of several formats side by side.
+            format = _FORMATS[(at + len(ids)) % len(_FORMATS)]
+            table.set_properties({"write.format.default": format})
         model = _step(table, model, verb, ids, at)
         past[now(table)] = list(model)
     for snapshot_id, rows in past.items():

@@ -86,7 +86,6 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
         "team.write.mode",
         "write.delete.distribution-mode",
         "write.parquet.page-size-bytes",
-        "write.format.default",
         "read.parquet.vectorization.enabled",
         "write.my-engine.setting",
     ],

@@ -29,7 +29,8 @@ MAGIC: Final = b"Obj\x01"
 #: Few rows are alive at once, so that the garbage collector has little to walk over.
 _CHUNK_ROWS: Final = 128
 
-_HEADER: Final = fastavro.parse_schema(
+#: The record that a file begins with.
+HEADER: Final = fastavro.parse_schema(
     {
         "type": "record",
         "name": "header",
@@ -98,9 +99,9 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
         raise CorruptTable(file, "not an Avro file: wrong magic bytes")
     stream = io.BytesIO(data)
     try:
-        header: Any = fastavro.schemaless_reader(stream, _HEADER, None)
+        header: Any = fastavro.schemaless_reader(stream, HEADER, None)
         metadata = {key: value.decode() for key, value in header["meta"].items()}
-        schema = _without_logical_types(json.loads(metadata["avro.schema"]))
+        schema = without_logical_types(json.loads(metadata["avro.schema"]))
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")
@@ -117,7 +118,7 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     # Logical types would turn values into Python dates and decimals, only to be undone.
     header["meta"]["avro.schema"] = json.dumps(schema).encode()
     plain = io.BytesIO()
-    fastavro.schemaless_writer(plain, _HEADER, header)
+    fastavro.schemaless_writer(plain, HEADER, header)
     plain.write(blocks)
     return AvroFile(file=file, metadata=metadata, schema=schema, content=plain.getvalue())
 
@@ -131,16 +132,17 @@ def _decompress(blocks: bytes, codec: str, file: str) -> bytes:
         raise CorruptTable(file, f"broken Avro data: {error}") from error
 
 
-def _without_logical_types(schema: Json) -> Json:
+def without_logical_types(schema: Json) -> Json:
+    """Return a schema by which values come as they are stored."""
     match schema:
         case dict():
             return {
-                key: _without_logical_types(value)
+                key: without_logical_types(value)
                 for key, value in schema.items()
                 if key != "logicalType"
             }
         case list():
-            return [_without_logical_types(each) for each in schema]
+            return [without_logical_types(each) for each in schema]
         case _:
             return schema
 

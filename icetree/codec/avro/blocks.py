@@ -8,7 +8,7 @@ from typing import Final
 
 from icetree.codec import unpack
 
-_SYNC_BYTES: Final = 16
+SYNC_BYTES: Final = 16
 _CRC_BYTES: Final = 4
 _VARINT_BYTES: Final = 10
 
@@ -16,8 +16,7 @@ _VARINT_BYTES: Final = 10
 def _snappy(block: bytes, most: int) -> bytes:
     # Avro appends the checksum of the plain bytes, which Snappy itself does not have.
     packed, crc = block[:-_CRC_BYTES], block[-_CRC_BYTES:]
-    size, _ = _varint(packed, 0)
-    plain = unpack.snappy(packed, size, most)
+    plain = unpack.snappy_block(packed, most)
     if zlib.crc32(plain).to_bytes(_CRC_BYTES, "big") != crc:
         raise ValueError("wrong checksum of a Snappy block")
     return plain
@@ -44,19 +43,20 @@ def decompress(blocks: bytes, codec: str, most: int) -> bytes:
     at = 0
     while at < len(blocks):
         start = at
-        _, at = _varint(blocks, at)
+        _, at = varint_at(blocks, at)
         count = blocks[start:at]
-        zigzag, at = _varint(blocks, at)
-        end = at + (zigzag >> 1) + _SYNC_BYTES
+        zigzag, at = varint_at(blocks, at)
+        end = at + (zigzag >> 1) + SYNC_BYTES
         if zigzag & 1 or end > len(blocks):
             raise ValueError("a block does not end inside the file")
-        plain = decode(blocks[at : end - _SYNC_BYTES], most - len(found))
-        found += count + _to_varint(len(plain) << 1) + plain + blocks[end - _SYNC_BYTES : end]
+        plain = decode(blocks[at : end - SYNC_BYTES], most - len(found))
+        found += count + _to_varint(len(plain) << 1) + plain + blocks[end - SYNC_BYTES : end]
         at = end
     return bytes(found)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, its sign in the lowest bit, and where it ends."""
     value = 0
     for index, byte in enumerate(data[at : at + _VARINT_BYTES]):
         value |= (byte & 0x7F) << (7 * index)

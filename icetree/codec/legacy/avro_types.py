@@ -5,87 +5,17 @@ Names are the specification's own: some readers go by them and not by ids.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
-from pyiceberg.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from pyiceberg.types import IcebergType
 
+from icetree.codec.avro.types import ICEBERG_NAME, Types, storable_name
+from icetree.codec.avro.types import field as _field
+from icetree.codec.avro.types import record as _record
 from icetree.spec.layout import PartitionField
 
 Json = dict[str, Any]
-
-
-def _long(name: str, *, utc: bool | None = None) -> Json:
-    zone = {} if utc is None else {"adjust-to-utc": utc}
-    return {"type": "long", "logicalType": name, **zone}
-
-
-_PRIMITIVES: Final[dict[type[IcebergType], Any]] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimeType: _long("time-micros"),
-    TimestampType: _long("timestamp-micros", utc=False),
-    TimestamptzType: _long("timestamp-micros", utc=True),
-    TimestampNanoType: _long("timestamp-nanos", utc=False),
-    TimestamptzNanoType: _long("timestamp-nanos", utc=True),
-    StringType: "string",
-    BinaryType: "bytes",
-}
-#: What Avro lets a name be made of.
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_]")
-
-
-def decimal_width(precision: int) -> int:
-    """Return how many bytes a number of so many digits takes."""
-    most: int = 10**precision - 1
-    return (most.bit_length() + 8) // 8
-
-
-def _type(type: IcebergType) -> Any:
-    match type:
-        case UUIDType():
-            return {"type": "fixed", "size": 16, "logicalType": "uuid", "name": "uuid_fixed"}
-        case FixedType():
-            return {"type": "fixed", "size": len(type), "name": f"fixed_{len(type)}"}
-        case DecimalType(precision=precision, scale=scale):
-            return {
-                "type": "fixed",
-                "size": decimal_width(precision),
-                "logicalType": "decimal",
-                "precision": precision,
-                "scale": scale,
-                "name": f"decimal_{precision}_{scale}",
-            }
-    return _PRIMITIVES[type.__class__]
-
-
-def _field(name: str, id: int, type: Any, *, required: bool = False) -> Json:
-    if required:
-        return {"name": name, "type": type, "field-id": id}
-    return {"name": name, "type": ["null", type], "default": None, "field-id": id}
 
 
 def _map(key_id: int, value_id: int, value: str) -> Json:
@@ -102,10 +32,6 @@ def _map(key_id: int, value_id: int, value: str) -> Json:
 
 def _list(element_id: int, element: str) -> Json:
     return {"type": "array", "items": element, "element-id": element_id}
-
-
-def _record(name: str, fields: Iterable[Json]) -> Json:
-    return {"type": "record", "name": name, "fields": list(fields)}
 
 
 def manifest_record(fields: Sequence[tuple[PartitionField, IcebergType]], version: int) -> Json:
@@ -147,21 +73,12 @@ def manifest_record(fields: Sequence[tuple[PartitionField, IcebergType]], versio
 
 def _partition(fields: Sequence[tuple[PartitionField, IcebergType]]) -> Json:
     found = []
-    names: set[str] = set()
-    types: set[str] = set()
-    for field, type in fields:
-        name = _NOT_IN_NAMES.sub("_", field.name)
-        if name != field.name or name[:1].isdigit() or name in names:
-            name = f"_{name}_{field.field_id}"
-        names.add(name)
-        avro = _type(type)
-        # A type with a name is told once; after that, it is its name.
-        if isinstance(avro, dict) and "name" in avro:
-            known = avro["name"] in types
-            types.add(avro["name"])
-            avro = avro["name"] if known else avro
-        one = _field(name, field.field_id, avro)
-        found.append(one if name == field.name else {**one, "iceberg-field-name": field.name})
+    taken: set[str] = set()
+    types = Types()
+    for each, type in fields:
+        name = storable_name(each.name, each.field_id, taken)
+        one = _field(name, each.field_id, types.type(type, name))
+        found.append(one if name == each.name else {**one, ICEBERG_NAME: each.name})
     return _record("r102", found)
 
 

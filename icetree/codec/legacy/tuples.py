@@ -16,8 +16,8 @@ from pyiceberg.types import (
 
 from icetree.codec.avro import pieces
 from icetree.codec.avro.pieces import Piece
+from icetree.codec.avro.types import decimal_width
 from icetree.codec.cuts import cut, masked
-from icetree.codec.legacy.avro_types import decimal_width
 from icetree.codec.single_value_bytes import decimal_bytes, encode_bounds
 from icetree.errors import CorruptTable
 from icetree.spec import stats

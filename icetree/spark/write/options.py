@@ -10,7 +10,8 @@ from msgspec import structs
 from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.rows.write import CODEC, LEVEL, TARGET_FILE_SIZE
+from icetree.rows.as_parquet import CODEC, LEVEL
+from icetree.rows.write import TARGET_FILE_SIZE
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.table_properties import DISTRIBUTION
 from icetree.spec.texts import did_you_mean

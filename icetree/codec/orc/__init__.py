@@ -1,0 +1,1 @@
+"""ORC files: a first look at what they claim to hold."""

@@ -1,0 +1,233 @@
+"""ORC files of rows, a stripe at a time.
+
+Types that ORC lacks are told by attributes, which Iceberg names: a time is a long, a UUID or a
+fixed-length value is binary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import orc
+from pyiceberg.types import (
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+from icetree.codec import limits
+from icetree.codec.orc.footer import read_stripes
+from icetree.errors import InvalidInput, Unsupported
+from icetree.rows.format import Format
+from icetree.rows.schema import arrow_type
+from icetree.spec.properties import choice, whole_number
+from icetree.spec.types import VariantType
+
+CODEC: Final = "write.orc.compression-codec"
+CODECS: Final = ("zlib", "zstd", "snappy", "lz4", "none")
+STRATEGY: Final = "write.orc.compression-strategy"
+STRATEGIES: Final = ("speed", "compression")
+STRIPE_SIZE: Final = "write.orc.stripe-size-bytes"
+DEFAULT_STRIPE_SIZE: Final = 64 * 1024 * 1024
+BLOCK_SIZE: Final = "write.orc.block-size-bytes"
+
+_ID: Final = "iceberg.id"
+_REQUIRED: Final = "iceberg.required"
+_BINARY: Final = b"iceberg.binary-type"
+_LENGTH: Final = b"iceberg.length"
+_LONG: Final = b"iceberg.long-type"
+_UNIT: Final = b"iceberg.timestamp-unit"
+_UUID_BYTES: Final = 16
+#: What a value takes in memory at the least.
+_BYTES_A_VALUE: Final = 8
+#: What Arrow says of a time that its nanoseconds cannot count.
+_TOO_FAR: Final = "out of range for nanosecond"
+_NANOS: Final = (TimestampNanoType, TimestamptzNanoType)
+_MOMENTS: Final = (TimestampType, TimestamptzType, *_NANOS)
+
+
+class OrcReader:
+    """An ORC file, whose columns come out in the types that its attributes tell."""
+
+    def __init__(self, source: pa.NativeFile, location: str, checksums: bool = True) -> None:  # noqa: ARG002
+        self._location = location
+        self._stripes = read_stripes(source, file=location)
+        self._file = orc.ORCFile(source)
+        stored = self._file.schema
+        self.schema = pa.schema([_meant(field) for field in stored])
+        self._is_dotted = any("." in name or "`" in name for name in _names(stored))
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        return [stripe.rows for stripe in self._stripes]
+
+    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:
+        claimed = _BYTES_A_VALUE * self._stripes[group].rows * len(leaves)
+        limits.ROW_GROUP.require(claimed, file=self._location, what=f"stripe {group}")
+        # Names are paths to ORC, which finds another column where one has a dot in its name.
+        chosen = None if self._is_dotted else list(dict.fromkeys(names))
+        try:
+            found = pa.Table.from_batches([self._file.read_stripe(group, columns=chosen)])
+        except pa.ArrowInvalid as error:
+            if _TOO_FAR not in str(error):
+                raise
+            raise Unsupported(
+                f"{self._location} has a time that no count of nanoseconds reaches, which ORC is "
+                "read in here: read it with an engine, or rewrite it as Parquet"
+            ) from None
+        arrays = []
+        for name in found.column_names:
+            column, want = found[name], self.schema.field(name).type
+            # Writers may have more digits than the table has: readers floor, as Iceberg Java does.
+            arrays.append(column if column.type == want else column.cast(want, safe=False))
+        return pa.table(arrays, names=found.column_names)
+
+
+def _names(schema: pa.Schema) -> list[str]:
+    found, waiting = [], list(schema)
+    while waiting:
+        field = waiting.pop()
+        found.append(field.name)
+        waiting += [field.type.field(at) for at in range(field.type.num_fields)]
+    return found
+
+
+def _meant(field: pa.Field) -> pa.Field:
+    """Return a column in the type that its attributes tell."""
+    type, told = field.type, field.metadata or {}
+    if pa.types.is_struct(type):
+        return field.with_type(pa.struct([_meant(each) for each in type]))
+    if pa.types.is_map(type):
+        return field.with_type(pa.map_(_meant(type.key_field), _meant(type.item_field)))
+    if pa.types.is_list(type):
+        return field.with_type(pa.list_(_meant(type.value_field)))
+    if pa.types.is_binary(type):
+        width = _width(told)
+        return field if width is None else field.with_type(pa.binary(width))
+    if pa.types.is_int64(type) and told.get(_LONG) == b"TIME":
+        return field.with_type(pa.time64("us"))
+    if pa.types.is_timestamp(type) and told.get(_UNIT) != b"NANOS":
+        return field.with_type(pa.timestamp("us", type.tz))
+    return field
+
+
+def _width(told: Mapping[bytes, bytes]) -> int | None:
+    kind = told.get(_BINARY)
+    if kind == b"UUID":
+        return _UUID_BYTES
+    if kind != b"FIXED" or _LENGTH not in told:
+        return None
+    width = int(told[_LENGTH])
+    if not 0 < width < 2**31:
+        raise ValueError(f"a value of {width} bytes")
+    return width
+
+
+class OrcWriter:
+    """An ORC file that is being made."""
+
+    def __init__(
+        self, sink: pa.NativeFile, fields: Sequence[NestedField], properties: Mapping[str, str]
+    ) -> None:
+        self._schema = pa.schema([_stored(field) for field in fields])
+        options: dict[str, Any] = {"stripe_size": _stripe_bytes(properties)}
+        if BLOCK_SIZE in properties:
+            options["compression_block_size"] = whole_number(
+                properties, BLOCK_SIZE, default=65_536, least=1
+            )
+        codec = choice(properties, CODEC, CODECS, default="zlib")
+        self._file = orc.ORCWriter(
+            sink,
+            compression="uncompressed" if codec == "none" else codec,
+            compression_strategy=choice(properties, STRATEGY, STRATEGIES, default="speed"),
+            **options,
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        # Of a part of a struct column Arrow's ORC writer takes the first rows, not these.
+        rows = rows.take(pa.array(np.arange(rows.num_rows)))
+        arrays = [
+            _storable(column, field.type) for column, field in zip(rows, self._schema, strict=True)
+        ]
+        self._file.write(pa.table(arrays, schema=self._schema))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _storable(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
+    try:
+        return column.cast(type)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(
+            f"a time is further from 1970 than ORC files are read here, which count nanoseconds: "
+            f"write Parquet instead ({error})"
+        ) from None
+
+
+def _stripe_bytes(properties: Mapping[str, str]) -> int:
+    return whole_number(properties, STRIPE_SIZE, default=DEFAULT_STRIPE_SIZE, least=1)
+
+
+def _stored(field: NestedField) -> pa.Field:
+    """Return a column as it is handed to ORC, with the attributes that tell what it means."""
+    told = {_ID: str(field.field_id), _REQUIRED: str(field.required).lower()}
+    type, more = _stored_type(field.field_type, field.name)
+    return pa.field(
+        field.name,
+        type,
+        # What is below a null struct is nothing: ORC knows no required columns.
+        nullable=True,
+        metadata={**told, **{key.decode(): value for key, value in more.items()}},
+    )
+
+
+def _stored_type(type: IcebergType, where: str) -> tuple[pa.DataType, dict[bytes, str]]:
+    match type:
+        case StructType():
+            return pa.struct([_stored(each) for each in type.fields]), {}
+        case ListType():
+            return pa.list_(_stored(type.element_field)), {}
+        case MapType():
+            key = _stored(type.key_field).with_nullable(False)
+            return pa.map_(key, _stored(type.value_field)), {}
+        case TimeType():
+            return pa.int64(), {_LONG: "TIME"}
+        case UUIDType():
+            return pa.binary(), {_BINARY: "UUID"}
+        case FixedType():
+            return pa.binary(), {_BINARY: "FIXED", _LENGTH: str(len(type))}
+        case VariantType() | UnknownType():
+            raise Unsupported(f"column {where} is {type}, which ORC has no room for: use Parquet")
+    found = arrow_type(type)
+    if not isinstance(type, _MOMENTS):
+        return found, {}
+    unit = "NANOS" if isinstance(type, _NANOS) else "MICROS"
+    return pa.timestamp("ns", found.tz), {_UNIT: unit}
+
+
+def _offsets(content: pa.Buffer) -> list[int]:
+    return [each.offset for each in read_stripes(pa.BufferReader(content), file="a new file")]
+
+
+ORC: Final = Format(
+    name="orc",
+    open=OrcReader,
+    begin=OrcWriter,
+    split_offsets=_offsets,
+    bytes_at_once=_stripe_bytes,
+    id_key=_ID.encode(),
+)

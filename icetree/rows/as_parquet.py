@@ -1,0 +1,124 @@
+"""Parquet files of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.types import NestedField
+
+from icetree.codec.parquet.parquet import CheckedFile, open_parquet
+from icetree.errors import CorruptTable, InvalidInput
+from icetree.rows.format import Format
+from icetree.rows.schema import arrow_field
+from icetree.spec.properties import whole_number
+
+ROW_GROUP_SIZE: Final = "write.parquet.row-group-size-bytes"
+DEFAULT_ROW_GROUP_SIZE: Final = 128 * 1024 * 1024
+ROW_GROUP_LIMIT: Final = "write.parquet.row-group-limit"
+DEFAULT_ROW_GROUP_LIMIT: Final = 1_048_576
+CODEC: Final = "write.parquet.compression-codec"
+LEVEL: Final = "write.parquet.compression-level"
+_CODECS: Final = ("zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed")
+#: The highest level of each codec that has levels.
+_LEVELS: Final = {"zstd": 22, "gzip": 9, "brotli": 11}
+#: What Arrow raises for broken bytes; a name that is no text is a ValueError.
+_UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
+
+
+class ParquetReader:
+    """A Parquet file; its pages are held against their checksums unless told not to."""
+
+    def __init__(self, source: pa.NativeFile, location: str, checksums: bool = True) -> None:
+        self.file: CheckedFile = open_parquet(
+            source,
+            file=location,
+            pre_buffer=True,
+            page_checksum_verification=checksums,
+            coerce_int96_timestamp_unit="us",
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.file.parquet.schema_arrow
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        return [group.rows for group in self.file.row_groups]
+
+    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
+        return self.file.read(group, leaves)
+
+    def statistics(self, group: int, leaf: int) -> Any:
+        """Return what the file says of a column in a row group, None where it says nothing."""
+        try:
+            return self.file.statistics(group, leaf)
+        except _UNREADABLE as error:
+            raise CorruptTable(self.file.file, f"broken Parquet footer: {error}") from error
+
+
+class ParquetWriter:
+    """A Parquet file that is being made; every page has a checksum."""
+
+    def __init__(
+        self, sink: pa.NativeFile, fields: Sequence[NestedField], properties: Mapping[str, str]
+    ) -> None:
+        options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
+        schema = pa.schema([arrow_field(field) for field in fields])
+        self._properties = properties
+        self._file = pq.ParquetWriter(sink, schema, **options)
+
+    def write(self, rows: pa.Table) -> None:
+        self._file.write_table(rows, row_group_size=_group_rows(rows, self._properties))
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return how pages are compressed, as pyarrow takes it; InvalidInput for what cannot be."""
+    codec = properties.get(CODEC, "zstd").lower()
+    if codec not in _CODECS:
+        raise InvalidInput(f"{CODEC}={codec!r}: allowed are {', '.join(_CODECS)}")
+    level = whole_number(properties, LEVEL, default=3) if LEVEL in properties else None
+    if codec not in _LEVELS:
+        level = None
+    elif level is not None and level > _LEVELS[codec]:
+        raise InvalidInput(
+            f"{LEVEL}={properties[LEVEL]!r}: allowed for {codec} are 0 to {_LEVELS[codec]}"
+        )
+    return {
+        "compression": "none" if codec == "uncompressed" else codec,
+        "compression_level": level,
+    }
+
+
+def _group_rows(rows: pa.Table, properties: Mapping[str, str]) -> int:
+    """Return how many of the rows make a row group."""
+    most = whole_number(properties, ROW_GROUP_LIMIT, default=DEFAULT_ROW_GROUP_LIMIT, least=1)
+    a_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
+    return max(1, min(most, int(_group_bytes(properties) / a_row)))
+
+
+def _group_bytes(properties: Mapping[str, str]) -> int:
+    return whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
+
+
+def _offsets(content: pa.Buffer) -> list[int]:
+    footer = pq.read_metadata(pa.BufferReader(content))
+    groups = (footer.row_group(at).column(0) for at in range(footer.num_row_groups))
+    return [
+        min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
+        for first in groups
+    ]
+
+
+PARQUET: Final = Format(
+    name="parquet",
+    open=ParquetReader,
+    begin=ParquetWriter,
+    split_offsets=_offsets,
+    bytes_at_once=_group_bytes,
+)

@@ -1,0 +1,58 @@
+"""What a format of data files must do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from pyiceberg.types import NestedField
+
+from icetree.spec.fields import FIELD_ID_KEY
+
+
+class Reader(Protocol):
+    """An open file, which does one thing at a time."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the file, in the types that come out of it."""
+
+    @property
+    def group_rows(self) -> Sequence[int]:
+        """How many rows each run has that is read at once."""
+
+    def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:
+        """Return columns of a run of rows: at least those of the leaves, or of the names."""
+
+
+class RowsWriter(Protocol):
+    """A file that is being made."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, which have the columns of the file."""
+
+    def close(self) -> None:
+        """End the file."""
+
+
+#: Opens what is at a location, as errors name it; tells whether checksums count.
+Open = Callable[[pa.NativeFile, str, bool], Reader]
+#: Begins a file of these columns, as properties of the table say.
+Begin = Callable[[pa.NativeFile, Sequence[NestedField], Mapping[str, str]], RowsWriter]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A format of data files."""
+
+    name: str
+    open: Open
+    begin: Begin
+    #: Where a whole file can be cut so that readers can begin there; None where it tells nothing.
+    split_offsets: Callable[[pa.Buffer], list[int] | None]
+    #: How many bytes of rows a writer is best given at once.
+    bytes_at_once: Callable[[Mapping[str, str]], int]
+    #: The key of field ids in the metadata of the reader's columns.
+    id_key: bytes = FIELD_ID_KEY
