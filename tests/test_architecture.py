@@ -64,7 +64,7 @@ FLOORS = {
         ["__init__"],
     ],
     "serve": [["commit", "plan"], ["routes"], ["server"], ["app"], ["run"]],
-    "cli": [["demo"], ["main"]],
+    "cli": [["demo", "sql"], ["main"]],
 }
 GROUND = "the ground"
 FLOOR = {
@@ -84,6 +84,7 @@ OWNER = {
     "sqlalchemy": "nobody",
     "psycopg": "catalog",
     "uvicorn": "serve",
+    "prompt_toolkit": "cli",
 }
 
 # What gives the time, chance, waiting or threads.

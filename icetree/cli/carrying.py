@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,10 +13,6 @@ from icetree.cli.lake import Chosen
 
 if TYPE_CHECKING:
     from icetree.table.maintain.maintain import Maintenance
-
-yes_option: Final = click.option(
-    "--yes", is_flag=True, help="Do it; without, only say what would be done."
-)
 
 
 def carry_out(

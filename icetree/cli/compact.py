@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from icetree.cli.carrying import carry_out, yes_option
-from icetree.cli.lake import Chosen, as_json_option, pairs, pass_lake, table_argument
+from icetree.cli.carrying import carry_out
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument, yes_option
 
 
 @click.command("rewrite-data-files")

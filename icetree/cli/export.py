@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from icetree.cli.lake import Chosen, as_json_option, at_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, at_option, pass_lake, table_argument
 
 
 @click.command()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
 from icetree.cli.refusal import CouldNotRun
 from icetree.errors import CorruptTable, IcetreeError, NotFound
 
@@ -34,7 +35,7 @@ def verify(lake: Chosen, name: str, deep: bool, current: bool, as_json: bool) ->
     except IcetreeError as error:
         if lake.debug:
             raise
-        raise CouldNotRun(error) from None
+        raise CouldNotRun.of(error) from None
     if as_json:
         found = [finding.as_dict() for finding in report.findings]
         print_json({"clean": report.is_clean, "findings": found, "counts": dict(report.counts)})
@@ -76,7 +77,7 @@ def progress_line() -> Progress:
 
 @click.command()
 @table_argument
-@click.option("--yes", is_flag=True, help="Do it; without, only say what would be done.")
+@yes_option
 @as_json_option
 @pass_lake
 def repair(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:

@@ -1,22 +1,19 @@
-"""What all commands share: which catalog is meant, which table, which snapshot."""
+"""Which catalog is meant, opened when a command needs it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING
 
 from icetree.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
+    from icetree.spark.lake import SparkLake
     from icetree.table.lake import Lake
     from icetree.table.table import Table
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +32,22 @@ class Chosen:
         A database file that is not there is made only with `create`: whoever looks for tables
         in it has mistyped its name.
         """
-        from icetree.catalog.config import database_file, resolve
         from icetree.table.lake import open_lake
+
+        with open_lake(self.catalog, self._given(create=create)) as connection:
+            yield connection
+
+    @contextmanager
+    def open_on_spark(self) -> Iterator[SparkLake]:
+        """Open the catalog on the Spark session that runs, or else on a local one."""
+        from icetree.spark import connect
+
+        with connect(self.catalog, properties=self._given(create=False)) as connection:
+            yield connection
+
+    def _given(self, *, create: bool) -> dict[str, str]:
+        """Return what the options say of the connection."""
+        from icetree.catalog.config import database_file, resolve
 
         given = {} if self.warehouse is None else {"warehouse": self.warehouse}
         for each in self.properties:
@@ -51,34 +62,10 @@ class Chosen:
             raise NotFound(
                 f"there is no catalog {file}: check --catalog, or make one with icetree create"
             )
-        with open_lake(self.catalog, given) as connection:
-            yield connection
+        return given
 
     @contextmanager
     def table(self, name: str) -> Iterator[Table]:
         """Open a table."""
         with self.open() as connection:
             yield connection.table(name)
-
-
-pass_lake = click.make_pass_decorator(Chosen)
-
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-at_option = click.option(
-    "--at", metavar="POINT", help="A snapshot id, branch, tag or time; the current state without."
-)
-where_option = click.option(
-    "--where", metavar="FILTER", help="Such as \"country = 'DE' and n > 3\"."
-)
-table_argument = click.argument("name", metavar="TABLE")
-
-
-def pairs(given: tuple[str, ...], *, option: str) -> dict[str, str]:
-    """Return what an option says that is repeated, each time as KEY=VALUE."""
-    found = {}
-    for each in given:
-        key, equals, value = each.partition("=")
-        if not key or not equals:
-            raise InvalidInput(f"{option} {each}: write it as KEY=VALUE")
-        found[key] = value
-    return found

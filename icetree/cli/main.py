@@ -1,16 +1,19 @@
-"""The command `icetree`: its options, its commands, and how errors reach the user."""
+"""The command `icetree`: its options and its commands."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import click
 
 from icetree.cli.compact import rewrite_data_files
+from icetree.cli.complete import completion
 from icetree.cli.demo.command import demo
+from icetree.cli.draw import tree
 from icetree.cli.export import export
+from icetree.cli.group import Commands
+from icetree.cli.head import head
 from icetree.cli.health import repair, verify
 from icetree.cli.lake import Chosen
+from icetree.cli.layout import properties, schema, spec
 from icetree.cli.maintain import (
     expire,
     maintain,
@@ -21,31 +24,13 @@ from icetree.cli.maintain import (
 )
 from icetree.cli.moving import downgrade, migrate, snapshot, trial, upgrade
 from icetree.cli.past import changes, refs, snapshots
-from icetree.cli.reading import explain, files, plan, tree
-from icetree.cli.refusal import Refusal
+from icetree.cli.points import branch, rollback, tag
+from icetree.cli.reading import explain, files, plan
 from icetree.cli.serve import serve
+from icetree.cli.sql.command import sql
 from icetree.cli.statistics import compute_partition_stats, compute_table_stats
 from icetree.cli.tables import create, describe, ls
 from icetree.cli.whole import backup, copy, drop, rename
-from icetree.errors import IcetreeError
-
-
-class Commands(click.Group):
-    """A group whose commands raise our errors, and whose users see a line."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was asked for."""
-        try:
-            return super().invoke(ctx)
-        except IcetreeError as error:
-            if ctx.params.get("debug"):
-                raise
-            raise Refusal(error) from None
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands as they were added: from looking around to putting right."""
-        del ctx
-        return list(self.commands)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -66,60 +51,49 @@ class Commands(click.Group):
 )
 @click.option(
     "--property",
-    "properties",
+    "given",
     metavar="KEY=VALUE",
     multiple=True,
     help="A property of the catalog or its store, as PyIceberg names it; may be repeated.",
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, and errors as JSON.")
 @click.option("--debug", is_flag=True, help="Show the whole traceback of an error.")
 @click.pass_context
 def cli(
     ctx: click.Context,
     catalog: str | None,
     warehouse: str | None,
-    properties: tuple[str, ...],
+    given: tuple[str, ...],
+    as_json: bool,
     debug: bool,
 ) -> None:
-    """Iceberg V4 tables with an adaptive metadata tree."""
-    ctx.obj = Chosen(catalog=catalog, warehouse=warehouse, properties=properties, debug=debug)
+    """Iceberg V4 tables with an adaptive metadata tree.
+
+    Options may stand before or after the command.
+    """
+    del as_json  # each command looks it up
+    ctx.obj = Chosen(catalog=catalog, warehouse=warehouse, properties=given, debug=debug)
 
 
-for _command in (
-    ls,
-    create,
-    describe,
-    snapshots,
-    refs,
-    files,
-    tree,
-    plan,
-    explain,
-    changes,
-    verify,
-    repair,
+cli.add_section("Look", ls, describe, head, schema, spec, snapshots, refs, files, tree)
+cli.add_section("Ask", plan, explain, changes, sql)
+cli.add_section("Change", create, properties, tag, branch, rollback, rename, copy, drop)
+cli.add_section("Check", verify, repair)
+cli.add_section(
+    "Maintain",
+    optimize,
+    maintain,
     expire,
     orphans,
     rewrite_data_files,
     rewrite_manifests,
+    rewrite_position_delete_files,
     compute_table_stats,
     compute_partition_stats,
-    rewrite_position_delete_files,
-    optimize,
-    maintain,
-    upgrade,
-    downgrade,
-    trial,
-    snapshot,
-    migrate,
-    rename,
-    copy,
     backup,
-    drop,
-    export,
-    serve,
-    demo,
-):
-    cli.add_command(_command)
+)
+cli.add_section("Move in and out", upgrade, downgrade, trial, snapshot, migrate, export)
+cli.add_section("Others", serve, completion, demo)
 
 
 def main() -> None:

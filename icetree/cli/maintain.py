@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from icetree.cli.carrying import carry_out, yes_option
-from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+from icetree.cli.carrying import carry_out
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
+from icetree.cli.refusal import kind_of_error
+
+if TYPE_CHECKING:
+    from icetree.table.rounds import Round
 
 
 @click.command()
@@ -225,8 +231,13 @@ def maintain(
             max_bytes=max_bytes,
         ):
             if as_json:
-                told = {"error": str(each.error)} if each.done is None else each.done.as_dict()
-                print_json({"table": each.table, **told})
+                print_json({"name": each.table, **_round_told(each)})
             else:
                 say(f"{each.table}: {each.done or each.error}")
             sys.stdout.flush()
+
+
+def _round_told(one: Round) -> dict[str, Any]:
+    if one.error is None:
+        return {} if one.done is None else one.done.as_dict()
+    return {"error": {"kind": kind_of_error(one.error), "message": str(one.error)}}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icetree.cli.carrying import yes_option
-from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
 
 if TYPE_CHECKING:
     from icetree.table.moving.downgrade import Downgraded
@@ -58,18 +58,17 @@ def downgrade(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
     help="A table of the catalog, a metadata file, or a folder with numbered ones.",
 )
 @click.option("--location", help="The new table's folder; below the warehouse without.")
+@as_json_option
 @pass_lake
-def trial(lake: Chosen, name: str, source: str, location: str | None) -> None:
+def trial(lake: Chosen, name: str, source: str, location: str | None, as_json: bool) -> None:
     """Make a v4 table beside one of v1 to v3, which shares its files and never harms them."""
-    from icetree.cli.output import say
+    from icetree.cli.tables import tell_made
 
     with lake.open(create=True) as connection:
         connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
         made = connection.trial_table(name, source, location=location)
-    say(
-        f"Made {made.name} at {made.location}, of the files of {source}: what is deleted there, "
-        "it lacks"
-    )
+        more = f", of the files of {source}: what is deleted there, it lacks"
+        tell_made(made, as_json=as_json, more=more)
 
 
 _folder_option = click.option(
@@ -81,21 +80,28 @@ _folder_option = click.option(
 @table_argument
 @_folder_option
 @click.option("--location", help="The new table's folder; below the warehouse without.")
+@as_json_option
 @pass_lake
-def snapshot(lake: Chosen, name: str, source: str, location: str | None) -> None:
+def snapshot(lake: Chosen, name: str, source: str, location: str | None, as_json: bool) -> None:
     """Make a table of a folder's files, which stay where they are and are never deleted."""
     with lake.open(create=True) as connection:
         connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
-        _tell(connection.snapshot_table(name, source, location=location))
+        _tell(connection.snapshot_table(name, source, location=location), as_json=as_json)
 
 
 @click.command()
 @table_argument
 @_folder_option
-@click.option("--yes", is_flag=True, help="Do it; without, only say what it means.")
+@yes_option
+@as_json_option
 @pass_lake
-def migrate(lake: Chosen, name: str, source: str, yes: bool) -> None:
+def migrate(lake: Chosen, name: str, source: str, yes: bool, as_json: bool) -> None:
     """Make a folder of Parquet files, or of a Delta table, a table where it is."""
+    from icetree.cli.output import print_json
+
+    if not yes and as_json:
+        print_json({"name": name, "source": source, "dry_run": True})
+        return
     if not yes:
         click.echo(
             f"would make {source} the table {name}, whose own its files are from then on: nobody may "
@@ -105,7 +111,7 @@ def migrate(lake: Chosen, name: str, source: str, yes: bool) -> None:
         return
     with lake.open(create=True) as connection:
         connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
-        _tell(connection.migrate_table(name, source))
+        _tell(connection.migrate_table(name, source), as_json=as_json)
 
 
 def _told(done: Upgraded | Downgraded, *, yes: bool, as_json: bool) -> None:
@@ -119,9 +125,9 @@ def _told(done: Upgraded | Downgraded, *, yes: bool, as_json: bool) -> None:
         click.echo("nothing was changed: repeat with --yes to do it")
 
 
-def _tell(made: Table) -> None:
-    from icetree.cli.output import say
+def _tell(made: Table, *, as_json: bool) -> None:
+    from icetree.cli.tables import tell_made
 
     now = made.current_snapshot
     files = ((now and now.summary) or {}).get("total-data-files", "0")
-    say(f"Made {made.name} at {made.location}, of {files} data files")
+    tell_made(made, as_json=as_json, more=f", of {files} data files")

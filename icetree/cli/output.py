@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timezone
@@ -14,12 +15,17 @@ from uuid import UUID
 from icetree.picture.visible import visible, visible_json, visible_lines
 
 #: Columns that read better from the right.
-_NUMBER: Final = (int, float)
+_NUMBER: Final = (int, float, Decimal)
+_GAP: Final = "  "
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    print(visible_json(json.dumps(value, indent=2, default=_plain, ensure_ascii=False)))
+    """Print a value as JSON: numbers are numbers, times are ISO, bytes are base64.
+
+    Decimals are text, so that no digit is lost, and so is what is no number in JSON.
+    """
+    document = json.dumps(_finite(value), indent=2, default=_plain, ensure_ascii=False)
+    print(visible_json(document))
 
 
 def say(text: str) -> None:
@@ -38,28 +44,62 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
+def _finite(value: Any) -> Any:
+    """Return a value in which floats that JSON has no number for are text."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+        case dict():
+            return {key: _finite(each) for key, each in value.items()}
+        case list() | tuple():
+            return [_finite(each) for each in value]
+    return value
+
+
+# --- tables --------------------------------------------------------------------------------
+
+
 def print_rows(
-    rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, empty: str, more: int = 0
+    rows: Iterable[Mapping[str, Any]],
+    columns: Mapping[str, str],
+    *,
+    empty: str,
+    more: int = 0,
+    folder: str | None = None,
 ) -> None:
-    """Print rows under headings: `columns` maps keys to headings; `more` rows are not shown."""
+    """Print rows under headings: `columns` maps keys to headings; `more` rows are not shown.
+
+    Nothing is ever cut or broken, so that every id and path can be copied whole. On a terminal
+    that is too narrow, columns give way from the last on: they go below their row, a line each;
+    and a folder that many paths are in is said once.
+    """
     found = [[row.get(key) for key in columns] for row in rows]
+    if folder and sys.stdout.isatty():
+        found = [[_within(cell, f"{folder}/") for cell in row] for row in found]
     if not found:
         say(empty)
         return
-    numbers = [
-        all(
-            cell is None or (isinstance(cell, _NUMBER) and not isinstance(cell, bool))
-            for cell in at
-        )
-        for at in zip(*found, strict=True)
-    ]
+    numbers = [all(map(_is_number, cells)) for cells in zip(*found, strict=True)]
     texts = [[cell_text(cell) for cell in row] for row in found]
+    headings = list(columns.values())
     if sys.stdout.isatty():
-        _print_table(texts, list(columns.values()), numbers)
+        _print_on_terminal(texts, headings, numbers)
     else:
-        _print_lines(texts, list(columns.values()), numbers)
+        widths = _widths([headings, *texts])
+        for row in (headings, *texts):
+            print(_line(row, widths, numbers))
+    if folder and sys.stdout.isatty():
+        say(f"files are in {folder}")
     if more > 0:
         print(f"... and {more:,} more; --limit shows more, --json shows all")
+
+
+def _within(cell: Any, folder: str) -> Any:
+    return cell.removeprefix(folder) if isinstance(cell, str) else cell
+
+
+def _is_number(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, _NUMBER) and not isinstance(cell, bool))
 
 
 def cell_text(value: Any) -> str:
@@ -78,30 +118,48 @@ def cell_text(value: Any) -> str:
     return visible(str(value))
 
 
-def _print_table(rows: list[list[str]], headings: Sequence[str], numbers: list[bool]) -> None:
-    from rich import box
-    from rich.table import Table
+def _print_on_terminal(rows: list[list[str]], headings: list[str], numbers: list[bool]) -> None:
+    from rich.cells import cell_len
     from rich.text import Text
 
     from icetree.cli.console import stdout
 
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold cyan", pad_edge=False)
-    for heading, is_number in zip(headings, numbers, strict=True):
-        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    console = stdout()
+    widths = _widths([headings, *rows])
+    beside = len(headings)
+    while beside > 1 and sum(widths[:beside]) + len(_GAP) * (beside - 1) > console.width:
+        beside -= 1
+    below = [*headings[beside:]]
+    # Where one column gives way, its heading is plain from the one line that says it.
+    label = max(map(cell_len, below), default=0) if len(below) > 1 else 0
+    console.print(
+        Text(_line(headings[:beside], widths, numbers), style="bold cyan"), soft_wrap=True
+    )
+    if len(below) == 1:
+        console.print(Text(f"{_GAP}{below[0]}", style="cyan"))
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    stdout().print(table)
+        console.print(Text(_line(row[:beside], widths, numbers)), soft_wrap=True)
+        for heading, cell in zip(below, row[beside:], strict=True):
+            if cell:
+                name = f"{heading.lower():<{label}}{_GAP}" if label else ""
+                console.print(Text.assemble((f"{_GAP}{name}", "cyan"), cell), soft_wrap=True)
 
 
-def _print_lines(rows: list[list[str]], headings: Sequence[str], numbers: list[bool]) -> None:
-    """Print columns of text that no width cuts, so that every name can be copied whole."""
-    widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
-    for row in (headings, *rows):
-        cells = (
-            cell.rjust(width) if is_number else cell.ljust(width)
-            for cell, width, is_number in zip(row, widths, numbers, strict=True)
-        )
-        print("  ".join(cells).rstrip())
+def _widths(rows: list[list[str]]) -> list[int]:
+    from rich.cells import cell_len
+
+    return [max(map(cell_len, cells)) for cells in zip(*rows, strict=True)]
+
+
+def _line(row: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
+    """Return a row's cells, each as wide as its column."""
+    from rich.cells import cell_len
+
+    cells = []
+    for cell, width, is_number in zip(row, widths, numbers, strict=False):
+        room = " " * (width - cell_len(cell))
+        cells.append(f"{room}{cell}" if is_number else f"{cell}{room}")
+    return _GAP.join(cells).rstrip()
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -115,8 +173,8 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def moment(at_ms: int | None) -> str | None:
-    """Return a time as text, in UTC."""
+    """Return a time as text, in UTC, to the second; JSON has it whole."""
     if at_ms is None:
         return None
     at = datetime.fromtimestamp(at_ms / 1000, tz=timezone.utc)
-    return at.strftime("%Y-%m-%d %H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+    return at.strftime("%Y-%m-%d %H:%M:%SZ")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
-from icetree.cli.lake import Chosen, as_json_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, limit_option, pass_lake, table_argument
 
 
 @click.command()
 @table_argument
-@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@limit_option(50)
 @as_json_option
 @pass_lake
 def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
@@ -17,6 +21,7 @@ def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
     from itertools import islice
 
     from icetree.cli.output import moment, print_json, print_rows
+    from icetree.cli.summary import counted
 
     with lake.table(name) as table:
         metadata = table.metadata
@@ -29,26 +34,28 @@ def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
             heads.setdefault(ref.snapshot_id, []).append(ref_name)
     if known is not None:
         by_id = {each["snapshot_id"]: each for each in known.to_pylist(maps_as_pydicts="strict")}
-        print_json(
-            [{**by_id[each.snapshot_id], "refs": heads.get(each.snapshot_id, [])} for each in shown]
-        )
+        found = [by_id[each.snapshot_id] for each in shown]
+        for each in found:
+            each["summary"] = counted(each["summary"] or {})
+            each["refs"] = heads.get(each["snapshot_id"], [])
+        print_json(found)
         return
     rows = []
     for each in shown:
-        summary = each.summary or {}
+        summary = counted(each.summary or {})
         rows.append(
             {
                 "sequence": each.sequence_number,
                 "snapshot": each.snapshot_id,
                 "at": moment(each.timestamp_ms),
                 "operation": each.operation,
-                "added": _number(summary.get("added-data-files")) or 0,
-                "removed": _number(summary.get("deleted-data-files")) or 0,
-                "rows": _number(summary.get("total-records")),
+                "files": _files(summary),
+                "rows": summary.get("total-records"),
                 "refs": heads.get(each.snapshot_id, []),
             }
         )
-    headings = {key: key.upper() for key in rows[0]} if rows else {}
+    headings = {"sequence": "#", "snapshot": "SNAPSHOT", "at": "AT", "operation": "OPERATION"}
+    headings |= {"files": "FILES", "rows": "ROWS", "refs": "REFS"}
     print_rows(
         rows,
         headings,
@@ -57,8 +64,10 @@ def snapshots(lake: Chosen, name: str, limit: int, as_json: bool) -> None:
     )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+def _files(summary: Mapping[str, Any]) -> str:
+    """Return how many data files came and went: `+3 -1`."""
+    came, went = summary.get("added-data-files", 0), summary.get("deleted-data-files", 0)
+    return " ".join(filter(None, (f"+{came}" if came else "", f"-{went}" if went else "")))
 
 
 @click.command()
@@ -75,11 +84,13 @@ def refs(lake: Chosen, name: str, as_json: bool) -> None:
         print_json(rows)
         return
     headings = {"name": "NAME", "type": "TYPE", "snapshot_id": "SNAPSHOT"}
-    headings |= {
+    kept = {
         "max_reference_age_in_ms": "MAX AGE MS",
         "min_snapshots_to_keep": "MIN SNAPSHOTS",
         "max_snapshot_age_in_ms": "MAX SNAPSHOT AGE MS",
     }
+    # Few say how long they stay.
+    headings |= {key: word for key, word in kept.items() if any(row[key] for row in rows)}
     print_rows(rows, headings, empty="No branches or tags: nothing was ever committed.")
 
 
@@ -88,7 +99,7 @@ def refs(lake: Chosen, name: str, as_json: bool) -> None:
 @click.option("--since", metavar="POINT", help="Exclusive; from the very start without.")
 @click.option("--upto", metavar="POINT", help="Inclusive; up to now without.")
 @click.option("--net", is_flag=True, help="Only what is different between start and end.")
-@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
+@limit_option(100)
 @as_json_option
 @pass_lake
 def changes(
@@ -120,7 +131,8 @@ def changes(
         row["file"] = row["referenced_data_file" if of_rows else "file_path"]
     headings = {} if net else {"snapshot_id": "SNAPSHOT", "operation": "OPERATION"}
     headings |= {"change": "CHANGE", "kind": "KIND", "record_count": "ROWS", "file": "FILE"}
-    print_rows(rows, headings, empty="No changes.", more=found.num_rows - len(rows))
+    more = found.num_rows - len(rows)
+    print_rows(rows, headings, empty="No changes.", more=more, folder=table.location)
 
 
 def kind_of(content: int, file_format: str) -> str:

@@ -1,28 +1,25 @@
-"""The commands `files`, `tree`, `plan` and `explain`."""
+"""The commands `files`, `plan` and `explain`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from icetree.cli.lake import (
-    Chosen,
+from icetree.cli.lake import Chosen
+from icetree.cli.options import (
     as_json_option,
     at_option,
+    limit_option,
     pass_lake,
     table_argument,
     where_option,
 )
-
-_limit = click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True)
 
 
 @click.command()
 @table_argument
 @where_option
 @at_option
-@_limit
+@limit_option(100)
 @as_json_option
 @pass_lake
 def files(
@@ -58,90 +55,19 @@ def files(
         "record_count": "ROWS",
         "file_size_in_bytes": "BYTES",
         "sequence_number": "SEQUENCE",
-        "file_path": "LOCATION",
+        "file_path": "FILE",
         LEAF: "LEAF",
     }
     empty = "No files." if where is None else "No files that may match."
-    print_rows(rows, headings, empty=empty, more=found.num_rows - len(rows))
-
-
-@click.command()
-@table_argument
-@at_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "mermaid", "svg"]),
-    default="terminal",
-    show_default=True,
-)
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file."
-)
-@as_json_option
-@pass_lake
-def tree(
-    lake: Chosen, name: str, at: str | None, form: str, output: Path | None, as_json: bool
-) -> None:
-    """Draw a snapshot's root, leaves and manifest DVs."""
-    from dataclasses import asdict
-
-    from icetree.cli.console import stdout
-    from icetree.cli.output import print_json, say
-    from icetree.errors import InvalidInput
-    from icetree.picture.mermaid import to_mermaid
-    from icetree.picture.svg import to_svg
-    from icetree.picture.terminal import Drawing
-    from icetree.picture.tree import picture
-
-    with lake.table(name) as table:
-        shape = table.metadata.shape()
-        found = table.snapshot(at)
-        caption = f"{table.name}"
-        if found is not None:
-            caption += f" · snapshot {found.snapshot_id} · {found.operation or 'unknown'}"
-        drawn = picture(
-            table.files.counted_root(found, shape),
-            table.files.reader(shape),
-            shape,
-            caption=caption,
-            root_file=found.root_file if found else "root",
-        )
-    if as_json:
-        print_json(asdict(drawn))
-        return
-    if form == "terminal" and output is None:
-        stdout().print(Drawing(drawn))
-        return
-    if form == "terminal":
-        text = _as_text(Drawing(drawn))
-    else:
-        text = to_svg(drawn) if form == "svg" else to_mermaid(drawn)
-    if output is None:
-        say(text.removesuffix("\n"))
-        return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
-    say(f"Wrote {output}")
-
-
-def _as_text(drawing: object) -> str:
-    from io import StringIO
-
-    from rich.console import Console
-
-    sink = StringIO()
-    Console(file=sink, width=120, color_system=None, highlight=False).print(drawing)
-    return sink.getvalue()
+    more = found.num_rows - len(rows)
+    print_rows(rows, headings, empty=empty, more=more, folder=table.location)
 
 
 @click.command()
 @table_argument
 @where_option
 @at_option
-@_limit
+@limit_option(100)
 @as_json_option
 @pass_lake
 def plan(
@@ -185,13 +111,14 @@ def plan(
         "dv_cardinality": "DV ROWS",
         "equality": "DELETE FILES",
         "residual": "STILL TO CHECK",
-        "file_path": "LOCATION",
+        "file_path": "FILE",
     }
     print_rows(
         rows,
         headings,
         empty="Nothing to read: no file can hold a matching row.",
         more=found.tasks.num_rows - len(rows),
+        folder=table.location,
     )
     seen = found.metrics
     print(

@@ -1,29 +1,64 @@
-"""Errors of ours as the user of the command line sees them."""
+"""Errors as the user of the command line sees them: a line for people, JSON for programs."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import click
 
 from icetree.errors import IcetreeError
-from icetree.picture.visible import visible
+from icetree.picture.visible import visible, visible_json
+
+#: What the program exits with; docs/command-line.md tells what each means.
+REFUSED: Final = 1
+MISUSED: Final = 2
+STOPPED: Final = 130
 
 
 class Refusal(click.ClickException):
-    """An error of ours as the user sees it: one line, exit status 1."""
+    """An error of ours: one line on standard error, or JSON there where JSON was asked for."""
 
-    def __init__(self, error: IcetreeError) -> None:
-        kind = re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__).lower()
-        super().__init__(f"icetree: {kind}: {visible(' '.join(str(error).split()))}")
+    exit_code = REFUSED
+
+    def __init__(self, kind: str, message: str, *, as_json: bool = False) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.as_json = as_json
+
+    @classmethod
+    def of(cls, error: IcetreeError) -> Refusal:
+        """Return an error of ours as it is shown."""
+        return cls(kind_of_error(error), " ".join(str(error).split()))
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the line."""
-        click.echo(self.message, file=file, err=True)
+        """Print it."""
+        if not self.as_json:
+            click.echo(f"icetree: {self.kind}: {visible(self.message)}", file=file, err=True)
+            return
+        told = {"kind": self.kind, "message": self.message, "exit_code": self.exit_code}
+        document = json.dumps({"error": told}, ensure_ascii=False)
+        click.echo(visible_json(document), file=file, err=True)
 
 
 class CouldNotRun(Refusal):
     """An error that kept a check from being made: exit status 2, since 1 means findings."""
 
-    exit_code = 2
+    exit_code = MISUSED
+
+
+class Misused(Refusal):
+    """A command line that means nothing, where JSON was asked for."""
+
+    exit_code = MISUSED
+
+    @classmethod
+    def by(cls, error: click.UsageError) -> Misused:
+        """Return what click has against a command line."""
+        return cls("usage", " ".join(error.format_message().split()))
+
+
+def kind_of_error(error: IcetreeError) -> str:
+    """Return an error's kind in words: `not found`, `commit conflict`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__).lower()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from icetree.cli.lake import Chosen, pass_lake
+from icetree.cli.lake import Chosen
+from icetree.cli.options import pass_lake
 from icetree.errors import InvalidInput, Unsupported
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from icetree.cli.carrying import yes_option
 from icetree.cli.health import progress_line
-from icetree.cli.lake import Chosen, as_json_option, at_option, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.options import as_json_option, at_option, pass_lake, table_argument, yes_option
 from icetree.table.progress import Progress
 
 

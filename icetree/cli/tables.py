@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from icetree.cli.lake import Chosen, as_json_option, pairs, pass_lake, table_argument
+from icetree.cli.lake import Chosen
+from icetree.cli.layout import columns_of, print_columns
+from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument
+from icetree.cli.summary import counted
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -65,7 +69,6 @@ def create(
     as_json: bool,
 ) -> None:
     """Make an empty table, and its namespace."""
-    from icetree.cli.output import print_json, say
     from icetree.spec.type_text import read_columns
 
     schema = read_columns(columns)
@@ -81,10 +84,17 @@ def create(
             properties=pairs(properties, option="--set"),
             location=location,
         )
-        if as_json:
-            print_json(described(table))
-        else:
-            say(f"Made {table.name} at {table.location}")
+        tell_made(table, as_json=as_json)
+
+
+def tell_made(table: Table, *, as_json: bool, more: str = "") -> None:
+    """Tell of a table that was made, as `describe` has it in JSON."""
+    from icetree.cli.output import print_json, say
+
+    if as_json:
+        print_json(described(table))
+    else:
+        say(f"Made {table.name} at {table.location}{more}")
 
 
 def split_terms(texts: tuple[str, ...]) -> list[str]:
@@ -107,7 +117,7 @@ def split_terms(texts: tuple[str, ...]) -> list[str]:
 @pass_lake
 def describe(lake: Chosen, name: str, as_json: bool) -> None:
     """Show a table's columns, layout and size."""
-    from icetree.cli.output import print_facts, print_json, print_rows
+    from icetree.cli.output import print_facts, print_json
 
     with lake.table(name) as table:
         found = described(table)
@@ -124,17 +134,15 @@ def describe(lake: Chosen, name: str, as_json: bool) -> None:
         "ordered by": ", ".join(found["order_by"]) or "nothing",
         "snapshots": found["snapshot_count"],
         "current snapshot": current.get("snapshot_id") or "none: the table is empty",
-        "data files": current.get("total-data-files"),
-        "rows": current.get("total-records"),
+        "data files": current.get("data_files"),
+        "delete files": current.get("delete_files") or None,
+        "rows": current.get("record_count"),
+        "bytes": current.get("file_size_in_bytes"),
         "properties": [f"{k}={v}" for k, v in found["properties"].items()] or "none",
     }
     print_facts({key: value for key, value in facts.items() if value is not None})
     print()
-    print_rows(
-        found["columns"],
-        {"id": "ID", "name": "COLUMN", "type": "TYPE", "required": "REQUIRED", "doc": "DOC"},
-        empty="No columns.",
-    )
+    print_columns(found["columns"])
 
 
 def described(table: Table) -> dict[str, Any]:
@@ -143,24 +151,24 @@ def described(table: Table) -> dict[str, Any]:
     snapshot = table.current_snapshot
     current = None
     if snapshot is not None:
-        totals = {k: v for k, v in (snapshot.summary or {}).items() if k.startswith("total-")}
-        current = {"snapshot_id": snapshot.snapshot_id, **totals}
+        totals = counted(snapshot.summary or {})
+        current = {
+            "snapshot_id": snapshot.snapshot_id,
+            "sequence_number": snapshot.sequence_number,
+            "committed_at": datetime.fromtimestamp(snapshot.timestamp_ms / 1000, tz=timezone.utc),
+            "operation": snapshot.operation,
+            "record_count": totals.get("total-records"),
+            "data_files": totals.get("total-data-files"),
+            "delete_files": totals.get("total-delete-files"),
+            "file_size_in_bytes": totals.get("total-files-size"),
+        }
     return {
         "name": str(table.name),
         "location": table.location,
         "metadata_location": table.state.metadata_location,
         "format_version": metadata.format_version,
         "uuid": metadata.table_uuid,
-        "columns": [
-            {
-                "id": field.field_id,
-                "name": field.name,
-                "type": str(field.field_type),
-                "required": field.required,
-                "doc": field.doc,
-            }
-            for field in table.schema.fields
-        ],
+        "columns": columns_of(table.schema),
         "partition_by": [*table.spec],
         "order_by": [*table.sort_order],
         "properties": dict(table.properties),

@@ -6,13 +6,13 @@ from icetree.spec.edit.terms import term_text
 from icetree.spec.metadata import TableMetadata
 
 
-def partition_words(metadata: TableMetadata) -> tuple[str, ...]:
-    """Return the terms that new files are partitioned by: `day(ts)`, `bucket(16, id)`."""
+def partition_words(metadata: TableMetadata, spec_id: int | None = None) -> tuple[str, ...]:
+    """Return the terms of a spec, or else of new files: `day(ts)`, `bucket(16, id)`."""
     shape = metadata.shape()
     names = {id: column.name for id, column in shape.columns.items()}
     return tuple(
         term_text(each.transform, *(names.get(id, str(id)) for id in each.source_ids))
-        for each in shape.spec(metadata.default_spec_id)
+        for each in shape.spec(metadata.default_spec_id if spec_id is None else spec_id)
         if each.transform != "void"
     )
 

@@ -1,0 +1,78 @@
+"""Statements on Spark, and what they find on the screen."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+from icetree.cli.aside import aside
+from icetree.cli.output import print_json, print_rows, say
+from icetree.picture.words import counted
+from icetree.spark.complaints import one_line
+from icetree.spark.session import local_session
+
+if TYPE_CHECKING:
+    from icetree.cli.lake import Chosen
+    from icetree.spark.lake import SparkLake
+
+
+class Runner:
+    """Runs statements on a lake, one after the other."""
+
+    def __init__(self, chosen: Chosen, *, limit: int, as_json: bool = False) -> None:
+        self._chosen = chosen
+        self._limit = limit
+        self._as_json = as_json
+        self._open = ExitStack()
+        self.lake: SparkLake
+
+    def __enter__(self) -> Self:
+        # Whoever mistyped the catalog need not wait for Spark to hear of it.
+        with self._chosen.open():
+            pass
+        if sys.stderr.isatty():
+            print("Starting Spark ...", end="\r", file=sys.stderr, flush=True)
+        with aside():
+            local_session()
+        if sys.stderr.isatty():
+            print(" " * 18, end="\r", file=sys.stderr, flush=True)
+        self.lake = self._open.enter_context(self._chosen.open_on_spark())
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+
+    def show(self, statement: str) -> None:
+        """Run a statement, and print what it finds."""
+        with one_line():
+            frame = self.lake.sql(statement)
+            names = frame.columns
+            # One more than is shown tells whether there are more.
+            found = frame.limit(self._limit + 1).toArrow() if names else None
+        rows = [] if found is None else found.to_pylist(maps_as_pydicts="lossy")
+        if self._as_json:
+            print_json(rows)
+        elif not names:
+            say("done")
+        elif len(names) == 1 and any("\n" in str(row[names[0]]) for row in rows):
+            for row in rows:
+                say(str(row[names[0]]).rstrip("\n"))
+        else:
+            self._table(rows, names)
+
+    def _table(self, rows: list[dict[str, Any]], names: list[str]) -> None:
+        shown = rows[: self._limit]
+        print_rows(shown, {each: each for each in names}, empty="no rows")
+        if len(rows) > len(shown):
+            say(f"... and more; --limit {self._limit * 10} shows more")
+        elif shown:
+            say(f"({counted(len(shown), 'row')})")

@@ -1,0 +1,45 @@
+"""Where one statement of SQL ends and the next begins."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: What a semicolon may stand in without ending anything; a quote that is never closed is open.
+_PARTS: Final = re.compile(
+    r"""
+    (?P<shut> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*` | --[^\n]* | /\*.*?\*/ )
+    | (?P<open> ['"`] | /\* )
+    | (?P<end> ; )
+    | [^'"`;/-]+ | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """Return the statements that a semicolon ends, and what is left after the last.
+
+    Semicolons in quotes and comments end nothing. Statements of nothing but comments are left out.
+    """
+    done: list[str] = []
+    start, says, at = 0, False, 0
+    while at < len(text):
+        part = _PARTS.match(text, at)
+        assert part is not None  # any character is a part
+        if part["open"]:
+            return done, text[start:]
+        at = part.end()
+        if part["end"]:
+            if says:
+                done.append(text[start : part.start()].strip())
+            start, says = at, False
+        else:
+            says = says or not (part[0].isspace() or part[0].startswith(("--", "/*")))
+    return done, text[start:] if says else ""
+
+
+def statements(text: str) -> list[str]:
+    """Return every statement of a text, the last one with or without a semicolon."""
+    done, rest = split(text)
+    return [*done, rest.strip()] if rest.strip() else done

@@ -1,0 +1,152 @@
+"""The commands that look at rows and layout, and that move names: from the outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner, Result
+
+from icetree.cli.main import cli
+from tests.table.damage import make_table
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    make_table(tmp_path)
+    environment = {"ICETREE_CATALOG": f"sqlite:///{tmp_path}/catalog.db"}
+    return lambda *words: CliRunner(env=environment).invoke(cli, words)
+
+
+def told(result: Result) -> Any:
+    assert (result.exit_code, result.stderr) == (0, "")
+    return json.loads(result.stdout)
+
+
+def test_head_shows_as_many_rows_as_are_asked_for(run: Run) -> None:
+    rows = told(run("head", "db.t", "--limit", "7", "--json"))
+    assert len(rows) == 7
+    [row] = told(run("head", "db.t", "--where", "id = 405", "--columns", "id", "--json"))
+    assert row == {"id": 405}
+    assert run("head", "db.t", "--where", "id < 0").stdout == "No rows.\n"
+    assert "id" in run("head", "db.t").stdout.splitlines()[0]
+
+
+def test_schema_and_spec_tell_what_is_in_use_and_what_was(run: Run) -> None:
+    now = told(run("schema", "db.t", "--json"))
+    assert now["is_default"]
+    assert now["columns"][0]["name"] == "id"
+    every = told(run("schema", "db.t", "--all", "--json"))
+    assert now in every
+    laid = told(run("spec", "db.t", "--json"))
+    assert laid["is_default"]
+    described = told(run("describe", "db.t", "--json"))
+    assert laid["partition_by"] == described["partition_by"]
+    assert now["columns"] == described["columns"]
+    assert [each["is_default"] for each in told(run("spec", "db.t", "--all", "--json"))].count(
+        True
+    ) == 1
+    for words in (["schema"], ["spec"], ["schema", "--all"], ["spec", "--all"]):
+        assert run(words[0], "db.t", *words[1:]).stdout.strip()
+
+
+def test_properties_are_set_and_unset_in_one_commit(run: Run) -> None:
+    before = told(run("describe", "db.t", "--json"))["metadata_location"]
+    assert (
+        told(run("properties", "db.t", "--set", "a=1", "--set", "b=x=y", "--json"))["properties"][
+            "b"
+        ]
+        == "x=y"
+    )
+    changed = told(run("properties", "db.t", "--set", "c=2", "--unset", "a", "--json"))[
+        "properties"
+    ]
+    assert ("a" in changed, changed["b"], changed["c"]) == (False, "x=y", "2")
+    assert "c" in run("properties", "db.t").stdout
+    assert told(run("describe", "db.t", "--json"))["metadata_location"] != before
+
+
+def test_a_refused_property_changes_nothing(run: Run) -> None:
+    before = told(run("describe", "db.t", "--json"))
+    wrong = run("properties", "db.t", "--set", "ok=1", "--set", "write.root.max-data-entries=many")
+    assert wrong.exit_code == 1
+    assert wrong.stderr.count("\n") == 1
+    assert told(run("describe", "db.t", "--json")) == before
+
+
+def test_tags_and_branches_come_and_go_and_a_branch_is_rolled_back(run: Run) -> None:
+    snapshots = told(run("snapshots", "db.t", "--json"))
+    newest, oldest = snapshots[0]["snapshot_id"], snapshots[-1]["snapshot_id"]
+    assert told(run("tag", "db.t", "old", "--at", str(oldest), "--json"))["snapshot_id"] == oldest
+    assert told(run("branch", "db.t", "audit", "--json"))["snapshot_id"] == newest
+    assert run("rollback", "db.t", "--to", "old", "--branch", "audit").stdout == (
+        f"audit of db.t is at snapshot {oldest}\n"
+    )
+    names = {each["name"]: each["snapshot_id"] for each in told(run("refs", "db.t", "--json"))}
+    assert names == {"main": newest, "old": oldest, "audit": oldest}
+    assert told(run("rollback", "db.t", "--to", str(oldest), "--json"))["name"] == "main"
+    assert told(run("branch", "db.t", "audit", "--drop", "--json")) is None
+    assert run("tag", "db.t", "old", "--drop").stdout == "old is gone from db.t\n"
+    assert len(told(run("refs", "db.t", "--json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("tag", "db.t", "x", "--drop"), "'x'"),
+        (("tag", "db.t", "x", "--drop", "--at", "main"), "leave out --at"),
+        (("branch", "db.t", "main"), "main"),
+        (("branch", "db.t", "main", "--drop"), "cannot be removed"),
+        (("rollback", "db.t", "--to", "nowhere"), "nowhere"),
+        (("head", "db.t", "--columns", "idd"), "idd"),
+        (("properties", "db.t", "--set", "x"), "KEY=VALUE"),
+        (("tree", "db.t", "-o", "tree.png"), ".txt, .mmd, .svg, .html"),
+        (("tree", "db.t", "-o", "tree"), "end the name in one of these"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run: Run, words: tuple[str, ...], says: str) -> None:
+    before = run("describe", "db.t", "--json").stdout
+    found = run(*words)
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert found.stderr.count("\n") == 1
+    assert says in found.stderr
+    assert run("describe", "db.t", "--json").stdout == before
+    assert not Path("tree.png").exists()
+
+
+def test_the_ending_of_a_file_says_how_a_tree_is_drawn(run: Run, tmp_path: Path) -> None:
+    starts = {"txt": "db.t", "mmd": "flowchart", "svg": "<svg", "html": "<!doctype html>"}
+    for ending, start in starts.items():
+        file = tmp_path / f"tree.{ending.upper() if ending == 'svg' else ending}"
+        assert run("tree", "db.t", "-o", str(file)).stdout == f"Wrote {file}\n"
+        assert file.read_text(encoding="utf-8").startswith(start)
+    page = (tmp_path / "tree.html").read_text(encoding="utf-8")
+    inner = page[page.index("<svg") : page.index("</svg>") + len("</svg>")]
+    assert ET.fromstring(inner).tag.endswith("svg")
+    chosen = tmp_path / "tree.png"
+    assert run("tree", "db.t", "--format", "mermaid", "-o", str(chosen)).exit_code == 0
+    assert chosen.read_text(encoding="utf-8").startswith("flowchart")
+
+
+def test_counts_of_a_summary_are_numbers_and_other_digits_stay_text(run: Run) -> None:
+    newest = told(run("snapshots", "db.t", "--json"))[0]["summary"]
+    assert all(isinstance(each, int) for key, each in newest.items() if key.startswith("total-"))
+    now = told(run("describe", "db.t", "--json"))["current_snapshot"]
+    assert now["record_count"] == newest["total-records"]
+
+
+def test_whole_tables_tell_in_json_what_was_done(run: Run, tmp_path: Path) -> None:
+    assert told(run("rename", "db.t", "--to", "db.u", "--json")) == {"name": "db.u"}
+    copied = told(run("copy", "db.u", "--to", "db.v", "--location", str(tmp_path / "v"), "--json"))
+    assert (copied["name"], copied["location"]) == ("db.v", str(tmp_path / "v"))
+    saved = told(run("backup", "db.v", "--location", str(tmp_path / "safe"), "--json"))
+    assert Path(saved["metadata_location"]).is_file()
+    assert told(run("drop", "db.v", "--json"))["dry_run"]
+    gone = told(run("drop", "db.v", "--purge", "--yes", "--json"))
+    assert gone["result"]["deleted_data_files_count"] > 0

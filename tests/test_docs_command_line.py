@@ -1,0 +1,88 @@
+"""The page of the command line tells of all there is, and every command on it runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from pyiceberg.catalog.sql import SqlCatalog
+
+import icetree
+from icetree.cli.group import Commands
+from icetree.cli.main import cli
+
+PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+SHARED = PAGE.partition("\n## ")[0]
+SECTIONS = dict(re.findall(r"^### ([\w-]+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
+#: Told once for all commands.
+TOLD_ONCE = {"--json", "--catalog", "--warehouse", "--property", "--debug", "--at", "--where"}
+
+
+def options(command: click.Command) -> set[str]:
+    return {word for each in command.params for word in each.opts if word.startswith("-")}
+
+
+def test_every_command_has_a_section_and_no_other_has_one() -> None:
+    assert set(SECTIONS) == set(cli.commands)
+    assert isinstance(cli, Commands)
+    shown = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+    assert shown[-len(cli.sections) :] == list(cli.sections)
+    assert [name for names in cli.sections.values() for name in names] == list(SECTIONS)
+
+
+@pytest.mark.parametrize("name", list(cli.commands))
+def test_every_option_of_a_command_is_told(name: str) -> None:
+    told = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", SECTIONS[name]))
+    assert options(cli.commands[name]) - TOLD_ONCE - told == set()
+    assert {each for each in told if each.startswith("--")} <= options(cli.commands[name])
+
+
+def test_what_is_told_once_is_told() -> None:
+    above = PAGE.partition("\n## Look")[0]
+    assert {word for word in TOLD_ONCE if f"`{word}" in above} == TOLD_ONCE
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as the page takes it for granted: tables, files that landed, and an old table."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ICETREE_CATALOG", "sqlite:///catalog.db")
+    monkeypatch.setenv("ICETREE_WAREHOUSE", "lake")
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "country": ["DE", "FR", "DE"]})
+    with icetree.connect("sqlite:///catalog.db", warehouse="lake") as lake:
+        lake.create_namespace("shop")
+        table = lake.create_table("shop.events", rows.schema, partition_by=["country"])
+        table.append(rows)
+        table.create_tag("first")
+        table.append(rows)
+        table.delete("id = 2")
+    old = SqlCatalog("default", uri="sqlite:///catalog.db", warehouse=f"file://{tmp_path}/old")
+    old.create_table("shop.old", rows.schema).append(rows)
+    old.close()
+    Path("landing").mkdir()
+    pq.write_table(rows, "landing/one.parquet")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("lake", "spark")
+def test_every_command_of_the_page_runs() -> None:
+    lines = [
+        line
+        for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    ran = set()
+    for line in lines:
+        program, *words = shlex.split(line)
+        assert program == "icetree"
+        found = CliRunner().invoke(cli, words)
+        assert (found.exit_code, found.stderr) == (0, ""), f"{line}: {found.stderr}"
+        assert found.stdout.strip(), line
+        ran |= set(words)
+    assert set(cli.commands) <= ran
