@@ -198,10 +198,22 @@ public class Ask implements java.util.function.BiFunction {
       Record one = (Record) found.next();
       for (int i = 0; i < columns.size(); i++) {
         if (i > 0) text.append('\\t');
-        text.append(one.getField((String) columns.get(i)));
+        text.append(said(one.getField((String) columns.get(i))));
       }
       text.append('\\n');
     }
+  }
+
+  private Object said(Object value) {
+    if (value instanceof byte[]) value = java.nio.ByteBuffer.wrap((byte[]) value);
+    if (!(value instanceof java.nio.ByteBuffer)) return value;
+    java.nio.ByteBuffer bytes = (java.nio.ByteBuffer) ((java.nio.ByteBuffer) value).duplicate();
+    StringBuilder hex = new StringBuilder();
+    while (bytes.hasRemaining()) {
+      int one = bytes.get() & 255;
+      hex.append(Integer.toHexString(one + 256).substring(1));
+    }
+    return hex.toString();
   }
 
   private void changes(Table table, long at, StringBuilder text) {

@@ -8,6 +8,7 @@ import click
 
 from icetree.cli.lake import Chosen
 from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument
+from icetree.spec.types import type_text
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -55,7 +56,7 @@ def columns_of(schema: Schema) -> list[dict[str, Any]]:
         {
             "id": field.field_id,
             "name": field.name,
-            "type": str(field.field_type),
+            "type": type_text(field.field_type),
             "required": field.required,
             "doc": field.doc,
         }

@@ -7,6 +7,7 @@
               | term ["not"] "between" literal "and" literal
               | term ["not"] ("like" | "starts" "with") string
               | term "is" ["not"] ("null" | "nan") | "starts_with" "(" term "," string ")"
+              | "st_intersects" "(" column "," "box" "(" number "," number "," number "," number ")" ")"
     term      = column | transform "(" [number ","] column ")"
     column    = name {"." name}
 
@@ -17,6 +18,10 @@ null then satisfies `is null` alone, and `is not nan`. A NaN is different from e
 neither less nor greater than any: it satisfies `!=`, `not in` and `is nan`. So a row with a NaN or
 a null is neither in `x > 1` nor in `not x > 1`: add `or x is nan`, or `or x is null`, to have it.
 List and map columns can be asked whether they are null, nothing else.
+
+A box is of the least x and y, then the greatest: `box(5, 45, 15, 55)`. `st_intersects` holds where
+the box around a geometry shares a place with it. For a geography x is from west to east, and a box
+whose west is the greater crosses the antimeridian.
 """
 
 from __future__ import annotations
@@ -40,7 +45,8 @@ from pyiceberg.expressions.literals import (
 from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.tokens import Token, tokens
-from icetree.tree.predicates import Transformed
+from icetree.spec.geo import Box
+from icetree.tree.predicates import Intersects, Transformed
 
 _Term: TypeAlias = "ice.Reference | Transformed"
 
@@ -131,6 +137,8 @@ class _Parser(Cursor):
             prefix = self._string(term, "a prefix in single quotes")
             self.need(")")
             return _made(ice.StartsWith, term, prefix)
+        if self.takes("st_intersects", "("):
+            return self._intersects()
         term = self._term()
         if self.here.word in _SIGNS:
             return _made(_SIGNS[self.step().word], term, self._literal(term))
@@ -139,6 +147,21 @@ class _Parser(Cursor):
         negate = self.takes("not")
         found = self._has(term, negate)
         return ice.Not(found) if negate else found
+
+    def _intersects(self) -> ice.BooleanExpression:
+        column = self._column()
+        self.need(",")
+        if not self.takes("box", "("):
+            raise self.expected("a box: box(least x, least y, greatest x, greatest y)")
+        ends = []
+        for after in (",", ",", ",", ")"):
+            if self.here.kind != "number":
+                raise self.expected("a number")
+            ends.append(float(self.step().text))
+            self.need(after)
+        self.need(")")
+        west, south, east, north = ends
+        return Intersects(column, Box(west=west, south=south, east=east, north=north))
 
     def _turned(self) -> ice.BooleanExpression:
         start = self._at
@@ -219,7 +242,8 @@ class _Parser(Cursor):
             self.need(",")
             word = f"{word}[{int(number.text)}]"
         elif word not in _TIMES:
-            known = ", ".join(("starts_with", *sorted(_NUMBERED), *sorted(set(_TIMES.values()))))
+            times = sorted(set(_TIMES.values()))
+            known = ", ".join(("starts_with", *sorted(_NUMBERED), *times, "st_intersects"))
             raise self.refuse(
                 function, f"there is no function {function.text!r}; there are: {known}"
             )

@@ -7,7 +7,8 @@ from typing import Any
 from pyiceberg import expressions as ice
 from pyiceberg.expressions.literals import Literal
 
-from icetree.tree.predicates import Transformed
+from icetree.spec import geo
+from icetree.tree.predicates import Intersects, Transformed
 
 _COMPARISONS: dict[type[Any], str] = {
     ice.LessThan: "<",
@@ -43,6 +44,9 @@ def predicate_text(expression: ice.BooleanExpression) -> str:
             return f"{_inner(expression.left)} or {_inner(expression.right)}"
         case ice.Not():
             return f"not ({predicate_text(expression.child)})"
+        case Intersects():
+            found = f"st_intersects({expression.name}, {geo.text(expression.box)})"
+            return f"not {found}" if expression.negated else found
     kind = type(expression)
     if isinstance(expression, ice.LiteralPredicate) and kind in _COMPARISONS:
         return f"{_term(expression.term)} {_COMPARISONS[kind]} {_literal(expression.literal)}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import NestedField
 
+from icetree.codec.parquet.annotate import annotated
 from icetree.codec.parquet.parquet import CheckedFile, open_parquet
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.format import Format
+from icetree.rows.logical import logical_types, ordered_columns
 from icetree.rows.schema import arrow_field
 from icetree.spec.properties import whole_number
 
@@ -38,6 +40,8 @@ class ParquetReader:
             pre_buffer=True,
             page_checksum_verification=checksums,
             coerce_int96_timestamp_unit="us",
+            # As they are stored: which types others have registered must change nothing.
+            arrow_extensions_enabled=False,
         )
 
     @property
@@ -65,16 +69,62 @@ class ParquetWriter:
     def __init__(
         self, sink: pa.NativeFile, fields: Sequence[NestedField], properties: Mapping[str, str]
     ) -> None:
-        options = {"store_schema": False, "write_page_checksum": True, **codec_of(properties)}
         schema = pa.schema([arrow_field(field) for field in fields])
+        self._types = logical_types(fields)
+        options = {
+            "store_schema": False,
+            "store_decimal_as_integer": True,
+            "write_page_checksum": True,
+            "write_statistics": ordered_columns(schema, self._types) if self._types else True,
+            **codec_of(properties),
+        }
         self._properties = properties
-        self._file = pq.ParquetWriter(sink, schema, **options)
+        self._sink = _KeepingEnd(sink)
+        target: Any = pa.PythonFile(self._sink, mode="w") if self._types else sink
+        self._file = pq.ParquetWriter(target, schema, **options)
 
     def write(self, rows: pa.Table) -> None:
         self._file.write_table(rows, row_group_size=_group_rows(rows, self._properties))
 
     def close(self) -> None:
+        self._sink.keep()
         self._file.close()
+        if self._types:
+            self._sink.end(lambda end: annotated(end, self._types))
+
+
+class _KeepingEnd:
+    """Writes on to a sink, but for what comes last, which may still be changed."""
+
+    def __init__(self, sink: pa.NativeFile) -> None:
+        self._sink = sink
+        self._kept: list[bytes] | None = None
+        self._size = 0
+        self.closed = False
+
+    def keep(self) -> None:
+        """Keep what is written from now on."""
+        self._kept = []
+
+    def end(self, change: Callable[[bytes], bytes]) -> None:
+        """Write on what was kept, changed."""
+        self._sink.write(change(b"".join(self._kept or ())))
+
+    def write(self, content: bytes) -> int:
+        """Take bytes, as a file does."""
+        if self._kept is None:
+            self._sink.write(content)
+        else:
+            self._kept.append(bytes(content))
+        self._size += len(content)
+        return len(content)
+
+    def tell(self) -> int:
+        """Tell how many bytes came."""
+        return self._size
+
+    def flush(self) -> None:
+        """Do nothing: whoever has the sink decides."""
 
 
 def codec_of(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -18,14 +18,17 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BoundTransform, IdentityTransform
 from pyiceberg.types import IcebergType
 
+from icetree.codec.wkb import boxes
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.schema import plain
 from icetree.rows.transform import transformed
-from icetree.spec.types import bounds_type, has_nans
+from icetree.spec.arrays import one_chunk
+from icetree.spec.geo import meet
+from icetree.spec.types import bounds_type, edges_of, has_nans
 from icetree.tree import literals
-from icetree.tree.bind import no_column
+from icetree.tree.bind import no_column, placed
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import operands
+from icetree.tree.predicates import Intersects, operands
 
 #: Gives the values of a field, by its id.
 Values = Callable[[int], pa.Array]
@@ -96,9 +99,26 @@ def _judge(
                 _judge(part, schema, case_sensitive, seen) for part in operands(predicate, kind)
             ]
             return lambda values, size: _joined(join, [part(values, size) for part in parts])
+        case Intersects():
+            return _intersects(predicate, schema, case_sensitive, seen)
     if not isinstance(predicate, ice.UnboundPredicate | ice.BoundPredicate):
         raise InvalidInput(f"{predicate!r} is not a predicate that rows can be tested for")
     return _leaf(predicate, schema, case_sensitive, seen)
+
+
+def _intersects(
+    predicate: Intersects, schema: Schema, case_sensitive: bool, seen: set[int]
+) -> _Judge:
+    wanted = placed(predicate, schema, case_sensitive=case_sensitive)
+    seen.add(wanted.field_id)
+    edges = edges_of(schema.find_type(wanted.field_id))
+
+    def judge(values: Values, _: int) -> pa.Array:
+        found = boxes(one_chunk(plain(values(wanted.field_id))), edges=edges)
+        inside = meet(found.least, found.most, wanted.box, earth=wanted.earth)
+        return pa.array(inside != wanted.negated, mask=~found.sound)
+
+    return judge
 
 
 def _joined(join: Callable[[Any, Any], Any], found: Sequence[pa.Array]) -> pa.Array:

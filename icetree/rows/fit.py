@@ -32,6 +32,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from icetree.codec.wkb import boxes
 from icetree.errors import InvalidInput
 from icetree.rows.project import Node, nodes, project
 from icetree.rows.schema import arrow_field, arrow_type, default_array, null_array
@@ -82,7 +83,7 @@ def fitted(
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         arrays = project(columns, known[1], wanted, batch.num_rows, rules)
         for field, array in zip(wanted, arrays, strict=True):
-            rules.require_valid(array, field.name)
+            rules.require_valid(array, field.field_type, field.name)
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -116,20 +117,23 @@ def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
 _is = pa.types
 
 
-def _doubtful(array: pa.Array, where: str) -> Iterator[tuple[str, pa.Array]]:
+def _doubtful(
+    array: pa.Array, type: IcebergType, where: str
+) -> Iterator[tuple[str, pa.Array, IcebergType]]:
     """Yield the values, however deep, whose type has room for some that it does not allow."""
-    if _is.is_struct(array.type):
-        for field, values in zip(array.type, array.flatten(), strict=True):
-            yield from _doubtful(values, f"{where}.{field.name}")
-    elif _is.is_list(array.type):
-        # Not `values`: a slice would have those of the lists around it looked at as well.
-        yield from _doubtful(array.flatten(), f"{where}.element")
-    elif _is.is_map(array.type):
-        start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-        yield from _doubtful(array.keys[start:end], f"{where}.key")
-        yield from _doubtful(array.items[start:end], f"{where}.value")
-    elif _is.is_string(array.type) or _is.is_time(array.type):
-        yield where, array
+    match type:
+        case StructType():
+            for field, values in zip(type.fields, array.flatten(), strict=True):
+                yield from _doubtful(values, field.field_type, f"{where}.{field.name}")
+        case ListType():
+            # Not `values`: a slice would have those of the lists around it looked at as well.
+            yield from _doubtful(array.flatten(), type.element_type, f"{where}.element")
+        case MapType():
+            start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
+            yield from _doubtful(array.keys[start:end], type.key_type, f"{where}.key")
+            yield from _doubtful(array.items[start:end], type.value_type, f"{where}.value")
+        case StringType() | TimeType() | GeometryType() | GeographyType():
+            yield where, array, type
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -238,10 +242,23 @@ class WriteRules:
                 f"are {type} without loss: {error}"
             ) from None
 
-    def require_valid(self, array: pa.Array, where: str) -> None:
-        """Refuse text that is not UTF-8 and times outside a day, which no reader understands."""
-        for at, values in _doubtful(array, where):
-            self._require_valid(values, at)
+    def require_valid(self, array: pa.Array, type: IcebergType, where: str) -> None:
+        """Refuse what no reader understands: text that is not UTF-8, times outside a day, bytes
+        that are no geometry."""
+        for at, values, kind in _doubtful(array, type, where):
+            if isinstance(kind, GeometryType | GeographyType):
+                self._require_geometries(values, at)
+            else:
+                self._require_valid(values, at)
+
+    def _require_geometries(self, values: pa.Array, where: str) -> None:
+        broken = values.is_valid().to_numpy(zero_copy_only=False) & ~boxes(values).sound
+        if broken.any():
+            shown = values[int(broken.argmax())].as_py()[:16].hex()
+            raise InvalidInput(
+                f"{self._table}: column {where} has values that are no well-known binary, such as "
+                f"{shown or 'none at all'}: give ISO WKB of points, lines, polygons or collections"
+            )
 
     def _require_valid(self, values: pa.Array, where: str) -> None:
         try:

@@ -22,9 +22,12 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from icetree.codec.wkb import Boxes, boxes
+from icetree.spec.arrays import one_chunk
+from icetree.spec.fields import GEO_AXES
 from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
 from icetree.spec.stats import column
-from icetree.spec.types import bounds_type, has_nans, is_variable_length
+from icetree.spec.types import bounds_type, edges_of, has_nans, is_variable_length
 
 #: Stats of one file: by the name of the stats column, typed as that column is.
 FileStats: TypeAlias = "dict[str, pa.Scalar]"
@@ -81,6 +84,8 @@ class _Column:
     size_max: int | None = None
     #: The least and the greatest value of each portion that has any.
     ends: list[pa.Array] = field(default_factory=list)
+    #: Of geometries: the box around each portion that has one.
+    boxes: list[tuple[list[float | None], list[float | None]]] = field(default_factory=list)
 
     def add(self, values: pa.ChunkedArray) -> None:
         """Take in values."""
@@ -98,9 +103,11 @@ class _Column:
             sizes = pc.binary_length(values)
             self.size_total += pc.sum(sizes).as_py()
             self.size_max = max(self.size_max or 0, pc.max(sizes).as_py())
-        # Bounds of geo columns are boxes, which nothing here can tell from their bytes.
-        if self.mode.has_bounds and not isinstance(self.type, GeometryType | GeographyType):
-            self.ends.append(_ends(values))
+        if self.mode.has_bounds:
+            if not isinstance(self.type, GeometryType | GeographyType):
+                self.ends.append(_ends(values))
+            elif (box := boxes(one_chunk(values), edges=edges_of(self.type)).whole()) is not None:
+                self.boxes.append(box)
 
     def stats(self) -> FileStats:
         """Return what is told of the column."""
@@ -111,6 +118,8 @@ class _Column:
             average = self.size_total / (self.values - self.nulls)
             found["avg_size"] = pa.scalar(round(average), pa.int32())
             found["max_size"] = pa.scalar(self.size_max, pa.int32())
+        if self.boxes:
+            return found | _box(self.type, self.boxes)
         return found | (_bounds(self.type, self.ends, self.mode) if self.ends else {})
 
 
@@ -168,6 +177,20 @@ def _bounds(type: IcebergType, ends: list[pa.Array], mode: Mode) -> FileStats:
     if high is not None:
         found["upper"] = pa.scalar(high, want)
     return found
+
+
+def _box(
+    type: IcebergType, parts: list[tuple[list[float | None], list[float | None]]]
+) -> FileStats:
+    """Return the box around boxes."""
+    least, most = (np.array([part[end] for part in parts], np.float64) for end in (0, 1))
+    # Lines on the earth reach as far as is certain, which may be a little more than they do.
+    earth = edges_of(type) is not None
+    found = Boxes(least=least, most=most, sound=np.ones(len(parts), np.bool_), earth=earth).whole()
+    assert found is not None
+    want = bounds_type(type)
+    lower, upper = (pa.scalar(dict(zip(GEO_AXES, end, strict=True)), want) for end in found)
+    return {"lower": lower, "upper": upper, "tight": pa.scalar(not earth)}
 
 
 def _has_length(type: pa.DataType) -> bool:

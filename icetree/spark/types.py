@@ -21,6 +21,8 @@ from pyiceberg.types import (
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
@@ -59,6 +61,9 @@ _PLAIN: Final[Mapping[type[IcebergType], sql.DataType]] = {
     UUIDType: sql.StringType(),
     BinaryType: sql.BinaryType(),
     FixedType: sql.BinaryType(),
+    # Well-known binary.
+    GeometryType: sql.BinaryType(),
+    GeographyType: sql.BinaryType(),
     UnknownType: sql.NullType(),
 }
 

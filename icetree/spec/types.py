@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
@@ -48,6 +49,13 @@ class VariantType(PrimitiveType):
     root: Literal["variant"] = Field(default="variant")
 
 
+#: The reference system of coordinates, and the way between two points, where none is told.
+CRS84: Final = "OGC:CRS84"
+SPHERICAL: Final = "spherical"
+#: Ways between two points of a geography, as Parquet numbers them.
+EDGES: Final = (SPHERICAL, "vincenty", "thomas", "andoyer", "karney")
+
+
 GEO_BOUND = pa.struct([pa.field(axis, pa.float64()) for axis in GEO_AXES])
 
 _BOUNDS: dict[type[IcebergType], pa.DataType] = {
@@ -89,6 +97,11 @@ def is_variable_length(type: IcebergType) -> bool:
     return isinstance(type, StringType | BinaryType | GeometryType | GeographyType | VariantType)
 
 
+def edges_of(type: IcebergType) -> str | None:
+    """Return how a geography goes between two places; None for what is not on the earth."""
+    return type.algorithm if isinstance(type, GeographyType) else None
+
+
 def parse_type(json: Any) -> IcebergType:
     """Read a type as Iceberg writes it in JSON: a name, or an object for a nested type."""
     match json:
@@ -116,7 +129,49 @@ def parse_type(json: Any) -> IcebergType:
             raise InvalidInput(f"{json!r} is not a type that Iceberg knows")
 
 
+def type_text(type: IcebergType) -> str:
+    """Return a type that is not nested as metadata has it; PyIceberg quotes what is in brackets."""
+    match type:
+        case GeometryType():
+            return "geometry" if type.crs == CRS84 else f"geometry({type.crs})"
+        case GeographyType():
+            plain = (type.crs, type.algorithm) == (CRS84, SPHERICAL)
+            return "geography" if plain else f"geography({type.crs}, {type.algorithm})"
+    return str(type)
+
+
+#: A reference system has no comma, no bracket and no quotes; some writers put quotes around it.
+_GEO: Final = re.compile(
+    r"""(geometry|geography)\s*
+    (?:\(\s*(?P<q>['"]?)([^,()'"]+?)(?P=q)\s*(?:,\s*(?P<r>['"]?)(\w+)(?P=r)\s*)?\))?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _parse_geo(name: str) -> IcebergType | None:
+    """Return the geometry or geography that a name tells, None where it tells none."""
+    found = _GEO.fullmatch(name.strip())
+    if found is None:
+        return None
+    kind, _, crs, _, edges = found.groups()
+    # PyIceberg would read on in such a name.
+    if (crs or "").startswith("geo"):
+        return None
+    if kind.lower() == "geometry":
+        return None if edges else GeometryType(crs or CRS84)
+    edges = (edges or SPHERICAL).lower()
+    return GeographyType(crs or CRS84, edges) if edges in EDGES else None
+
+
 def _parse_primitive(name: str) -> IcebergType:
+    if name.lower().startswith("geo"):
+        geo = _parse_geo(name)
+        if geo is None:
+            raise InvalidInput(
+                f"{name!r} is not a type that Iceberg knows: geometry(srid:4326) has a reference "
+                f"system, geography(srid:4326, spherical) has edges too, one of {', '.join(EDGES)}"
+            )
+        return geo
     probe = {"id": 1, "name": "probe", "required": False, "type": name}
     try:
         found = NestedField.model_validate(probe).field_type

@@ -12,6 +12,7 @@ from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.fields import GEO_AXES
+from icetree.spec.geo import around, widths
 
 
 def aggregate(entries: Entries) -> dict[str, pa.Scalar]:
@@ -44,14 +45,15 @@ def _by_field(entries: Entries) -> dict[int, dict[str, pa.Array]]:
 def _aggregate_field(known: dict[str, pa.Array]) -> dict[str, pa.Scalar | None]:
     empty = _holds_no_values(known)
     lower, upper = known.get("lower"), known.get("upper")
-    wraps = _wraps(lower, upper)
     found: dict[str, pa.Scalar | None] = {
         stat: _total(known[stat]) for stat in ("values", "nulls", "nans") if stat in known
     }
-    if lower is not None and not wraps:
+    if lower is not None:
         found["lower"] = _extreme(lower, empty, least=True)
-    if upper is not None and not wraps:
+    if upper is not None:
         found["upper"] = _extreme(upper, empty, least=False)
+    if lower is not None and upper is not None and _wraps(lower, upper):
+        found |= _around(lower, upper, found)
     if "tight" in known and any(found.get(stat) is not None for stat in ("lower", "upper")):
         found["tight"] = _all_tight(known["tight"], empty)
     if "max_size" in known and known["max_size"].null_count == 0:
@@ -102,12 +104,30 @@ def _geo_extreme(bounds: pa.StructArray, *, least: bool) -> pa.Scalar:
     return pa.scalar(corner, bounds.type)
 
 
-def _wraps(lower: pa.Array | None, upper: pa.Array | None) -> bool:
+def _wraps(lower: pa.Array, upper: pa.Array) -> bool:
     """Tell whether a box crosses the antimeridian, so that least and greatest mean nothing."""
-    if lower is None or upper is None or not pa.types.is_struct(lower.type):
+    if not pa.types.is_struct(lower.type) or not pa.types.is_struct(upper.type):
         return False
     west, east = pc.struct_field(lower, "x"), pc.struct_field(upper, "x")
     return bool(pc.greater(west, east).true_count)
+
+
+def _around(
+    lower: pa.StructArray, upper: pa.StructArray, found: dict[str, pa.Scalar | None]
+) -> dict[str, pa.Scalar | None]:
+    """Return the corners that were found, from the west of all boxes to the east of all."""
+    low, high = found["lower"], found["upper"]
+    if low is None or high is None:
+        return {"lower": None, "upper": None}
+    west, east = (
+        pc.fill_null(pc.struct_field(each, "x"), np.nan).to_numpy(zero_copy_only=False)
+        for each in (lower, upper)
+    )
+    [first], [last] = around(west, widths(west, east))
+    return {
+        "lower": pa.scalar(low.as_py() | {"x": first}, lower.type),
+        "upper": pa.scalar(high.as_py() | {"x": last}, upper.type),
+    }
 
 
 def _total(counts: pa.Array) -> pa.Scalar | None:

@@ -20,6 +20,8 @@ from pyiceberg.transforms import (
 from pyiceberg.types import (
     BinaryType,
     FixedType,
+    GeographyType,
+    GeometryType,
     IcebergType,
     IntegerType,
     LongType,
@@ -28,6 +30,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
+from icetree.spec import geo
 from icetree.spec.expressions import transform_of
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
@@ -40,8 +43,10 @@ from icetree.tree.predicates import (
     Conjunct,
     Every,
     Fixed,
+    Intersects,
     Node,
     Op,
+    Placed,
     Predicate,
     Some,
     Test,
@@ -123,6 +128,8 @@ def _columns(node: Node) -> Iterator[str]:
         case Atom():
             for test in (*node.may, *node.must):
                 yield from test.columns
+        case Placed():
+            yield from node.columns
         case Every() | Some():
             for part in node.parts:
                 yield from _columns(part)
@@ -142,6 +149,8 @@ def _node(expression: ice.BooleanExpression, shape: Shape, case_sensitive: bool)
             return Some(parts=tuple(_node(part, shape, case_sensitive) for part in parts))
         case Unsure():
             return Atom(may=(), must=())
+        case Intersects():
+            return placed(expression, shape.schema, case_sensitive=case_sensitive)
     op = _OPS.get(type(expression))
     if op is None or not isinstance(expression, ice.UnboundPredicate | ice.BoundPredicate):
         raise InvalidInput(f"{expression!r} is not a predicate that stats can answer")
@@ -163,6 +172,26 @@ def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
                 f"column {source.name!r} is {source.field_type}: {bound.transform} does not take it"
             )
     return bound
+
+
+def placed(predicate: Intersects, schema: Schema, *, case_sensitive: bool = True) -> Placed:
+    """Return what a box is compared with; `InvalidInput` where nothing can be."""
+    try:
+        field = ice.Reference(predicate.name).bind(schema, case_sensitive).ref().field
+    except ValueError:
+        raise no_column(ice.Reference(predicate.name), schema) from None
+    name, box = predicate.name, predicate.box
+    if not isinstance(field.field_type, GeometryType | GeographyType):
+        raise InvalidInput(f"{name!r} is {field.field_type}: st_intersects takes a geometry")
+    earth = isinstance(field.field_type, GeographyType)
+    if earth and not (abs(box.west) <= 180 and abs(box.east) <= 180):
+        raise InvalidInput(f"{name!r} is {field.field_type}: longitudes go from -180 to 180")
+    if box.south > box.north or (box.west > box.east and not earth):
+        hint = "" if box.south > box.north else ", and only boxes on the earth go around it"
+        raise InvalidInput(
+            f"{geo.text(box)} has nothing in it: give the least x and y first, then the greatest{hint}"
+        )
+    return Placed(field_id=field.field_id, box=box, earth=earth, negated=predicate.negated)
 
 
 def no_column(term: ice.UnboundTerm, schema: Schema) -> InvalidInput:

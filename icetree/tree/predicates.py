@@ -18,6 +18,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BoundTransform, Transform, parse_transform
 from pyiceberg.typedef import StructProtocol
 
+from icetree.spec.geo import Box
 from icetree.spec.stats import column
 
 
@@ -99,7 +100,24 @@ class Some:
     parts: tuple[Node, ...]
 
 
-Node: TypeAlias = Atom | Fixed | Every | Some
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """The box of a field's value and another share a place."""
+
+    field_id: int
+    box: Box
+    #: Whether boxes are on the earth, where they may cross the antimeridian.
+    earth: bool
+    #: Whether it holds where they do not.
+    negated: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The stats columns that answer it."""
+        return tuple(column(self.field_id, stat) for stat in ("lower", "upper", "values", "nulls"))
+
+
+Node: TypeAlias = Atom | Placed | Fixed | Every | Some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +203,46 @@ class Unsure(ice.UnboundPredicate):
 
     def __hash__(self) -> int:
         return hash(Unsure)
+
+
+class Intersects(ice.UnboundPredicate):
+    """The box around a geometry and another share a place: `st_intersects(g, box(0, 0, 1, 1))`.
+
+    What is null or no geometry neither does nor does not; an empty one does not.
+    """
+
+    box: Box
+    negated: bool
+
+    def __init__(self, name: str, box: Box, *, negated: bool = False) -> None:
+        super().__init__(ice.Reference(name), box=box, negated=negated)
+
+    @property
+    def name(self) -> str:
+        """The column."""
+        assert isinstance(self.term, ice.Reference)
+        return self.term.name
+
+    @property
+    def as_bound(self) -> type[ice.BoundPredicate]:
+        """There is none: PyIceberg knows of no boxes."""
+        raise TypeError("a box is bound here alone")
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> ice.BooleanExpression:  # noqa: ARG002
+        """Return itself."""
+        return self
+
+    def __invert__(self) -> Intersects:
+        return Intersects(self.name, self.box, negated=not self.negated)
+
+    def __repr__(self) -> str:
+        return f"{'Not' if self.negated else ''}Intersects({self.name!r}, {self.box})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Intersects) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
 
 
 class BoundTransformed(BoundTransform):

@@ -22,9 +22,10 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
+from icetree.spec.geo import Numbers, meet
 from icetree.spec.stats import column
 from icetree.tree.bind import bind
-from icetree.tree.predicates import Atom, Every, Fixed, Node, Op, Predicate, Some, Test
+from icetree.tree.predicates import Atom, Every, Fixed, Node, Op, Placed, Predicate, Some, Test
 
 __all__ = [
     "Predicate",
@@ -200,6 +201,8 @@ def _never(node: Node, stats: _Stats) -> _Known:
     match node:
         case Atom():
             return _any(_told(test, _no_row(test, stats), stats) for test in node.may)
+        case Placed():
+            return _elsewhere(node, stats)
         case Every():
             return _any(_never(part, stats) for part in node.parts)
         case Some():
@@ -213,12 +216,34 @@ def _always(node: Node, stats: _Stats) -> _Known:
     match node:
         case Atom():
             return _any(_told(test, _every_row(test, stats), stats) for test in node.must)
+        case Placed():
+            return None
         case Every():
             return _all(_always(part, stats) for part in node.parts)
         case Some():
             return _any(_always(part, stats) for part in node.parts)
         case Fixed():
             return stats.all(True) if node.value else None
+
+
+def _elsewhere(node: Placed, stats: _Stats) -> _Known:
+    """Tell where no geometry is in the box, be it that there is none."""
+    count, values = (stats.column(column(node.field_id, stat)) for stat in ("nulls", "values"))
+    nowhere = None if count is None or values is None else _same_count(count, values)
+    lower, upper = (stats.column(column(node.field_id, stat)) for stat in ("lower", "upper"))
+    if node.negated or lower is None or upper is None:
+        return nowhere
+    low, high = (_corners(end) for end in (lower, upper))
+    # A box that is not told, or only in part, may be anywhere.
+    told = ~np.isnan(low + high).any(axis=1)
+    apart = told & ~meet(low, high, node.box, earth=node.earth)
+    return _any([nowhere, pa.array(apart)])
+
+
+def _corners(bounds: pa.StructArray) -> Numbers:
+    """Return x and y of each corner, NaN where they are not told."""
+    axes = (pc.fill_null(pc.struct_field(bounds, axis), np.nan) for axis in ("x", "y"))
+    return np.stack([axis.to_numpy(zero_copy_only=False) for axis in axes], axis=1)
 
 
 def _told(test: Test, known: _Known, stats: _Stats) -> _Known:

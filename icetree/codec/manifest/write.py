@@ -112,6 +112,7 @@ def _layout(
     common: dict[str, Any] = {
         "use_dictionary": False,
         "store_schema": False,
+        "store_decimal_as_integer": True,
         "write_page_checksum": True,
         "write_statistics": False
         if kind == ROOT

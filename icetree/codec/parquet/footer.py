@@ -251,7 +251,7 @@ def parse_footer(content: bytes, *, file: str, file_bytes: int) -> Footer:
 
 def _read_columns(content: bytes) -> _Columns:
     """Read the elements of the schema, which follow the version: a tree, in the order of its nodes."""
-    at = _schema_at(content)
+    at = schema_at(content)
     count, at = read_list_head(content, at, STRUCT)
     columns: list[Column] = []
     #: How many children each node on the way down still waits for.
@@ -281,7 +281,8 @@ def _read_columns(content: bytes) -> _Columns:
     return _Columns(tuple(columns), content[:at])
 
 
-def _schema_at(content: bytes) -> int:
+def schema_at(content: bytes) -> int:
+    """Return where the list of a schema's elements begins."""
     # Field 1, a number of one byte, then field 2, a list.
     if len(content) < 4 or content[0] != 0x15 or content[1] >= 0x80 or content[2] != 0x19:
         raise Broken("it does not begin with a version and a schema")

@@ -19,6 +19,7 @@ from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spark.wap import branch_to_read
 from icetree.spec.metadata_columns import metadata_columns
+from icetree.spec.types import type_text
 from icetree.table.table import Table
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _type(field: NestedField) -> str:
     try:
         return spark_type(field.field_type).simpleString()
     except Unsupported:
-        return str(field.field_type)
+        return type_text(field.field_type)
 
 
 def _text(value: str) -> str:

@@ -27,7 +27,7 @@ from icetree.spec.edit.arrow_types import from_arrow, struct_from_arrow
 from icetree.spec.fields import MAX_ID
 from icetree.spec.metadata_columns import NAMES, is_reserved
 from icetree.spec.type_text import read_columns, read_type
-from icetree.spec.types import VariantType
+from icetree.spec.types import VariantType, type_text
 
 #: A type: PyIceberg's, Arrow's, or in words such as "decimal(10, 2)" and "list<string>".
 TypeLike: TypeAlias = IcebergType | pa.DataType | str
@@ -185,7 +185,7 @@ def type_json(type: IcebergType, ids: Ids, *, where: str) -> Any:
                 "value-required": type.value_required,
             }
         case _:
-            return str(type)
+            return type_text(type)
 
 
 def check_name(name: str, taken: Iterable[str], *, where: str = "") -> None:

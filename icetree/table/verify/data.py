@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.name_mapping import NameMapping
-from pyiceberg.types import NestedField, UnknownType
+from pyiceberg.types import GeographyType, NestedField, UnknownType
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
@@ -21,10 +22,11 @@ from icetree.rows.equality_files import lacking
 from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
 from icetree.rows.partition import expression_values
 from icetree.rows.read import partition_constants
-from icetree.rows.stats import stats_of
+from icetree.rows.stats import StatsGatherer
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv
-from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, GEO_AXES
+from icetree.spec.geo import Corners, within
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
@@ -45,6 +47,7 @@ _DATA_DV: Final = [
     "referenced_file",
     TARGET_ROWS,
 ]
+_CHECKED: Final = ("lower", "upper", "values", "nulls", "nans")
 #: (kind, file, rule)
 _Broken: TypeAlias = "tuple[Kind, str, str]"
 _Stats: TypeAlias = "dict[str, pa.Scalar]"
@@ -158,24 +161,28 @@ class DataCheck:
             lineage = stored_lineage(self.shape.schema)
             fields += tuple(field for field in lineage if file.has(field.field_id))
         modes = dict.fromkeys(self.shape.types, FULL)
+        gathered = StatsGatherer(fields, modes)
         parts: list[_Stats] = []
         for group in file.groups:
             batches = file.read(group, fields, rules)
             if not batches:
                 continue
             rows = pa.Table.from_batches(batches)
-            parts.append(stats_of(rows, fields, modes) | self._expressions(rows))
-        told = _told(entry)
+            gathered.add(rows)
+            parts.append(self._expressions(rows))
+        told, of_columns = _told(entry), gathered.stats()
         for column in dict.fromkeys(column for column, _ in told):
+            named = {stat: stats.column(column, stat) for stat in _CHECKED}
             real = {
-                stat: _over([part.get(stats.column(column, stat)) for part in parts], stat)
-                for stat in ("lower", "upper", "values", "nulls", "nans")
+                stat: of_columns.get(each) or _over([part.get(each) for part in parts], stat)
+                for stat, each in named.items()
             }
             if real["values"] is None:
                 continue  # of a column that has gone
             mine = {stat: value for (id, stat), value in told.items() if id == column}
             label = self.shape.names.get(column, str(column))
-            for rule in _contradicted(label, mine, real):
+            earth = isinstance(self.shape.types.get(column), GeographyType)
+            for rule in (*_contradicted(label, mine, real), *_outside(label, mine, real, earth)):
                 yield Kind.STATS, name, rule
 
     def _expressions(self, rows: pa.Table) -> _Stats:
@@ -276,7 +283,7 @@ def _contradicted(
         mine, actual = told.get(stat), real[stat]
         if mine is None or actual is None or pa.types.is_struct(mine.type):
             continue
-        mine = _ordered(mine)
+        mine, actual = _ordered(mine), _ordered(actual)
         try:
             fits = holds(mine, actual).as_py()
             exact = pc.equal(mine, actual).as_py()
@@ -290,6 +297,28 @@ def _contradicted(
         mine, actual = told.get(stat), real[stat]
         if mine is not None and actual is not None and mine.as_py() != actual.as_py():
             yield f"{stat} of {label} is {mine}, but there are {actual}"
+
+
+def _outside(
+    label: str, told: Mapping[str, pa.Scalar], real: Mapping[str, pa.Scalar | None], earth: bool
+) -> Iterator[str]:
+    """Yield a sentence where geometries lie outside the box that is told."""
+    mine, actual = (_corners(ends.get("lower"), ends.get("upper")) for ends in (told, real))
+    if mine is not None and actual is not None and not within(actual, mine, earth=earth):
+        yield f"box of {label} is {_box_text(mine)}, but it has {_box_text(actual)}"
+
+
+def _corners(lower: pa.Scalar | None, upper: pa.Scalar | None) -> Corners | None:
+    ends = [each for each in (lower, upper) if isinstance(each, pa.StructScalar) and each.is_valid]
+    if len(ends) < 2:
+        return None
+    low, high = (np.array([end[axis].as_py() for axis in GEO_AXES], np.float64) for end in ends)
+    return low, high
+
+
+def _box_text(corners: Corners) -> str:
+    low, high = corners
+    return f"({low[0]:g} {low[1]:g}, {high[0]:g} {high[1]:g})"
 
 
 def _text(value: pa.Scalar) -> str:

@@ -1,0 +1,101 @@
+"""Boxes around places: on a plane, and on the earth, where west may be east of east.
+
+A box on the earth goes from its west eastwards to its east, and where west is the greater number it
+crosses the antimeridian. 180 and -180 are one meridian.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers: TypeAlias = "npt.NDArray[np.float64]"
+#: The least corner of a box and the greatest.
+Corners: TypeAlias = "tuple[Numbers, Numbers]"
+_CIRCLE: Final = 360.0
+#: What arithmetic may lose: to keep a file that has nothing to show costs little.
+_SLACK: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """What lies between two longitudes and two latitudes, the ends among it."""
+
+    west: float
+    south: float
+    east: float
+    north: float
+
+
+def widths(west: Numbers, east: Numbers) -> Numbers:
+    """Return how far it is from west to east, going east."""
+    return np.where(east < west, east - west + _CIRCLE, east - west)
+
+
+def meet(low: Numbers, high: Numbers, box: Box, *, earth: bool) -> npt.NDArray[np.bool_]:
+    """Tell which boxes share a place with a box; one without all its ends, NaN, shares none.
+
+    A row each: x and y of the least corner and of the greatest, and whatever comes after.
+    """
+    west, south, east, north = low[:, 0], low[:, 1], high[:, 0], high[:, 1]
+    in_height = (south <= box.north) & (north >= box.south)
+    if not earth:
+        return np.asarray(in_height & (west <= box.east) & (east >= box.west))
+    width = float(widths(np.array(box.west), np.array(box.east)))
+    after = np.mod(box.west - west, _CIRCLE) <= widths(west, east) + _SLACK
+    before = np.mod(west - box.west, _CIRCLE) <= width + _SLACK
+    return np.asarray(in_height & (after | before))
+
+
+def within(inner: Corners, outer: Corners, *, earth: bool) -> bool:
+    """Tell whether a box lies within another; corners are x, y, z and m, NaN where one has none."""
+    (low, high), (least, most) = inner, outer
+    first = 1 if earth else 0
+    # What is not told of an axis leaves it open.
+    if (low[first:] < least[first:]).any() or (high[first:] > most[first:]).any():
+        return False
+    if not earth:
+        return True
+    [ours], [theirs] = widths(low[:1], high[:1]), widths(least[:1], most[:1])
+    return bool(np.mod(low[0] - least[0], _CIRCLE) + ours <= theirs + _SLACK or theirs >= _CIRCLE)
+
+
+def around(
+    west: Numbers, width: Numbers, starts: npt.NDArray[np.intp] | None = None
+) -> tuple[Numbers, Numbers]:
+    """Return west and east of the arcs of each run, which begin at `starts`; of all without.
+
+    Cut where longitudes jump, at 180, or on the other side of the earth, at 0: whichever is less.
+    What crosses both cuts goes all around. An arc of NaN is nowhere.
+    """
+    first = np.zeros(1, np.intp) if starts is None else starts
+    ends = [_cut(west, width, at, first) for at in (-180.0, 0.0)]
+    (low, high), (other_low, other_high) = ends
+    turned = (other_high - other_low) < (high - low)
+    found_west = np.where(turned, _canonical(other_low), low)
+    return found_west, np.where(turned, _canonical(other_high), high)
+
+
+def _cut(
+    west: Numbers, width: Numbers, at: float, starts: npt.NDArray[np.intp]
+) -> tuple[Numbers, Numbers]:
+    low = np.mod(west - at, _CIRCLE) + at
+    # The last meridian is the first one: what ends there need not begin there.
+    low = np.where((west == at + _CIRCLE) & (width == 0), west, low)
+    high = low + width
+    beyond = high > at + _CIRCLE
+    low, high = np.where(beyond, at, low), np.where(beyond, at + _CIRCLE, high)
+    return np.fmin.reduceat(low, starts), np.fmax.reduceat(high, starts)
+
+
+def _canonical(longitude: Numbers) -> Numbers:
+    return np.where(longitude > 180, longitude - _CIRCLE, longitude)
+
+
+def text(box: Box) -> str:
+    """Return a box as filters have it."""
+    ends: Any = (box.west, box.south, box.east, box.north)
+    return f"box({', '.join(f'{each:g}' if each == int(each) else repr(each) for each in ends)})"
