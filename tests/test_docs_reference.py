@@ -1,0 +1,46 @@
+"""Nothing public is left out of the reference."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from docs.make.reference_parts import NEXT, REFUSED, STATEMENTS, _declared
+from icetree import errors
+from tests.test_language import FUNCTIONS, HELD
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs" / "reference"
+
+
+def test_everything_that_people_hold_or_call_is_in_the_reference() -> None:
+    pages = "".join((REFERENCE / name).read_text() for name in ("python.md", "python-spark.md"))
+    named = set(re.findall(r"^::: ([\w.]+)$", pages, re.MULTILINE))
+    public = {f"{each.__module__}.{each.__qualname__}" for each in (*HELD, *FUNCTIONS)}
+    assert public - named == set()
+
+
+def test_every_statement_has_an_example_and_none_is_of_another_time() -> None:
+    assert _declared() == {*STATEMENTS, *REFUSED} & _declared()
+
+
+def test_every_error_says_what_to_do() -> None:
+    known = {
+        name
+        for name, each in vars(errors).items()
+        if isinstance(each, type) and issubclass(each, errors.IcetreeError)
+    }
+    assert known == NEXT.keys()
+
+
+def test_every_logger_is_in_the_reference() -> None:
+    told = re.findall(
+        r"^\| `(icetree[\w.]*)` \|", (REFERENCE / "metrics.md").read_text(), re.MULTILINE
+    )
+    loggers = {
+        ".".join(("icetree", *path.relative_to(ROOT / "icetree").with_suffix("").parts))
+        for path in (ROOT / "icetree").rglob("*.py")
+        if "getLogger(__name__)" in path.read_text()
+    }
+    assert loggers
+    assert {each for each in loggers if not each.startswith(tuple(told))} == set()
