@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Unpack, override
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
@@ -37,9 +37,10 @@ from icetree.table.rows.clauses import Clauses
 from icetree.table.state import State
 
 if TYPE_CHECKING:
-    from icetree.spark.sql.views import View
+    from icetree.spark.sql.views import TemporaryView
     from icetree.spark.stream.write import Batch
     from icetree.table.table import Table
+    from icetree.table.views.view import View
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Kept:
     address: str | None = None
     properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
     namespace: str | None = None
-    views: dict[str, View] = field(default_factory=dict)
+    views: dict[str, TemporaryView] = field(default_factory=dict)
     cache: Cache = field(default_factory=Cache)
 
 
@@ -88,7 +89,7 @@ class SparkLake(Lake):
         self.kept.namespace = name
 
     @property
-    def saved_views(self) -> dict[str, View]:
+    def saved_views(self) -> dict[str, TemporaryView]:
         """Temporary views over the lake's tables, by their marks in Spark's catalog."""
         return self.kept.views
 
@@ -112,7 +113,8 @@ class SparkLake(Lake):
         Conditions that Spark pushes down prune files, whether `where` has them or a later `.where`,
         a join or a query on a view. `where` means to Spark what it says, as text or as a column; a PyIceberg expression means what it
         means to a scan. `at` is a snapshot id, a branch or tag, or a time. `db.t.snapshots`,
-        `db.t.files` and their like are the table's metadata, as `inspect` has it.
+        `db.t.files` and their like are the table's metadata, as `inspect` has it. Of a view it is
+        what its query finds.
 
         Beside the table's own columns there are `_file`, `_pos`, `_spec_id`, `_row_id` and
         `_last_updated_sequence_number`, where they are asked for.
@@ -123,7 +125,14 @@ class SparkLake(Lake):
                 raise InvalidInput(f"table {name}: where= chooses rows of tables; use .where here")
             found = metadata_table(self, *metadata, at=at)
             return found if columns is None else found.select(*columns)
-        table = self.table(name)
+        try:
+            table = self.table(name)
+        except NotFound:
+            if not self.view_exists(name):
+                raise
+            from icetree.spark.sql.statement import read_view
+
+            return read_view(self, name, where, columns=columns, at=at)
         at = branch_to_read(self.spark, table) if at is None else at
         if isinstance(where, str | Column):
             return rows_where(self.spark, table, where, columns=columns, at=at)
@@ -415,6 +424,7 @@ class Moment(SparkLake):
         self._lake = lake
         self.reads_cache = reads_cache
         self._tables: dict[str, Table] = {}
+        self._views: dict[str, View] = {}
 
     @override
     def table(self, name: str) -> Table:
@@ -422,4 +432,12 @@ class Moment(SparkLake):
         found = self._tables.get(name)
         if found is None:
             found = self._tables[name] = self._lake.table(name)
+        return found
+
+    @override
+    def view(self, name: str) -> View:
+        """Return the one handle of a view."""
+        found = self._views.get(name)
+        if found is None:
+            found = self._views[name] = self._lake.view(name)
         return found

@@ -26,6 +26,13 @@ def parse(spark: SparkSession, text: str) -> Any:
         return session.sessionState().sqlParser().parsePlan(text)
 
 
+def parse_query(spark: SparkSession, text: str) -> Any:
+    """Return the plan of a query, unresolved; what is none, or does anything, is `InvalidInput`."""
+    session = spark._jsparkSession  # noqa: SLF001  # Spark has no other door
+    with plainly():
+        return session.sessionState().sqlParser().parseQuery(text)
+
+
 def substituted(spark: SparkSession, text: str) -> str:
     """Return a statement with the session's variables in place of `${…}`, as Spark reads it."""
     if "${" not in text:

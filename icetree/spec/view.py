@@ -23,8 +23,6 @@ HISTORY: Final = "version.history.num-entries"
 DEFAULT_HISTORY: Final = 10
 #: Whether a version may leave out dialects that the one before had.
 DROP_DIALECT: Final = "replace.drop-dialect.allowed"
-#: What Spark calls the columns of the query, where the view calls them otherwise.
-QUERY_COLUMNS: Final = "spark.query-column-names"
 
 
 class Representation(Noun, frozen=True, kw_only=True):

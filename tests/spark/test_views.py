@@ -16,9 +16,8 @@ from icetree.errors import (
     InvalidInput,
     NotFound,
     TooLarge,
-    Unsupported,
 )
-from icetree.spark.sql.views import View
+from icetree.spark.sql.views import TemporaryView
 from icetree.table.lake import Lake
 from tests.spark.busy_lake import BusyLake
 from tests.spark.sql_lake import SqlLake
@@ -94,7 +93,7 @@ def test_what_is_damaged_below_a_view_is_told_as_it_is(
         raise kind("a.parquet", "it ends too early")
 
     sql("CREATE TEMP VIEW v AS SELECT * FROM t")
-    monkeypatch.setattr(View, "named", broken)
+    monkeypatch.setattr(TemporaryView, "named", broken)
     with pytest.raises(kind, match=r"^a\.parquet: it ends too early$"):
         sql("SELECT * FROM v")
 
@@ -195,15 +194,6 @@ def test_what_spark_does_to_a_view_counts(sql: SqlLake) -> None:
     sql("DROP VIEW w")
     with pytest.raises(NotFound, match="`w` cannot be found"):
         sql("SELECT * FROM w")
-
-
-def test_a_view_that_lasts_is_refused_with_the_way_out(sql: SqlLake) -> None:
-    for text in (
-        "CREATE VIEW v AS SELECT * FROM t",
-        "CREATE OR REPLACE VIEW v AS SELECT 1 FROM db.t",
-    ):
-        with pytest.raises(Unsupported, match="CREATE TEMPORARY VIEW"):
-            sql(text)
 
 
 def test_a_table_and_views_of_it_are_of_one_version(spark: SparkSession, tmp_path: Path) -> None:

@@ -14,8 +14,10 @@ from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.scan import dataframe
-from icetree.spark.sql.names import TableRef, find_table
-from icetree.spark.sql.views import View, temporary_view, view_of
+from icetree.spark.sql.lasting import LastingView, lasting_view, refuse_unknown
+from icetree.spark.sql.names import TableRef
+from icetree.spark.sql.scope import Scope
+from icetree.spark.sql.views import TemporaryView, temporary_view, view_of
 from icetree.spark.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.trees import Named, Span, named_tables, parse
 from icetree.spark.types import is_known
@@ -54,10 +56,10 @@ class BoundTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundView:
-    """A temporary view that a query names, and another that stands for it as it is now."""
+    """A view that a query names, and a temporary one that stands for it as it is now."""
 
     named: Named
-    saved: View
+    saved: TemporaryView | LastingView
     view: str
     #: What its own query names.
     within: tuple[Bound, ...] = ()
@@ -68,7 +70,8 @@ class BoundView:
     @property
     def called(self) -> list[Sequence[str]]:
         """The names that the query may know it by."""
-        return [self.named.parts]
+        own = [self.saved.name.split(".")] if isinstance(self.saved, LastingView) else []
+        return [self.named.parts, *own]
 
 
 Bound: TypeAlias = BoundTable | BoundView
@@ -101,24 +104,31 @@ def called(bound: Iterable[Bound]) -> dict[str, str]:
     return found
 
 
-def bind(lake: SparkLake, text: str, plan: Any, *, in_full: bool = False) -> list[Bound]:
+def bind(lake: SparkLake, text: str, plan: Any, scope: Scope | None = None) -> list[Bound]:
     """Return the tables of the lake, and views over some, that a query names.
 
-    With `in_full`, its tables are not looked for in the namespace in use.
+    Without a scope, names are looked for in the namespace in use.
     """
-    found: list[Bound] = []
+    scope = Scope(namespace=lake.namespace) if scope is None else scope
     extra = _metadata_columns(text)
-    for named in named_tables(plan, text):
-        temporary = temporary_view(lake.spark, named.parts)
-        if temporary is not None:
-            saved = view_of(lake, temporary)
-            if saved is not None:
-                found.append(_bound_view(lake, saved, named))
-            continue
-        ref = find_table(lake, named.parts, in_full=in_full)
-        if ref is not None:
-            found.append(_bound_table(lake, ref, named, extra))
-    return found
+    found = (_bound(lake, named, scope, extra) for named in named_tables(plan, text))
+    return [each for each in found if each is not None]
+
+
+def _bound(lake: SparkLake, named: Named, scope: Scope, extra: tuple[str, ...]) -> Bound | None:
+    temporary = temporary_view(lake.spark, named.parts)
+    if temporary is not None and not scope.is_lasting:
+        saved = view_of(lake, temporary)
+        return None if saved is None else _bound_view(lake, saved, named, scope)
+    ref = scope.table(lake, named.parts)
+    if ref is not None:
+        return _bound_table(lake, ref, named, extra)
+    view = scope.view(lake, named.parts)
+    if view is not None:
+        return _bound_view(lake, lasting_view(lake, lake.view(view), scope), named, scope)
+    if scope.is_lasting and (temporary is not None or len(named.parts) == 1):
+        refuse_unknown(scope.path[-1], named.parts, scope)
+    return None
 
 
 def rewrite(text: str, bound: Sequence[Bound]) -> str:
@@ -143,8 +153,13 @@ def in_full(text: str, bound: Iterable[Bound]) -> str:
     for each in bound:
         if isinstance(each, BoundTable):
             part = [each.named.parts[-1]] if each.ref.ref or each.ref.metadata else []
-            name = ".".join(map(quoted, [*each.ref.name.split("."), *part]))
-            edits.append((each.named.span.start, each.named.name_stop, name))
+            full = [*each.ref.name.split("."), *part]
+        elif isinstance(each.saved, LastingView):
+            full = each.saved.name.split(".")
+        else:
+            continue
+        name = ".".join(map(quoted, full))
+        edits.append((each.named.span.start, each.named.name_stop, name))
     return edited(text, edits)
 
 
@@ -162,14 +177,19 @@ def within(edit: Edit, spans: Iterable[Span]) -> bool:
 # --- views -------------------------------------------------------------------------------------
 
 
-def _bound_view(lake: SparkLake, saved: View, named: Named) -> BoundView:
+def _bound_view(
+    lake: SparkLake, saved: TemporaryView | LastingView, named: Named, scope: Scope
+) -> BoundView:
     if named.version is not None or named.timestamp is not None:
         raise InvalidInput(f"{'.'.join(named.parts)} is a view: AS OF is for tables")
     view = f"{_PREFIX}{random_bits(128):032x}"
+    if isinstance(saved, LastingView):
+        inner = bind(lake, saved.text, saved.plan, saved.scope)
+        return BoundView(named=named, saved=saved, view=view, within=tuple(inner))
     held = lake.cache.get(saved.mark) if lake.reads_cache else None
     if held is not None:
         return BoundView(named=named, saved=saved, view=view, held=held)
-    inner = bind(lake, saved.text, parse(lake.spark, saved.text), in_full=True)
+    inner = bind(lake, saved.text, parse(lake.spark, saved.text), scope.in_full())
     return BoundView(named=named, saved=saved, view=view, within=tuple(inner))
 
 

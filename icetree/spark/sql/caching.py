@@ -10,7 +10,7 @@ from pyspark import StorageLevel
 from icetree.errors import InvalidInput
 from icetree.spark.cache import Held
 from icetree.spark.names import quoted
-from icetree.spark.sql.names import find_table
+from icetree.spark.sql.names import find_lasting, find_table
 from icetree.spark.sql.select import select, select_view
 from icetree.spark.sql.view_statements import new_view
 from icetree.spark.sql.views import find_view, renew_view, temporary_view
@@ -49,6 +49,10 @@ def _key(lake: SparkLake, parts: Sequence[str]) -> str | None:
         name = ".".join(parts)
         raise InvalidInput(
             f"{name} is a part of {found.name}: CACHE TABLE x AS SELECT * FROM {name} keeps it"
+        )
+    if found is None and (lasting := find_lasting(lake, parts)) is not None:
+        raise InvalidInput(
+            f"{lasting} is a view of the lake: CACHE TABLE x AS SELECT * FROM {lasting} keeps its rows"
         )
     return None if found is None else found.name
 

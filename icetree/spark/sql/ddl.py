@@ -9,7 +9,7 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.names import quoted
 from icetree.spark.sql.alter import ALTERATIONS
 from icetree.spark.sql.columns import new_schema
-from icetree.spark.sql.names import find_table, known_table, new_table, writable
+from icetree.spark.sql.names import find_lasting, find_table, known_table, new_table, writable
 from icetree.spark.sql.select import select
 from icetree.spark.sql.show import order_terms, partition_terms
 from icetree.spark.tokens import query_of
@@ -179,7 +179,7 @@ def _drop(lake: SparkLake, plan: Any, _: str) -> bool:
     if is_sparks(lake, parts):
         return False
     found = find_table(lake, parts)
-    if found is None and plan.ifExists():
+    if found is None and plan.ifExists() and find_lasting(lake, parts) is None:
         return True
     name = known_table(lake, parts)
     lake.drop_table(name, purge=plan.purge())
@@ -232,6 +232,8 @@ def _drop_namespace(lake: SparkLake, plan: Any, _: str) -> bool:
         for table in lake.tables(name):
             lake.drop_table(table)
             lake.cache.forget(table)
+        for view in lake.views(name):
+            lake.drop_view(view)
     lake.drop_namespace(name)
     if lake.namespace == name:
         lake.namespace = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -41,20 +41,33 @@ class TableRef:
         return self.branch or self.tag
 
 
-def find_table(lake: SparkLake, parts: Sequence[str], *, in_full: bool = False) -> TableRef | None:
-    """Return the table that a name stands for; None where the lake has none of that name.
+def find_table(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
+    """Return the table that a name stands for; None where the lake has none of that name."""
+    return find_among(lake, _in_session(lake, parts))
 
-    A name given `in_full` is not looked for in the namespace in use.
-    """
+
+def find_lasting(lake: SparkLake, parts: Sequence[str]) -> str | None:
+    """Return the full name of the lake's view that a name stands for; None where it has none."""
+    return find_view_among(lake, _in_session(lake, parts))
+
+
+def find_among(lake: SparkLake, names: Iterable[Sequence[str]]) -> TableRef | None:
+    """Return the table of the first of some full names that a table has."""
+    return next(filter(None, (_find(lake, each) for each in names)), None)
+
+
+def find_view_among(lake: SparkLake, names: Iterable[Sequence[str]]) -> str | None:
+    """Return the first of some full names that a view of the lake has."""
+    full = (".".join(each) for each in names if _can_be(each))
+    return next(filter(lake.view_exists, full), None)
+
+
+def _in_session(lake: SparkLake, parts: Sequence[str]) -> list[list[str]]:
     names = [list(parts)]
-    if lake.namespace is not None and not in_full:
+    if lake.namespace is not None:
         # As in Spark, a name of several parts is a full one first.
         names.insert(0 if len(parts) == 1 else 1, [*lake.namespace.split("."), *parts])
-    for each in names:
-        found = _find(lake, each)
-        if found is not None:
-            return found
-    return None
+    return names
 
 
 def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
@@ -64,6 +77,8 @@ def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
         raise InvalidInput(f"{'.'.join(parts)} is metadata of {found.name}: it can only be read")
     if found is not None and found.tag is not None:
         raise InvalidInput(f"{found.tag!r} is a tag of {found.name}: write to a branch")
+    if found is None and (view := find_lasting(lake, parts)) is not None:
+        raise InvalidInput(f"{view} is a view: write to the tables that it reads")
     return found
 
 
@@ -71,6 +86,8 @@ def known_table(lake: SparkLake, parts: Sequence[str]) -> str:
     """Return the full name of a table that is there."""
     found = find_table(lake, parts)
     if found is None:
+        if (view := find_lasting(lake, parts)) is not None:
+            raise InvalidInput(f"{view} is a view, not a table: say VIEW")
         raise NotFound(f"there is no table {'.'.join(parts)}{_instead(lake, parts)}")
     if found.ref or found.metadata:
         raise InvalidInput(f"{'.'.join(parts)}: name the table itself, {found.name}")
@@ -103,7 +120,7 @@ def _find(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
     if _exists(lake, parts):
         return TableRef(name=".".join(parts))
     table, last = parts[:-1], parts[-1]
-    if len(table) < 2 or not _exists(lake, table):
+    if len(table) < 2 or not _exists(lake, table) or lake.view_exists(".".join(parts)):
         return None
     name = ".".join(table)
     if last.startswith(_BRANCH):
@@ -117,6 +134,9 @@ def _find(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
 
 
 def _exists(lake: SparkLake, parts: Sequence[str]) -> bool:
-    if any("." in part or not part for part in parts):
-        return False
-    return lake.table_exists(".".join(parts))
+    return _can_be(parts) and lake.table_exists(".".join(parts))
+
+
+def _can_be(parts: Sequence[str]) -> bool:
+    """Tell whether these can be a full name."""
+    return len(parts) > 1 and not any("." in part or not part for part in parts)

@@ -35,8 +35,9 @@ from icetree.spark.sql.bind import (
     version_of,
 )
 from icetree.spark.sql.clock import steady
+from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.told import told_by_metadata
-from icetree.spark.sql.views import View
+from icetree.spark.sql.views import TemporaryView
 from icetree.spark.tokens import tokens
 from icetree.spark.trees import parse
 from icetree.spark.types import spark_schema
@@ -61,11 +62,16 @@ def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
     return rows if told is None else told
 
 
-def select_view(lake: SparkLake, view: View) -> tuple[DataFrame, frozenset[str]]:
+def select_view(lake: SparkLake, view: TemporaryView) -> tuple[DataFrame, frozenset[str]]:
     """Return what a view finds now, under its own names, and the tables that it reads."""
-    bound = bind(lake, view.text, parse(lake.spark, view.text), in_full=True)
+    bound = bind(lake, view.text, parse(lake.spark, view.text), Scope())
     tables = frozenset(each.ref.name for each in tables_of(bound))
     return view.named(_selected(lake, view.text, bound)), tables
+
+
+def select_within(lake: SparkLake, text: str, plan: Any, scope: Scope) -> DataFrame:
+    """Return what a query finds whose names are looked for in a scope of its own."""
+    return _selected(lake, text, bind(lake, text, plan, scope))
 
 
 def _selected(lake: SparkLake, text: str, bound: Sequence[Bound]) -> DataFrame:
@@ -187,6 +193,7 @@ def _make(
 def _view_frame(lake: SparkLake, bound: BoundView) -> DataFrame:
     """Return what a view finds, once views stand for the tables that it names."""
     if bound.held is not None:
+        assert isinstance(bound.saved, TemporaryView)  # of no other rows are kept
         return _apart(_held_view(lake, bound.saved, bound.held))
     try:
         with plainly(called(bound.within)):
@@ -196,7 +203,7 @@ def _view_frame(lake: SparkLake, bound: BoundView) -> DataFrame:
         raise type(error)(f"view {name} does not fit its tables any more: {error}") from None
 
 
-def _held_view(lake: SparkLake, saved: View, held: Held) -> DataFrame:
+def _held_view(lake: SparkLake, saved: TemporaryView, held: Held) -> DataFrame:
     """Return a view's rows as they are kept; they are those of now, where nobody asked before."""
     if held.rows is None:
         rows, held.tables = select_view(lake, saved)

@@ -25,7 +25,7 @@ from icetree.table.table import Table
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-_COLUMNS: Final = "col_name string, data_type string, comment string"
+COLUMNS: Final = "col_name string, data_type string, comment string"
 
 
 def run_show(lake: SparkLake, plan: Any) -> DataFrame | None:
@@ -34,7 +34,8 @@ def run_show(lake: SparkLake, plan: Any) -> DataFrame | None:
     return None if run is None else run(lake, plan)
 
 
-def _frame(lake: SparkLake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
+def frame_of(lake: SparkLake, rows: Iterable[tuple[Any, ...]], columns: str) -> DataFrame:
+    """Return rows that are told, as a DataFrame."""
     found = list(rows)
     if not found:
         schema = StructType.fromDDL(columns)
@@ -59,7 +60,7 @@ def _describe(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
-    rows = [(field.name, _type(field), field.doc) for field in table.schema.fields]
+    rows = [(field.name, type_told(field), field.doc) for field in table.schema.fields]
     terms = partition_terms(table)
     if terms:
         rows += [("", "", ""), ("# Partitioning", "", "")]
@@ -67,10 +68,10 @@ def _describe(lake: SparkLake, plan: Any) -> DataFrame | None:
     if plan.isExtended():
         rows += [("", "", ""), ("# Metadata Columns", "", "")]
         made = metadata_columns(table.metadata.shape())
-        rows += [(name, _type(field), field.doc) for name, field in made.items()]
+        rows += [(name, type_told(field), field.doc) for name, field in made.items()]
         rows += [("", "", ""), ("# Detailed Table Information", "", "")]
         rows += [(name, value, "") for name, value in _details(table)]
-    return _frame(lake, rows, _COLUMNS)
+    return frame_of(lake, rows, COLUMNS)
 
 
 def _details(table: Table) -> list[tuple[str, str]]:
@@ -98,32 +99,38 @@ def _describe_column(lake: SparkLake, plan: Any) -> DataFrame | None:
         field = table.schema.find_field(".".join(path))
     except ValueError:
         raise InvalidInput(f"table {table.name} has no column {'.'.join(path)!r}") from None
-    rows = [("col_name", ".".join(path)), ("data_type", _type(field)), ("comment", field.doc)]
-    return _frame(lake, rows, "info_name string, info_value string")
+    rows = [("col_name", ".".join(path)), ("data_type", type_told(field)), ("comment", field.doc)]
+    return frame_of(lake, rows, "info_name string, info_value string")
 
 
 def _properties(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
+    return properties_told(lake, plan, f"Table {table.name}", table.properties)
+
+
+def properties_told(
+    lake: SparkLake, plan: Any, whose: str, properties: Mapping[str, str]
+) -> DataFrame:
+    """Return the properties that a statement asks for: all of them, or one."""
     asked = option(plan.propertyKey())
-    found = dict(table.properties)
+    found = dict(properties)
     if asked is not None:
-        missing = f"Table {table.name} does not have property: {asked}"
-        found = {asked: found.get(asked, missing)}
-    return _frame(lake, sorted(found.items()), "key string, value string")
+        found = {asked: found.get(asked, f"{whose} does not have property: {asked}")}
+    return frame_of(lake, sorted(found.items()), "key string, value string")
 
 
 def _columns(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
     if table is None:
         return None
-    return _frame(lake, [(field.name,) for field in table.schema.fields], "col_name string")
+    return frame_of(lake, [(field.name,) for field in table.schema.fields], "col_name string")
 
 
 def _create_statement(lake: SparkLake, plan: Any) -> DataFrame | None:
     table = _table(lake, plan)
-    return None if table is None else _frame(lake, [(_ddl(table),)], "createtab_stmt string")
+    return None if table is None else frame_of(lake, [(_ddl(table),)], "createtab_stmt string")
 
 
 def _ddl(table: Table) -> str:
@@ -135,33 +142,37 @@ def _ddl(table: Table) -> str:
     properties = dict(table.properties)
     comment = properties.pop("comment", None)
     if comment is not None:
-        lines.append(f"COMMENT {_text(comment)}")
-    lines.append(f"LOCATION {_text(table.location)}")
+        lines.append(f"COMMENT {text_literal(comment)}")
+    lines.append(f"LOCATION {text_literal(table.location)}")
     if properties:
-        told = ",\n".join(f"  {_text(k)} = {_text(v)}" for k, v in sorted(properties.items()))
+        told = ",\n".join(
+            f"  {text_literal(k)} = {text_literal(v)}" for k, v in sorted(properties.items())
+        )
         lines.append(f"TBLPROPERTIES (\n{told})")
     return "\n".join(lines)
 
 
 def _definition(field: NestedField) -> str:
-    words = [quoted(field.name), _type(field)]
+    words = [quoted(field.name), type_told(field)]
     if field.required:
         words.append("NOT NULL")
     if field.write_default is not None and field.field_type.is_primitive:
         words.append(f"DEFAULT {default_literal(field.write_default, field)}")
     if field.doc is not None:
-        words.append(f"COMMENT {_text(field.doc)}")
+        words.append(f"COMMENT {text_literal(field.doc)}")
     return " ".join(words)
 
 
-def _type(field: NestedField) -> str:
+def type_told(field: NestedField) -> str:
+    """Return a column's type as Spark calls it, or else as Iceberg does."""
     try:
         return spark_type(field.field_type).simpleString()
     except Unsupported:
         return type_text(field.field_type)
 
 
-def _text(value: str) -> str:
+def text_literal(value: str) -> str:
+    """Return a text as SQL writes it."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -213,7 +224,7 @@ def _partitions(lake: SparkLake, plan: Any) -> DataFrame | None:
         names = [each.name for each in shape.spec(spec_id)]
         if all(name in names and str(values[name]) == value for name, value in wanted.items()):
             rows.add("/".join(f"{name}={_shown(values[name])}" for name in names))
-    return _frame(lake, [(each,) for each in sorted(rows)], "partition string")
+    return frame_of(lake, [(each,) for each in sorted(rows)], "partition string")
 
 
 def _shown(value: Any) -> str:
@@ -234,19 +245,19 @@ def _tables(lake: SparkLake, plan: Any) -> DataFrame:
     rows = []
     for space in spaces:
         names = [name.rpartition(".")[2] for name in lake.tables(space)]
-        rows += [(space, name, False) for name in sorted(names) if _matches(name, pattern)]
-    return _frame(lake, rows, "namespace string, tableName string, isTemporary boolean")
+        rows += [(space, name, False) for name in sorted(names) if matches(name, pattern)]
+    return frame_of(lake, rows, "namespace string, tableName string, isTemporary boolean")
 
 
 def _namespaces(lake: SparkLake, plan: Any) -> DataFrame:
     [child] = seq(plan.children())
     parent = ".".join(seq(child.multipartIdentifier()))
     pattern = option(plan.pattern())
-    found = sorted(name for name in lake.namespaces(parent) if _matches(name, pattern))
-    return _frame(lake, [(name,) for name in found], "namespace string")
+    found = sorted(name for name in lake.namespaces(parent) if matches(name, pattern))
+    return frame_of(lake, [(name,) for name in found], "namespace string")
 
 
-def _matches(name: str, pattern: str | None) -> bool:
+def matches(name: str, pattern: str | None) -> bool:
     """Tell whether a name is like a pattern, in which `*` is anything and `|` parts choices."""
     if pattern is None:
         return True
@@ -260,11 +271,11 @@ def _describe_namespace(lake: SparkLake, plan: Any) -> DataFrame:
     [child] = seq(plan.children())
     name = ".".join(seq(child.multipartIdentifier()))
     rows = [("Namespace Name", name), *sorted(lake.namespace_properties(name).items())]
-    return _frame(lake, rows, "info_name string, info_value string")
+    return frame_of(lake, rows, "info_name string, info_value string")
 
 
 def _current_namespace(lake: SparkLake, _: Any) -> DataFrame:
-    return _frame(lake, [("icetree", lake.namespace or "")], "catalog string, namespace string")
+    return frame_of(lake, [("icetree", lake.namespace or "")], "catalog string, namespace string")
 
 
 _STATEMENTS: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {

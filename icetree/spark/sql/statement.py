@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.filters.filter import Filter
 from icetree.spark.functions.calls import with_functions
+from icetree.spark.names import quoted
 from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
 from icetree.spark.sql.call import run_call
@@ -16,14 +19,17 @@ from icetree.spark.sql.dml import run_dml
 from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
-from icetree.spark.sql.names import find_table
+from icetree.spark.sql.lasting_statements import run_lasting
+from icetree.spark.sql.names import find_lasting, find_table
 from icetree.spark.sql.select import select, unpruned
 from icetree.spark.sql.show import run_show
+from icetree.spark.sql.show_views import run_show_view
 from icetree.spark.sql.view_statements import run_view
 from icetree.spark.sql.views import find_view
 from icetree.spark.tokens import Cursor
 from icetree.spark.trees import is_query, kind, parse, seq, substituted
 from icetree.table.commit.counts import RowCounts
+from icetree.table.point import Point
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -48,6 +54,7 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
     text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
     text = identified(lake.spark, text)
     refuse_others(lake, text)
+    said = text
     text = with_functions(text, lake.spark)
     moment = lake.moment()
     if run_extension(moment, text):
@@ -58,13 +65,32 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
         return _by_spark(lake, plan, text) if told is None else told
     if is_query(lake.spark, plan):
         return select(lake.moment(reads_cache=True), text, plan=plan)
-    if run_ddl(moment, plan, text) or run_cache(lake, plan, text):
+    done = run_lasting(moment, plan, said) or run_ddl(moment, plan, text)
+    if done or run_cache(lake, plan, text):
         return _nothing(lake)
     changed = run_dml(moment, plan, text)
     if changed is not None:
         return _counts(lake, changed)
     shown = run_show(moment, plan)
+    if shown is None:
+        shown = run_show_view(moment, plan)
     return _by_spark(lake, plan, text) if shown is None else shown
+
+
+def read_view(
+    lake: SparkLake,
+    name: str,
+    where: Filter | Column | None,
+    *,
+    columns: Iterable[str] | None,
+    at: Point | None,
+) -> DataFrame:
+    """Return the rows of a view of the lake; there are none of another time."""
+    if at is not None or not isinstance(where, str | Column | None):
+        raise InvalidInput(f"{name} is a view: it has no at=, and where= is text or a Column")
+    rows = run_sql(lake, f"SELECT * FROM {'.'.join(map(quoted, name.split('.')))}")
+    rows = rows if where is None else rows.where(where)
+    return rows if columns is None else rows.select(*columns)
 
 
 def _nothing(lake: SparkLake) -> DataFrame:
@@ -95,9 +121,9 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
         if parts and find_view(lake, parts) is not None:
             if what in _TELLING:
                 refresh_view(lake, parts)
-        elif parts and find_table(lake, parts) is not None:
+        elif parts and (of := _of_the_lake(lake, parts)) is not None:
             words = " ".join(text.split()[:2]).upper()
-            raise Unsupported(f"{words}: not for {'.'.join(parts)}, a table of the lake")
+            raise Unsupported(f"{words}: not for {'.'.join(parts)}, a {of} of the lake")
     if run_view(lake.moment(), plan, text):
         return _nothing(lake)
     moment = lake.moment(reads_cache=what == "ExplainCommand")
@@ -107,6 +133,13 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
         query = _explained(text) if is_query(lake.spark, inner) else None
         return unpruned(moment, text, bound, query=query)
     return unpruned(moment, text, bind(moment, text, plan))
+
+
+def _of_the_lake(lake: SparkLake, parts: Sequence[str]) -> str | None:
+    """Return what the lake has by a name, in words."""
+    if find_table(lake, parts) is not None:
+        return "table"
+    return None if find_lasting(lake, parts) is None else "view"
 
 
 def _explained(text: str) -> str:

@@ -20,8 +20,6 @@ def run_view(lake: SparkLake, plan: Any, text: str) -> bool:
     match kind(plan):
         case "CreateViewCommand":
             return _create(lake, plan, text)
-        case "CreateView":
-            _refuse_lasting(lake, text)
         case "AlterViewAs":
             return _alter(lake, plan, text)
         case "DropView":
@@ -81,6 +79,6 @@ def _refuse_lasting(lake: SparkLake, text: str) -> None:
     bound = bind(lake, query, parse(lake.spark, query))
     if bound:
         raise Unsupported(
-            f"a view that lasts cannot name {'.'.join(bound[0].named.parts)}, a table of the lake: "
-            "CREATE TEMPORARY VIEW makes one for this session"
+            f"a view that Spark keeps cannot name {'.'.join(bound[0].named.parts)}, which the lake "
+            "has: CREATE VIEW in a namespace of the lake makes one that can"
         )

@@ -25,7 +25,7 @@ _GLOBAL: Final = "spark.sql.globalTempDatabase"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class TemporaryView:
     """A view, as it was said."""
 
     mark: str
@@ -55,7 +55,7 @@ def temporary_view(spark: SparkSession, parts: Sequence[str]) -> Any:
     return None
 
 
-def view_of(lake: SparkLake, temporary: Any) -> View | None:
+def view_of(lake: SparkLake, temporary: Any) -> TemporaryView | None:
     """Return the text of a temporary view; None for one that is Spark's own."""
     plan = option(temporary.plan())
     if plan is None or kind(plan) != "SubqueryAlias":
@@ -63,7 +63,7 @@ def view_of(lake: SparkLake, temporary: Any) -> View | None:
     return lake.saved_views.get(plan.identifier().name())
 
 
-def find_view(lake: SparkLake, parts: Sequence[str]) -> View | None:
+def find_view(lake: SparkLake, parts: Sequence[str]) -> TemporaryView | None:
     """Return the view of ours that a name stands for."""
     temporary = temporary_view(lake.spark, parts)
     return None if temporary is None else view_of(lake, temporary)
@@ -78,14 +78,14 @@ def make_view(
     *,
     replace: bool,
     is_global: bool = False,
-) -> View:
+) -> TemporaryView:
     """Give a name to a query; `rows` is what it finds now, which is what Spark itself will read."""
     spark = lake.spark
     parts = [spark.conf.get(_GLOBAL) or "", name] if is_global else [name]
     was = find_view(lake, parts) if replace else None
     if replace and any(_same(parts, each) for each in _views_in(lake, text)):
         raise InvalidInput(f"view {name} would read itself: give the new view another name")
-    view = View(mark=f"{_MARK}{random_bits(128):032x}", text=text, columns=tuple(columns))
+    view = TemporaryView(mark=f"{_MARK}{random_bits(128):032x}", text=text, columns=tuple(columns))
     _register(view, name, rows, replace=replace, is_global=is_global)
     lake.saved_views[view.mark] = view
     if was is not None:
@@ -93,7 +93,9 @@ def make_view(
     return view
 
 
-def _register(view: View, name: str, rows: DataFrame, *, replace: bool, is_global: bool) -> None:
+def _register(
+    view: TemporaryView, name: str, rows: DataFrame, *, replace: bool, is_global: bool
+) -> None:
     marked = view.named(rows).alias(view.mark)
     with plainly():
         if is_global:
@@ -102,12 +104,12 @@ def _register(view: View, name: str, rows: DataFrame, *, replace: bool, is_globa
             (marked.createOrReplaceTempView if replace else marked.createTempView)(name)
 
 
-def renew_view(view: View, parts: Sequence[str], rows: DataFrame) -> None:
+def renew_view(view: TemporaryView, parts: Sequence[str], rows: DataFrame) -> None:
     """Let Spark itself read what a view finds now."""
     _register(view, parts[-1], rows, replace=True, is_global=len(parts) > 1)
 
 
-def forget_view(lake: SparkLake, view: View) -> None:
+def forget_view(lake: SparkLake, view: TemporaryView) -> None:
     """Forget a view that Spark has no longer."""
     lake.saved_views.pop(view.mark, None)
     lake.cache.release(view.mark)

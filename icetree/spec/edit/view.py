@@ -129,13 +129,11 @@ def replaced(
     properties: Mapping[str, str] | None = None,
     at_ms: int,
 ) -> ViewMetadata:
-    """Return a view that is something else from now on; properties are those it had, or these."""
+    """Return a view that is something else from now on; properties are set beside those it had."""
     found, schema_id = with_schema(metadata, schema)
     found, id = with_version(found, replace(version, schema_id=schema_id))
     found = with_current(found, id, at_ms=at_ms)
-    if properties is not None:
-        found = replace(found, properties=_checked(properties))
-    return settled(metadata, found)
+    return settled(metadata, with_properties(found, properties or {}))
 
 
 def with_properties(

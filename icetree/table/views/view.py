@@ -106,11 +106,11 @@ class View:
 
         `text` is the query in Spark's dialect, or queries by their dialects: one that it has and is
         not given is refused, unless its property `replace.drop-dialect.allowed` says otherwise.
-        `properties` take the place of those that it has; without, they stay.
+        `properties` are set beside those that it has.
         """
         version = new_version(text, namespace, summary)
         made = schema_json(schema)
-        checked = None if properties is None else properties_of(properties)
+        checked = properties_of(properties or {})
         return self.change(
             lambda metadata: edit.replaced(
                 metadata, version, made, properties=checked, at_ms=version.timestamp_ms

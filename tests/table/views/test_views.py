@@ -77,8 +77,8 @@ def test_a_view_replaced_keeps_what_it_was_and_goes_back_to_it(lake: Lake) -> No
     view.rollback(to=1)
     assert lake.view("db.v").text == "SELECT 1"
     view.replace("SELECT 3", "a int", properties={"owner": "ann"})
-    assert lake.view("db.v").properties == {"owner": "ann"}
-    view.remove_properties("owner", "missing")
+    assert lake.view("db.v").properties == {"comment": "x", "owner": "ann"}
+    view.remove_properties("owner", "comment", "missing")
     assert lake.view("db.v").properties == {}
 
 
