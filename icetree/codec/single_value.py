@@ -100,6 +100,14 @@ def decode_plain(
         raise CorruptTable(file, f"{what} is not a {type} stored as {avro}: {error}") from error
 
 
+def plain_array(values: list[Any], *, file: str, what: str) -> pa.Array:
+    """Return the values of a partition field whose type nobody knows, as they are stored."""
+    try:
+        return pa.array(values)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        raise CorruptTable(file, f"{what} holds values of several types: {error}") from error
+
+
 def scatter(values: pa.Array, rows: np.ndarray[Any, Any], size: int) -> pa.Array:
     """Return an array of `size` with `values` at `rows` and null elsewhere."""
     if len(values) == size and size and rows[0] == 0 and rows[-1] == size - 1:

@@ -288,12 +288,14 @@ def _partition(
 ) -> pa.Scalar:
     """Return the one value that the expression has for all rows of a file."""
     source = expression.source_id
-    if source is None or source not in shape.columns:
-        raise Unsupported(f"{expression.name} is not over one column: add files with an engine")
+    if not shape.columns.keys() >= set(expression.source_ids):
+        raise Unsupported(
+            f"{expression.name} is over a column that is gone: add files with an engine"
+        )
     want = shape.bounds_type(expression.stats_field)
     if source in constants:
         return constants[source].cast(want)
-    about = told.get(source)
+    about = None if source is None else told.get(source)
     if about is not None and about.rows and about.nulls == about.rows:
         return pa.scalar(None, want)
     word = expression.transform.partition("[")[0]
@@ -326,11 +328,10 @@ def _transformed(values: pa.Array, expression: Expression, shape: Shape) -> pa.A
 
 def _from_rows(file: DataFile, expression: Expression, shape: Shape) -> pa.Array:
     """Return the different values of an expression, no more than two, a row group at a time."""
-    assert expression.source_id is not None
     wanted = [
         each
         for each in shape.schema.fields
-        if each.field_id == expression.source_id or _holds(each, expression.source_id)
+        if any(each.field_id == id or _holds(each, id) for id in expression.source_ids)
     ]
     rules = ReadRules(location=file.location)
     found = pa.array([], shape.bounds_type(expression.stats_field))

@@ -48,7 +48,7 @@ class Sorted:
     @property
     def fields(self) -> frozenset[int]:
         """The columns that it is by, or fields of them."""
-        return frozenset(key.source_id for key in self.keys)
+        return frozenset(id for key in self.keys for id in key.source_ids)
 
     def fitted(self, _: pa.Table) -> Order:
         """Return itself: what is less is less, whatever other rows there are."""

@@ -18,7 +18,7 @@ from pyiceberg.types import NestedField
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.project import leaf_of
 from icetree.rows.schema import plain
-from icetree.rows.transform import transformed
+from icetree.rows.transform import bucketed, transformed
 from icetree.spec.arrays import one_chunk
 from icetree.spec.columns import field_path
 from icetree.spec.expressions import Expression, transform_of
@@ -75,17 +75,22 @@ def by_partition(rows: pa.Table, spec: Sequence[Expression], shape: Shape) -> It
 
 def expression_values(rows: pa.Table, expression: Expression, shape: Shape) -> pa.Array:
     """Return the value of an expression for each row."""
-    if expression.source_id is None:
+    columns = []
+    for source_id in expression.source_ids:
+        source = shape.columns.get(source_id)
+        if source is None:
+            raise InvalidInput(f"{expression.name} is over column {source_id}, which is gone")
+        columns.append((source_values(rows, source_id, shape.schema), source.field_type))
+    if expression.buckets is not None:
+        return bucketed(columns, expression.buckets)
+    if expression.is_unknown:
         raise Unsupported(
-            f"{expression.name} is over several columns: write partitions by it with an engine"
+            f"{expression.name} is {expression.transform} of "
+            f"{', '.join(shape.names[id] for id in expression.source_ids)}, which is not known here: "
+            "write with an engine that knows it, or take it out of the partition spec first"
         )
-    source = shape.columns.get(expression.source_id)
-    if source is None:
-        raise InvalidInput(
-            f"{expression.name} is over column {expression.source_id}, which is gone"
-        )
-    values = source_values(rows, expression.source_id, shape.schema)
-    return transformed(values, transform_of(expression), source.field_type)
+    [(values, type)] = columns
+    return transformed(values, transform_of(expression), type)
 
 
 def source_values(rows: pa.Table, field_id: int, schema: Schema) -> pa.Array:
@@ -115,6 +120,8 @@ def folder_of(values: Sequence[pa.Scalar], spec: Sequence[Expression], shape: Sh
 def _human(value: pa.Scalar, expression: Expression, source: NestedField) -> str:
     if not value.is_valid:
         return "null"
+    if expression.source_id is None:
+        return str(value.as_py())
     inner: Any
     if hasattr(value, "value") and not isinstance(value, pa.StringScalar | pa.BinaryScalar):
         inner = value.value  # what a date or time counts
@@ -145,7 +152,7 @@ def sort_indices(rows: pa.Table, keys: Sequence[SortKey], shape: Shape) -> pa.Ar
 
     for key in keys:
         expression = Expression(
-            expr_id=0, source_ids=(key.source_id,), transform=key.transform, name="sort key"
+            expr_id=0, source_ids=key.source_ids, transform=key.transform, name="sort key"
         )
         values = expression_values(rows, expression, shape)
         if values.null_count:

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 from pyiceberg.schema import Schema
-from pyiceberg.transforms import IdentityTransform, UnknownTransform, VoidTransform
+from pyiceberg.transforms import IdentityTransform, VoidTransform
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec import columns, metrics
@@ -156,7 +156,7 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def sort_keys(self) -> tuple[SortKey, ...]:
-        """The default sort order, up to the first key over more than one column."""
+        """The default sort order, up to the first key that is not known here."""
         for order in self.sort_orders:
             if order.order_id == self.default_sort_order_id:
                 return sort_keys_of(order.fields)
@@ -169,7 +169,9 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         used = {id for ids in specs.values() for id in ids}
         sources = [e for e in expressions if e.expr_id in used]
         always = {id for e in sources for id in e.source_ids}
-        always |= {key.source_id for key in self.sort_keys} | set(schema.identifier_field_ids)
+        always |= {id for key in self.sort_keys for id in key.source_ids} | set(
+            schema.identifier_field_ids
+        )
         exact = {e.source_ids[0] for e in sources if e.is_identity}
         return metrics.tracked(schema, self.properties, always=always, exact=exact)
 
@@ -226,14 +228,19 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
 
 
 def sort_keys_of(fields: Iterable[SortField]) -> tuple[SortKey, ...]:
-    """Return the keys of an order, up to the first over more than one column."""
+    """Return the keys of an order, up to the first that is not known here."""
     keys = []
     for field in fields:
-        if len(field.sources) != 1:
+        source, *others = field.sources
+        key = Expression(
+            expr_id=0, source_ids=field.sources, transform=field.transform, name="sort key"
+        )
+        if key.is_unknown:
             break
         keys.append(
             SortKey(
-                source_id=field.sources[0],
+                source_id=source,
+                others=tuple(others),
                 transform=field.transform,
                 descending=field.direction == "desc",
                 nulls_first=field.null_order == "nulls-first",
@@ -243,8 +250,8 @@ def sort_keys_of(fields: Iterable[SortField]) -> tuple[SortKey, ...]:
 
 
 def _has_stats(expression: Expression) -> bool:
-    """Tell whether an expression has stats under its own id: not identity, void or unknown."""
-    without = (IdentityTransform, UnknownTransform, VoidTransform)
+    """Tell whether an expression has stats under its own id: not identity or void."""
+    without = (IdentityTransform, VoidTransform)
     return not isinstance(transform_of(expression), without)
 
 

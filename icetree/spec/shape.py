@@ -29,6 +29,13 @@ class SortKey:
     transform: str = "identity"
     descending: bool = False
     nulls_first: bool = True
+    #: More columns, of a transform of several.
+    others: tuple[int, ...] = ()
+
+    @property
+    def source_ids(self) -> tuple[int, ...]:
+        """The columns that it is by."""
+        return (self.source_id, *self.others)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,7 @@ from icetree.tree.predicates import (
     Unsure,
     operands,
 )
+from icetree.tree.several import tests_of_several
 
 _Literals: TypeAlias = Sequence[Literal[Any]]
 #: The tests that stand for a predicate on one field: (may, must), as `Atom` has them.
@@ -112,15 +113,48 @@ def bind(
     if not isinstance(predicate, ice.BooleanExpression):
         raise InvalidInput(f"{predicate!r} is not a predicate")
     plain = visitors.rewrite_not(predicate)
-    conjuncts = tuple(
-        Conjunct(expression=part, node=_node(part, shape, case_sensitive))
-        for part in operands(plain, ice.And)
-        if not isinstance(part, ice.AlwaysTrue)
-    )
+    parts = [part for part in operands(plain, ice.And) if not isinstance(part, ice.AlwaysTrue)]
+    conjuncts = [
+        Conjunct(expression=part, node=_node(part, shape, case_sensitive)) for part in parts
+    ]
+    if any(each.buckets is not None for each in shape.expressions.values()):
+        _rule_out_together(
+            conjuncts, tests_of_several(_pinned(parts, shape, case_sensitive), shape)
+        )
     return Predicate(
-        conjuncts=conjuncts,
+        conjuncts=tuple(conjuncts),
         columns=frozenset(name for part in conjuncts for name in _columns(part.node)),
     )
+
+
+def _rule_out_together(conjuncts: list[Conjunct], tests: tuple[Test, ...]) -> None:
+    """Let one of the parts rule out what all of them do together."""
+    for at, each in enumerate(conjuncts):
+        if isinstance(each.node, Atom):
+            conjuncts[at] = replace(each, node=replace(each.node, may=each.node.may + tests))
+            return
+
+
+def _pinned(
+    parts: Iterable[ice.BooleanExpression], shape: Shape, case_sensitive: bool
+) -> dict[int, tuple[Any, ...]]:
+    """Return the values that columns must have, where a part says so by itself."""
+    found: dict[int, tuple[Any, ...]] = {}
+    for part in parts:
+        op = _OPS.get(type(part))
+        if op not in (Op.EQ, Op.IN, Op.IS_NULL):
+            continue
+        assert isinstance(part, ice.UnboundPredicate | ice.BoundPredicate)
+        term = _term(part.term, shape, case_sensitive)
+        if isinstance(term, BoundTransform):
+            continue
+        field = term.ref().field
+        fits = [literals.fit(each, field.field_type, field.name) for each in _literals(part)]
+        if all(fit is Fit.EXACT for _, fit in fits):
+            found[field.field_id] = (
+                (None,) if op is Op.IS_NULL else tuple(value for value, _ in fits)
+            )
+    return found
 
 
 def _columns(node: Node) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from icetree.errors import CorruptTable, Unsupported
+from icetree.errors import CorruptTable
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.stats import FieldStats, column
 from icetree.tree import deletes as matching
@@ -99,8 +99,13 @@ def test_a_partition_is_asked_for_only_where_a_delete_could_apply() -> None:
     assert _match([_one("f", 1)], [_delete("global", 0)]) == {(0, 0)}
 
 
-def test_a_partition_by_an_unknown_transform_is_unsupported() -> None:
-    with pytest.raises(Unsupported, match="e106"):
+def test_values_of_an_unknown_transform_tell_partitions_apart() -> None:
+    red, blue = (
+        {106: FieldStats(lower=each, upper=each, values=1, nulls=0)} for each in ("red", "blue")
+    )
+    files = [_one("red", 5, stats=red), _one("blue", 5, stats=blue)]
+    assert _match(files, [_delete("d", 5, stats=blue)]) == {(1, 0)}
+    with pytest.raises(CorruptTable, match="do not tell its partition"):
         _match([_one("f", 5)], [_delete("d", 5)])
 
 

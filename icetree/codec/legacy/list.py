@@ -161,6 +161,8 @@ class _Summaries:
                 raise CorruptTable(self._file, rule)
             for at, expression in enumerate(expressions):
                 type = shape.types.get(expression.stats_field)
+                if expression.is_unknown:
+                    continue  # nobody knows what the bytes of its bounds mean
                 if len(has) and type is not None and bounds_type(type) is not None:
                     picked = pa.array(starts[has] + at)
                     columns = {name: column.take(picked) for name, column in flat.items()}

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, StringType
 
 from icetree.codec.avro.avro import Field, fields_of, items_of, kind_of, require_kind, to_array
-from icetree.codec.single_value import decode_pair, decode_plain, scatter
+from icetree.codec.single_value import decode_pair, decode_plain, plain_array, scatter
+from icetree.codec.unknown import texts_of_unknown
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.entry import Content
@@ -190,6 +191,7 @@ class Tuples:
         self._file = file
         self._stored: dict[int, Field] = {}
         self._types: dict[int, IcebergType] = {}
+        self._unknown: set[int] = set()
         self._parts: dict[int, list[pa.Array]] = {}
         if field is None:
             if expressions:
@@ -207,6 +209,8 @@ class Tuples:
                 raise CorruptTable(file, f"partition field {expression.name} is missing")
             self._stored[expression.stats_field] = stored
             self._types[expression.stats_field] = type
+            if expression.is_unknown:
+                self._unknown.add(expression.stats_field)
             self._parts[expression.stats_field] = []
 
     def add(self, files: list[dict[str, Any]]) -> None:
@@ -218,7 +222,10 @@ class Tuples:
             values = [one[stored.name] for one in tuples]
             what = f"partition field {stored.name}"
             type = self._types[field_id]
-            part = decode_plain(values, kind_of(stored.type), type, file=self._file, what=what)
+            if field_id in self._unknown:
+                part = texts_of_unknown(plain_array(values, file=self._file, what=what))
+            else:
+                part = decode_plain(values, kind_of(stored.type), type, file=self._file, what=what)
             self._parts[field_id].append(part)
 
     def stats(self, record_count: pa.Array) -> dict[str, pa.Array]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from icetree.codec.unknown import texts_of_unknown
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.entry import BASE_SCHEMA
@@ -21,6 +22,8 @@ def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
     expected = _expected_type(name, shape)
     if expected is None or column.type == expected:
         return column
+    if _is_of_unknown(name, shape):
+        return texts_of_unknown(column)
     if pa.types.is_struct(column.type) and pa.types.is_struct(expected):
         column = _corner(column, name, file)
     if not _widens(column.type, expected) and not _are_days(column.type, name, shape):
@@ -54,6 +57,13 @@ def _expected_type(name: str, shape: Shape) -> pa.DataType | None:
     if stat in ("lower", "upper"):
         return shape.bounds_type(field_id)
     return stats.stat_type(stat, pa.null())
+
+
+def _is_of_unknown(name: str, shape: Shape) -> bool:
+    """Tell whether a column is a bound of a transform that is not known."""
+    field_id, stat = stats.parse_column(name) or (None, "")
+    expression = shape.expressions.get(field_id) if field_id is not None else None
+    return stat in ("lower", "upper") and expression is not None and expression.is_unknown
 
 
 def _are_days(have: pa.DataType, name: str, shape: Shape) -> bool:

@@ -199,7 +199,7 @@ def order_terms(table: Table) -> list[str]:
     """Return the keys of the table's order as statements write them."""
     found = []
     for key in table.metadata.sort_keys:
-        source = table.schema.find_column_name(key.source_id) or "?"
+        source = ", ".join(table.schema.find_column_name(id) or "?" for id in key.source_ids)
         nulls = "FIRST" if key.nulls_first else "LAST"
         way = "DESC" if key.descending else "ASC"
         found.append(f"{_term(key.transform, source)} {way} NULLS {nulls}")

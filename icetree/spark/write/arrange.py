@@ -50,10 +50,13 @@ def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
     keys = metadata.sort_keys
     usual = "hash" if spec else "range" if keys else "none"
     mode = choice(metadata.properties, DISTRIBUTION, DISTRIBUTIONS, default=usual)
-    columns = [_value(transform_of(e), _source(e, shape), shape) for e in spec]
+    columns = [_of(e, shape) for e in spec]
     if mode == "range" and (columns or keys):
         for key in keys:
-            value = _value(_parsed(key.transform), key.source_id, shape)
+            by = Expression(
+                expr_id=0, source_ids=key.source_ids, transform=key.transform, name="sort key"
+            )
+            value = _of(by, shape)
             columns.append(value.desc() if key.descending else value.asc())
         return rows.repartitionByRange(*columns)
     if mode == "hash" and columns:
@@ -68,18 +71,20 @@ def _rebalanced(rows: DataFrame, columns: list[Column]) -> DataFrame:
     return wide.hint("rebalance", *names).drop(*names)
 
 
-def _source(expression: Expression, shape: Shape) -> int:
-    if expression.source_id is None or expression.source_id not in shape.columns:
+def _of(expression: Expression, shape: Shape) -> Column:
+    """Return a column that is the same for rows of the same value of an expression."""
+    if expression.is_unknown or not shape.columns.keys() >= set(expression.source_ids):
         raise InvalidInput(
-            f"{expression.name} is not over one column of the table: change the spec"
+            f"{expression.name} is {expression.transform}, which cannot be worked out of the "
+            "table's columns: change the spec"
         )
-    return expression.source_id
-
-
-def _parsed(transform: str) -> Transform[Any, Any]:
-    from pyiceberg.transforms import parse_transform
-
-    return parse_transform(transform)
+    if expression.source_id is not None:
+        return _value(transform_of(expression), expression.source_id, shape)
+    # Rows that agree in all columns agree in their bucket; others of it may meet elsewhere.
+    named = [shape.schema.find_column_name(id) or "" for id in expression.source_ids]
+    values = [column(*names_of(path, shape.schema)) for path in named]
+    assert expression.buckets is not None
+    return f.pmod(f.hash(*values), f.lit(expression.buckets))
 
 
 def _value(transform: Transform[Any, Any], source_id: int, shape: Shape) -> Column:

@@ -22,7 +22,7 @@ def sort_words(metadata: TableMetadata) -> tuple[str, ...]:
     names = {id: column.name for id, column in metadata.shape().columns.items()}
     found = []
     for key in metadata.sort_keys:
-        term = term_text(key.transform, names.get(key.source_id, str(key.source_id)))
+        term = term_text(key.transform, *(names.get(id, str(id)) for id in key.source_ids))
         # Nulls are first going up and last going down, unless it is said.
         usual = key.nulls_first != key.descending
         nulls = "" if usual else f" nulls {'first' if key.nulls_first else 'last'}"

@@ -171,12 +171,24 @@ def _require_partitions(entries: Entries, shape: Shape, name: TableName) -> None
             is_of_spec(entries, spec_id),
         )
         here = only(entries, files)
+        _require_known_transforms(here, spec_id, shape, name)
         for field_id in fields:
             for location in here["location"].filter(spans(here, field_id))[:1].to_pylist():
                 raise InvalidInput(
                     f"table {name} is partitioned by {shape.names[field_id]}, but the stats of "
                     f"{location} do not say one value of it: lower and upper bound must be equal"
                 )
+
+
+def _require_known_transforms(files: Entries, spec_id: int, shape: Shape, name: TableName) -> None:
+    """Refuse new files in partitions that nobody here can tell to be the right ones."""
+    for expression in shape.spec(spec_id) if files.num_rows else ():
+        if expression.is_unknown:
+            raise InvalidInput(
+                f"table {name} is partitioned by {expression.name}, whose transform "
+                f"{expression.transform} is not known here: write with an engine that knows it, or "
+                "take it out of the partition spec first"
+            )
 
 
 def _require_confined(entries: Entries, name: TableName, metadata: TableMetadata) -> None:
