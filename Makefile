@@ -22,10 +22,21 @@ DELTA        := 4.4.0
 DELTA_PARTS  := delta-spark_4.1_2.13 delta-storage delta-kernel-api delta-kernel-defaults delta-kernel-unitycatalog
 DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 
+# The explorer's page, bundled from `page`. Wheels have it, so that nobody else needs Node.
+PAGE         := icetree/explore/page/explorer.js
+
+# Install a command by the machine's own packages, where that is allowed; else say which to install.
+# $(1) is the command, $(2) Debian's packages, $(3) what it is for.
+define installed
+	@command -v $(1) > /dev/null \
+		|| { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get install --yes --quiet $(2) > /dev/null; } \
+		|| { echo "$(3): install it (Debian: apt install $(2))."; test -z "$$CI"; }
+endef
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -33,10 +44,13 @@ help: ## Show this list
 setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine has none, Java
 	@echo "$(VENV) is ready."
 
-demo: $(READY) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evolve, verify; ARGS="--small" needs no Spark
+page: $(PAGE) ## Build the explorer's page into the package
+	@echo "$(PAGE) is ready."
+
+demo: $(READY) $(PAGE) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evolve, verify; ARGS="--small" needs no Spark
 	@$(PY) -m icetree demo $(ARGS)
 
-test: $(READY) $(ICEBERG_JAR) $(S3A) ## Run every test
+test: $(READY) $(ICEBERG_JAR) $(S3A) $(PAGE) chromium ## Run every test
 	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
 docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning is an error
@@ -73,6 +87,9 @@ bench-plan: $(BENCH) ## Measure planning beside PyIceberg and deltalake; ARGS="-
 
 bench-rest: $(BENCH) ## Measure plans of the REST server beside PyIceberg; ARGS="--quick" for a minute's worth
 	@$(PY) -m benchmarks.rest $(ARGS)
+
+bench-explore: $(BENCH) $(PAGE) chromium ## Measure how soon the explorer shows tables of up to 3,000,000 files; ARGS="--quick" for 100,000
+	@$(PY) -m benchmarks.explore $(ARGS)
 
 bench-files-read: $(BENCH) ## Count the files that conditions leave, before and after z-order; ARGS="--svg docs/figures/files-read.svg" draws it
 	@$(PY) -m benchmarks.files_read $(ARGS)
@@ -138,6 +155,14 @@ $(S3A): tests/spark/s3a.pom.xml
 		org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory=$@.part \
 		&& mv $@.part $@; }
 
+$(PAGE): page/package.json page/build.mjs $(wildcard page/src/*)
+	$(call installed,npm,nodejs npm,npm builds the explorer's page)
+	@! command -v npm > /dev/null || npm --prefix page install --no-package-lock --no-audit --no-fund --silent
+	@! command -v npm > /dev/null || npm --prefix page run --silent build
+
+chromium:
+	$(call installed,chromium,chromium,Chromium is what tests look at the explorer with)
+
 $(DELTA_JARS):
 	@command -v mvn > /dev/null || { \
 		echo "Maven fetches Delta, which benchmarks compare with: install it (Debian: apt install maven)."; exit 1; }
@@ -146,7 +171,7 @@ $(DELTA_JARS):
 		-Dartifact=io.delta:$(patsubst %-$(DELTA).jar,%,$(@F)):$(DELTA) -DoutputDirectory=$(JARS)
 
 clean: ## Remove .venv and everything generated
-	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
+	@rm -rf $(VENV) build dist page/node_modules icetree/explore/page .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
 	@find icetree tests benchmarks campaigns -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(READY): pyproject.toml constraints.txt

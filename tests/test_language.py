@@ -99,6 +99,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     source
     every max_bytes max_seconds names rounds
     execute former given set_ shell tag unset drop
+    browser
     host port grants anyone tls_cert tls_key tls_client_ca workers quiet new_secret
     """
 )

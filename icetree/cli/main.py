@@ -8,6 +8,7 @@ from icetree.cli.compact import rewrite_data_files
 from icetree.cli.complete import completion
 from icetree.cli.demo.command import demo
 from icetree.cli.draw import tree
+from icetree.cli.explore import explore
 from icetree.cli.export import export
 from icetree.cli.group import Commands
 from icetree.cli.head import head
@@ -75,7 +76,7 @@ def cli(
     ctx.obj = Chosen(catalog=catalog, warehouse=warehouse, properties=given, debug=debug)
 
 
-cli.add_section("Look", ls, describe, head, schema, spec, snapshots, refs, files, tree)
+cli.add_section("Look", ls, describe, head, schema, spec, snapshots, refs, files, tree, explore)
 cli.add_section("Ask", plan, explain, changes, sql)
 cli.add_section("Change", create, properties, tag, branch, rollback, rename, copy, drop)
 cli.add_section("Check", verify, repair)

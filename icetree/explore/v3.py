@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.explore.cost import Cost
-from icetree.explore.v3_sizes import sizes
+from icetree.explore.v3_sizes import Sizes, sizes
 from icetree.spec.entry import Entries, is_data_file, keys_of
 from icetree.table.table import Table
 from icetree.tree.diff import Diff
@@ -66,17 +66,21 @@ class V3:
         size = sizes(table)
         total = Cost()
         for snapshot, diff in changed:
-            manifests = self.commit(diff, merges=merges)
+            total += self.cost(diff, size, merges=merges)
             self._last = snapshot.snapshot_id
-            self.snapshots += 1
-            total += Cost(
-                files=len(manifests) + 2,
-                size_bytes=sum(size.manifest(m.is_data, m.entries) for m in manifests)
-                + size.manifest_list(self.opened - 1)
-                + size.metadata(self.snapshots),
-            )
         others = commits - len(changed)
         return total + Cost(files=others, size_bytes=others * size.metadata(self.snapshots))
+
+    def cost(self, diff: Diff, size: Sizes, *, merges: bool) -> Cost:
+        """Make one commit; return what it writes: manifests, their list, and metadata.json."""
+        manifests = self.commit(diff, merges=merges)
+        self.snapshots += 1
+        return Cost(
+            files=len(manifests) + 2,
+            size_bytes=sum(size.manifest(m.is_data, m.entries) for m in manifests)
+            + size.manifest_list(self.opened - 1)
+            + size.metadata(self.snapshots),
+        )
 
     def commit(self, diff: Diff, *, merges: bool) -> list[Manifest]:
         """Make one commit; return the manifests it writes."""

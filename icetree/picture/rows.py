@@ -59,7 +59,7 @@ def row_of(entry: dict[str, Any], shape: Shape, names: Names) -> Row:
         name=_name(entry, content, names),
         status=Status(entry["status"]),
         content=content,
-        partition=_partition(entry, content, shape),
+        partition=partition_words(entry, shape),
         note=_note(entry, content, shape, names),
         title=entry["location"] or "",
     )
@@ -89,9 +89,12 @@ def _note(entry: dict[str, Any], content: Content, shape: Shape, names: Names) -
             return f"{counted(count, 'entry', 'entries')} of {names.of(refers)}"
 
 
-def _partition(entry: dict[str, Any], content: Content, shape: Shape) -> str:
+def partition_words(entry: dict[str, Any], shape: Shape) -> str:
     """Return the entry's partition, or the span of a manifest's; empty where it is not known."""
-    if content == Content.MANIFEST_DV or entry["partition_spec_id"] not in shape.specs:
+    if (
+        entry["content_type"] == Content.MANIFEST_DV
+        or entry["partition_spec_id"] not in shape.specs
+    ):
         return ""
     parts = []
     for expression in shape.spec(entry["partition_spec_id"]):
@@ -99,12 +102,13 @@ def _partition(entry: dict[str, Any], content: Content, shape: Shape) -> str:
             entry.get(stats.column(expression.stats_field, stat)) for stat in ("lower", "upper")
         )
         if low is not None and high is not None:
-            first, last = _human(expression, low, shape), _human(expression, high, shape)
+            first, last = in_words(expression, low, shape), in_words(expression, high, shape)
             parts.append(first if first == last else f"{first} … {last}")
     return " / ".join(parts)
 
 
-def _human(expression: Expression, value: Any, shape: Shape) -> str:
+def in_words(expression: Expression, value: Any, shape: Shape) -> str:
+    """Return a value of a partition expression as people read it."""
     transform = transform_of(expression)
     source = shape.types.get(expression.source_ids[0])
     if isinstance(value, int) and source is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Final
 
+from icetree.serve.call import Call
 from icetree.serve.commit.commit import commit_table
 from icetree.serve.commit.new import create_table
 from icetree.serve.commit.transaction import commit_transaction
@@ -21,6 +23,7 @@ from icetree.serve.namespaces import (
 from icetree.serve.plan.plan import cancel_plan, fetch_tasks, load_plan, plan_scan
 from icetree.serve.register import register_table
 from icetree.serve.reports import report_metrics
+from icetree.serve.request import Answer
 from icetree.serve.route import Needs, Route
 from icetree.serve.tables import (
     drop_table,
@@ -29,6 +32,7 @@ from icetree.serve.tables import (
     rename_table,
     table_exists,
 )
+from icetree.serve.ui import explorer, script, style, tables, view
 
 _ALL = "/v1/{prefix}/namespaces"
 _ONE = f"{_ALL}/{{namespace}}"
@@ -64,9 +68,25 @@ _LINES = (
     ("POST", f"{_TABLE}/tasks", fetch_tasks, _READ),
 )
 
-ROUTES: Final = tuple(
-    Route(method=method, path=path, function=function, needs=needs)
-    for method, path, function, needs in _LINES
+#: The explorer: its page holds nothing of any table, what it shows is for who may read.
+_EXPLORER = (
+    ("GET", "/ui", explorer, Needs.NOTHING),
+    ("GET", "/ui/explorer.js", script, Needs.NOTHING),
+    ("GET", "/ui/explorer.css", style, Needs.NOTHING),
+    ("GET", "/ui/tables", tables, Needs.A_NAME),
+    ("GET", "/ui/tables/{namespace}/{table}/{view}", view, _READ),
 )
+
+
+def _routes(lines: Iterable[tuple[str, str, Callable[[Call], Answer], Needs]]) -> tuple[Route, ...]:
+    return tuple(
+        Route(method=method, path=path, function=function, needs=needs)
+        for method, path, function, needs in lines
+    )
+
+
+#: What is asked by whoever only looks.
+EXPLORER: Final = _routes(_EXPLORER)
+ROUTES: Final = (*_routes(_LINES), *EXPLORER)
 #: As `config` tells them.
 ENDPOINTS: Final = tuple(each.endpoint for each in ROUTES if "{prefix}" in each.path)

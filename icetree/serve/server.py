@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,6 +36,7 @@ class Server:
         *,
         plans: Held[Any] | None = None,
         plan_page: int = PLAN_PAGE,
+        routes: Sequence[Route] = ROUTES,
     ) -> None:
         self.serving = Serving(
             lake=lake,
@@ -44,6 +46,7 @@ class Server:
             plan_page=plan_page,
         )
         self._answered = Answered()
+        self._routes = routes
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request; never raises."""
@@ -84,7 +87,7 @@ class Server:
 
     def _admitted(self, request: Request, told: _Told) -> tuple[Route, Call] | Answer:
         """Return a request's route, and its call by who may make it; Refused, or a refusal."""
-        found = find(ROUTES, request.method, request.path)
+        found = find(self._routes, request.method, request.path)
         if isinstance(found, NotFoundHere):
             return _nowhere(request, found)
         told.route = found.route.path

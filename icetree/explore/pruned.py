@@ -1,0 +1,83 @@
+"""What a filter leaves of a snapshot: told by `explain` and by the plan, beside a whole scan and v3."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from icetree.explore.film import read_root
+from icetree.explore.plain import plain
+from icetree.filters.filter import parse_filter
+from icetree.picture.rows import stats_columns
+from icetree.spec.entry import BASE_COLUMNS, Content, Entries, is_content, is_live, only
+from icetree.spec.shape import Shape
+from icetree.table.scan.explain import explain_scan
+from icetree.table.table import Table
+from icetree.tree.bind import bind
+from icetree.tree.predicates import Predicate
+from icetree.tree.prune import may_match
+
+#: Objects whose fate is told one by one: leaves come before the files in them.
+_OBJECTS: Final = 3_000
+
+
+def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]:
+    """Return what a scan with a filter reads and skips, and which part of the filter does it."""
+    scan = table.scan(where, at=at)
+    explained = explain_scan(scan, objects=_OBJECTS)
+    plan = scan.plan()
+    shape = scan.metadata.shape(scan.schema.schema_id)
+    root = read_root(table, scan.snapshot, shape)
+    leaves = only(root, pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST)))
+    bound = bind(parse_filter(where), shape, case_sensitive=scan.case_sensitive)
+    full = table.scan(at=at).plan()
+    manifests = [
+        each
+        for each in explained.objects.to_pylist()
+        if each["level"] == "root" and each["kind"].endswith("manifest")
+    ]
+    kept = pa.array([each["object"] for each in manifests if each["kept"]], pa.string())
+    return {
+        "where": explained.where,
+        "conjuncts": list(explained.conjuncts),
+        "text": explained.text(),
+        "groups": plain(explained.groups.to_pylist()),
+        "planned": {
+            "files": plan.metrics.data_files,
+            "file_size_in_bytes": _sum(plan.tasks["file_size_in_bytes"]),
+            "leaves": plan.metrics.data_leaves_read,
+            "leaf_bytes": _sum(_among(leaves, kept)["file_size_in_bytes"]),
+        },
+        "by_partitions": _told_of(_by_partitions(leaves, bound, shape)),
+        "full": {
+            "files": full.metrics.data_files,
+            "file_size_in_bytes": _sum(full.tasks["file_size_in_bytes"]),
+            **_told_of(leaves),
+        },
+        "leaves": {each["object"]: {"kept": each["kept"], "by": each["by"]} for each in manifests},
+    }
+
+
+def _by_partitions(leaves: Entries, bound: Predicate, shape: Shape) -> Entries:
+    """Return the leaves that are read when a root knows of partitions alone, as lists of v3 do.
+
+    Which files are left in them is the same in all versions: bounds of files are nothing new.
+    """
+    known = {*BASE_COLUMNS, *stats_columns(shape)}
+    return only(
+        leaves, may_match(leaves.select([n for n in leaves.column_names if n in known]), bound)
+    )
+
+
+def _among(leaves: Entries, names: pa.Array) -> Entries:
+    return only(leaves, pc.is_in(leaves["location"], value_set=names))
+
+
+def _told_of(leaves: Entries) -> dict[str, int]:
+    return {"leaves": leaves.num_rows, "leaf_bytes": _sum(leaves["file_size_in_bytes"])}
+
+
+def _sum(numbers: pa.ChunkedArray) -> int:
+    return pc.sum(numbers).as_py() or 0
