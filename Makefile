@@ -36,7 +36,7 @@ endef
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -93,6 +93,9 @@ bench-explore: $(BENCH) $(PAGE) chromium ## Measure how soon the explorer shows 
 
 bench-files-read: $(BENCH) ## Count the files that conditions leave, before and after z-order; ARGS="--svg docs/figures/files-read.svg" draws it
 	@$(PY) -m benchmarks.files_read $(ARGS)
+
+bench-sim: $(BENCH) ## Simulate up to 256 writers and a billion files on an object store; ARGS="--svg docs/figures" draws it
+	@$(PY) -m benchmarks.sim $(ARGS)
 
 bench-maintenance: $(READY) $(ICEBERG_JAR) ## Measure maintenance beside Iceberg Java's procedures; ARGS="--quick" for a few minutes' worth
 	@ICEBERG_JAR="$(ICEBERG_JAR)" $(PY) -m benchmarks.maintenance $(ARGS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from docs.make.site import ELSEWHERE, within_site
+from docs.make.site import file_of, texts, within_site
 from tests.site_menu import CONFIG, MENU, in_nav
 
 ROOT = Path(__file__).parents[1]
@@ -16,9 +16,7 @@ FENCE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 
 def pages() -> dict[str, str]:
     """Return the text of every page of the site, by its place in it."""
-    texts = {page: (ROOT / file).read_text() for page, file in ELSEWHERE.items()}
-    texts |= {str(each.relative_to(DOCS)): each.read_text() for each in DOCS.rglob("*.md")}
-    return texts
+    return texts() | {str(each.relative_to(DOCS)): each.read_text() for each in DOCS.rglob("*.md")}
 
 
 def headings(text: str) -> set[str]:
@@ -36,18 +34,18 @@ def test_every_page_is_in_the_menu_once() -> None:
 
 
 def test_every_link_leads_to_a_page_and_a_heading_that_are_there() -> None:
-    texts = pages()
+    known = pages()
     lost = []
-    for page, text in texts.items():
-        shown = within_site(text, ELSEWHERE.get(page, f"docs/{page}"), page)
+    for page, text in known.items():
+        shown = within_site(text, file_of(page), page)
         for target in LINK.findall(FENCE.sub("", shown)):
             path, _, anchor = target.partition("#")
             if "://" in path:
                 continue
             place = (DOCS / page).parent / path if path else DOCS / page
             there = str(place.resolve().relative_to(DOCS))
-            known = there in texts or place.exists()
-            if not known or (anchor and anchor not in headings(texts[there])):
+            is_there = there in known or place.exists()
+            if not is_there or (anchor and anchor not in headings(known[there])):
                 lost.append(f"{page}: {target}")
     assert lost == []
 

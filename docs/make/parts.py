@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from docs.make import format_parts, reference_parts
+from docs.make import format_parts, reference_parts, scale_parts
 
 DOCS: Final = Path(__file__).parents[1]
-PARTS: Final[dict[str, Callable[[], str]]] = format_parts.PARTS | reference_parts.PARTS
+PARTS: Final[dict[str, Callable[[], str]]] = (
+    format_parts.PARTS | reference_parts.PARTS | scale_parts.PARTS
+)
 _PART: Final = re.compile(r"<!-- made: ([\w -]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 

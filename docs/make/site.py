@@ -6,6 +6,7 @@ has such files as pages of its own; a link to any other file of the repository b
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sys
@@ -29,24 +30,50 @@ ELSEWHERE: Final = {
     "contributing.md": "CONTRIBUTING.md",
     "changelog.md": "CHANGELOG.md",
 }
-_PAGE_OF: Final = {file: page for page, file in ELSEWHERE.items()}
 _LINK: Final = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)\s]+)\)")
 _FENCE: Final = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
+
+
+#: The page that a notebook is shown as.
+NOTEBOOKS: Final = {"tutorial.md": "docs/tutorial.ipynb"}
+_PAGE_OF: Final = {file: page for page, file in (ELSEWHERE | NOTEBOOKS).items()}
+
+
+def texts() -> dict[str, str]:
+    """Return the text of every page that is no file of the folder, by its place in the site."""
+    made = {page: (ROOT / file).read_text("utf-8") for page, file in ELSEWHERE.items()}
+    for page, file in NOTEBOOKS.items():
+        made[page] = from_notebook((ROOT / file).read_text("utf-8"))
+    return made
+
+
+def from_notebook(text: str) -> str:
+    """Return a notebook as a page: what it says, and its code."""
+    parts = []
+    for cell in json.loads(text)["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+    return "\n\n".join(parts) + "\n"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add what lies outside the folder."""
     from mkdocs.structure.files import File
 
-    for page, file in ELSEWHERE.items():
-        files.append(File.generated(config, page, content=(ROOT / file).read_text("utf-8")))
+    for page, text in texts().items():
+        files.append(File.generated(config, page, content=text))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Return the text of a page with links as the site has them."""
     at = page.file.src_uri
-    return within_site(markdown, ELSEWHERE.get(at, f"docs/{at}"), at)
+    return within_site(markdown, file_of(at), at)
+
+
+def file_of(page: str) -> str:
+    """Return the file of the repository that a page is made of."""
+    return (ELSEWHERE | NOTEBOOKS).get(page, f"docs/{page}")
 
 
 def within_site(markdown: str, file: str, page: str) -> str:
@@ -65,7 +92,7 @@ def _link(found: re.Match[str], file: str, page: str) -> str:
     if named in _PAGE_OF:
         there = _PAGE_OF[named]
     elif (ROOT / named).is_dir() and named.startswith("docs/"):
-        there = f"{named.removeprefix('docs/')}/index.md"
+        there = f"{named.removeprefix('docs/')}/README.md"
     elif named.startswith("docs/"):
         there = named.removeprefix("docs/")
     else:
