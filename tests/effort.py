@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, seed, settings
 
 #: What decides the examples, and how many times as many as usual there are: `make laws` sets both.
@@ -13,6 +14,15 @@ SEED = int(os.environ.get("ICETREE_LAWS_SEED", "0"))
 EFFORT = int(os.environ.get("ICETREE_LAWS_EFFORT", "1"))
 
 Law = TypeVar("Law", bound=Callable[..., None])
+
+
+def usually(cases: Iterable[Any], *usual: Any) -> list[Any]:
+    """Return cases to parametrize a test by: all but the usual ones are left to `make laws`."""
+    return [each if each in usual else _left_out(each) for each in cases]
+
+
+def _left_out(case: Any) -> Any:
+    return pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.long)
 
 
 def law(examples: int) -> Callable[[Law], Law]:

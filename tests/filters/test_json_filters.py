@@ -115,7 +115,7 @@ def test_the_drawn_filters_have_every_predicate() -> None:
     }
 
 
-@law(100)
+@law(40)
 @given(cases([name for name in r.PEER_NAMES if name not in ("i", "l")]))
 def test_what_a_client_sends_picks_the_rows_that_it_picks_itself(case: Any) -> None:
     many, names, predicate = case
@@ -130,7 +130,7 @@ def test_what_a_client_sends_picks_the_rows_that_it_picks_itself(case: Any) -> N
             assert found(record) == wanted(record), document
 
 
-@law(150)
+@law(50)
 @given(cases([name for name in r.NAMES if name != "ns"]))
 def test_no_file_is_lost_or_vouched_for_that_a_client_judges_otherwise(case: Any) -> None:
     many, names, predicate = case
@@ -146,7 +146,7 @@ def test_no_file_is_lost_or_vouched_for_that_a_client_judges_otherwise(case: Any
                 assert not whole[at].as_py() or all(judged), document
 
 
-@law(100)
+@law(40)
 @given(cases(r.NAMES))
 def test_a_filter_that_is_told_and_read_again_prunes_the_same(case: Any) -> None:
     many, names, predicate = case

@@ -14,7 +14,7 @@ from tests.foreign.judge import open_table, require_read_right
 from tests.foreign.ours import Ours
 from tests.foreign.world import draw_world
 
-_MANY = 4 * EFFORT
+_MANY = 2 * EFFORT
 _SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
 
 

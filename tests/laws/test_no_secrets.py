@@ -31,7 +31,12 @@ SHORT = {
     "s3.retry.total-timeout": "1",
 }
 #: For whoever does not answer at all: no real server is held to it.
-SHORTEST = {**SHORT, "catalog.request-timeout": "1", "s3.request-timeout": "1"}
+SHORTEST = {
+    **SHORT,
+    "catalog.request-timeout": "1",
+    "s3.request-timeout": "0.2",
+    "s3.retry.total-timeout": "0.2",
+}
 KEYS = {
     "s3.access-key-id": ACCESS_KEY,
     "s3.secret-access-key": SECRET_KEY,

@@ -12,7 +12,9 @@ from icetree.catalog.base import TableName
 from icetree.catalog.memory import MemoryCatalog
 from icetree.spark.lake import SparkLake
 from icetree.store.local import LocalStore
+from icetree.surroundings import within
 from icetree.table.lake import Lake
+from tests.hasty import Hasty
 
 
 class BusyCatalog(MemoryCatalog):
@@ -35,9 +37,11 @@ class BusyCatalog(MemoryCatalog):
         return found
 
     def append(self, table: str) -> None:
-        """Commit a row of one column, as another writer does."""
+        """Commit a row of one column, as another writer does who waits for nobody's turn."""
         self.commits += 1
-        self._others.table(table).append(pa.table({"id": pa.array([-self.commits], pa.int64())}))
+        row = pa.table({"id": pa.array([-self.commits], pa.int64())})
+        with within(Hasty()):
+            self._others.table(table).append(row)
 
 
 class BusyLake(SparkLake):

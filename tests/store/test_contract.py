@@ -120,7 +120,7 @@ def test_a_file_is_never_overwritten(place: Place) -> None:
     assert len([*place.store.list(place.folder)]) == 1
 
 
-@pytest.mark.parametrize(("size_bytes", "rounds"), [(10, 5), (300_000, 2)])
+@pytest.mark.parametrize(("size_bytes", "rounds"), [(10, 2), (300_000, 1)])
 def test_of_eight_writers_of_one_name_exactly_one_wins(
     place: Place, size_bytes: int, rounds: int
 ) -> None:

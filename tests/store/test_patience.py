@@ -38,8 +38,8 @@ def impatient(port: int) -> Store:
             "s3.access-key-id": "AKIAhunter",
             "s3.secret-access-key": "hunter2",
             "s3.connect-timeout": "1",
-            "s3.request-timeout": "0.5",
-            "s3.retry.total-timeout": "1",
+            "s3.request-timeout": "0.2",
+            "s3.retry.total-timeout": "0.2",
         },
     )
 

@@ -52,7 +52,7 @@ def forests(draw: st.DrawFn) -> tuple[Tree, dict[str, list[r.Row]], Any]:
     return tree, live, draw(r.predicates(NAMES))
 
 
-@law(40)
+@law(15)
 @given(forests())
 def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: Any) -> None:
     tree, live, predicate = forest
@@ -69,7 +69,7 @@ def test_a_plan_holds_every_file_with_a_matching_row_and_only_live_ones(forest: 
         assert name in found or not any(hits)
 
 
-@law(30)
+@law(12)
 @given(forests())
 def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
     tree, live, predicate = forest
@@ -79,7 +79,7 @@ def test_a_plan_prunes_as_much_as_judging_every_entry(forest: Any) -> None:
     assert set(locations(tree.plan(predicate))) == set(files["location"].to_pylist())
 
 
-@law(20)
+@law(10)
 @given(forests())
 def test_without_a_predicate_a_plan_holds_the_live_files(forest: Any) -> None:
     tree, live, _ = forest

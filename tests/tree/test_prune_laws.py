@@ -40,7 +40,7 @@ def _judged(predicate: ice.BooleanExpression, rows: list[r.Row]) -> list[list[bo
     ]
 
 
-@law(60)
+@law(25)
 @given(cases())
 def test_pruning_never_loses_a_matching_file(case: Any) -> None:
     many, stats, predicate = case
@@ -49,7 +49,7 @@ def test_pruning_never_loses_a_matching_file(case: Any) -> None:
         assert kept or not any(any(found) for found in _judged(predicate, rows))
 
 
-@law(60)
+@law(25)
 @given(cases())
 def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
     many, stats, predicate = case
@@ -58,7 +58,7 @@ def test_a_file_that_must_match_has_no_other_row(case: Any) -> None:
         assert not claimed or all(all(found) for found in _judged(predicate, rows))
 
 
-@law(60)
+@law(25)
 @given(cases())
 def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) -> None:
     many, stats, predicate = case
@@ -69,7 +69,7 @@ def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) 
         assert _judged(left[code], rows) == _judged(predicate, rows)
 
 
-@law(40)
+@law(20)
 @given(cases())
 def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> None:
     many, stats, predicate = case
@@ -83,7 +83,7 @@ def test_aggregated_stats_never_lose_a_leaf_with_a_matching_row(case: Any) -> No
     assert not must_match(table, bound)[0].as_py() or all(map(all, found))
 
 
-@law(40)
+@law(20)
 @given(cases())
 def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     many, stats, predicate = case
@@ -95,7 +95,7 @@ def test_conjuncts_alone_explain_what_is_pruned(case: Any) -> None:
     assert may_match(table, bound).to_pylist() == together
 
 
-@law(40)
+@law(20)
 @given(cases())
 def test_only_the_columns_needed_are_looked_at(case: Any) -> None:
     many, stats, predicate = case
@@ -150,7 +150,7 @@ def _peer_file(rows: list[r.Row], name: str) -> DataFile:
 _NEGATIVE = (ice.NotEqualTo, ice.NotIn, ice.NotStartsWith)
 
 
-@law(60)
+@law(25)
 @given(peer_cases())
 def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case
@@ -166,7 +166,7 @@ def test_full_stats_prune_as_much_as_pyiceberg_does(case: Any) -> None:
         assert ours == theirs
 
 
-@law(60)
+@law(25)
 @given(peer_cases())
 def test_full_stats_prove_as_much_as_pyiceberg_does(case: Any) -> None:
     rows, name, predicate = case

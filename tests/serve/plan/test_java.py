@@ -15,7 +15,7 @@ from tests.peers.filters import matches, random_filters, to_json
 from tests.peers.values import pools
 from tests.serve.plan.rich import rich_table
 
-FILTERS = 50 * EFFORT
+FILTERS = 15 * EFFORT
 TOLD = ("id", "n", "country", "d")
 
 

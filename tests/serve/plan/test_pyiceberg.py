@@ -20,7 +20,7 @@ from tests.peers.filters import random_filters, to_json, to_pyiceberg
 from tests.peers.values import pools
 from tests.serve.plan.rich import rich_table
 
-FILTERS = 50 * EFFORT
+FILTERS = 15 * EFFORT
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from tests.peers.filters import Filter, random_filters
 from tests.peers.values import pools
 from tests.serve.plan.rich import rich_table
 
-FILTERS = 50 * EFFORT
+FILTERS = 15 * EFFORT
 TOLD = ["id", "n", "country", "amount", "d", "ts", "tsn", "flag", "place"]
 #: Conditions that choose whole partitions: Spark tests no row by them, so that plans must be exact.
 WHOLE = [

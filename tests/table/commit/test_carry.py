@@ -27,7 +27,7 @@ from tests.table.commit.carrying import LINEAGE, MODES, World, another, told
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("seed", range(10 * EFFORT))
+@pytest.mark.parametrize("seed", range(4 * EFFORT))
 def test_a_compaction_takes_in_what_others_changed_meanwhile(seed: int) -> None:
     world = World(seed)
     stale = another(world.table.refresh())
@@ -55,7 +55,7 @@ def test_a_compaction_takes_in_what_others_changed_meanwhile(seed: int) -> None:
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("seed", range(1_000, 1_000 + 8 * EFFORT))
+@pytest.mark.parametrize("seed", range(1_000, 1_000 + 3 * EFFORT))
 def test_a_statement_finds_its_rows_where_a_compaction_carried_them(seed: int) -> None:
     world = World(seed)
     table = world.table.refresh()

@@ -7,7 +7,6 @@ from functools import cache
 
 import pytest
 
-from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import IcetreeError, Unavailable
 from icetree.store.local import TEMPORARY
 from icetree.store.memory import MemoryStore
@@ -15,68 +14,25 @@ from icetree.table.lake import Lake
 from icetree.table.maintain import compact as compacting
 from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseAnswer
-from tests.store.flaky import Fault, FlakyStore, How, Step
+from tests.effort import usually
+from tests.store.flaky import FlakyStore, Step
 from tests.table.changing import ARROW, delete_rows, some
+from tests.table.faults import IMPATIENT, NAME, Died, DyingStore, World, at_each
 
-NAME = "db.t"
 #: Deletes that come while the compaction runs: they are carried over, in its own commit.
 LATE = [1, 6]
-
-
-class Died(BaseException):
-    """The end of a process: nothing after it is carried out, and nobody catches it."""
-
-
-class World:
-    """A store and a catalog that can be copied, so that each run starts from the same table."""
-
-    def __init__(self) -> None:
-        self.store, self.catalog = MemoryStore(), MemoryCatalog("m")
-
-    def copy(self) -> World:
-        other = World()
-        other.store._files.update(self.store._files)
-        other.catalog._namespaces.update(self.catalog._namespaces)
-        other.catalog._tables.update(self.catalog._tables)
-        return other
-
-    def table(self) -> Table:
-        """Return the table as somebody sees it who comes fresh."""
-        return Lake(catalog=self.catalog, store=self.store, warehouse="memory://w").table(NAME)
-
-    def files(self) -> set[str]:
-        return set(self.store._files)
 
 
 @cache
 def world() -> World:
     made = World()
-    lake = Lake(catalog=made.catalog, store=made.store, warehouse="memory://w")
+    lake = made.healthy()
     lake.create_namespace("db")
-    how = {"commit.status-check.num-retries": "2", "commit.status-check.max-wait-ms": "0"}
-    table = lake.create_table(NAME, ARROW, properties=how)
+    table = lake.create_table(NAME, ARROW, properties=IMPATIENT)
     for number in range(3):
         table.append(some(*((3 * number + at, "a") for at in range(3))))
     delete_rows(table, [4])
     return made
-
-
-class Dying(FlakyStore):
-    """A store of a process that dies at a step: that one is carried out or not, none after it."""
-
-    def __init__(self, store: MemoryStore, at: int, *, after: bool) -> None:
-        super().__init__(store)
-        self.at, self.after = at, after
-
-    def _pass(self, request: object, effect: Callable[[], object]) -> object:  # type: ignore[override]
-        number = len(self.steps)
-        self._count(request)  # type: ignore[arg-type]
-        if number > self.at or (number == self.at and not self.after):
-            raise Died
-        done = effect()
-        if number == self.at:
-            raise Died
-        return done
 
 
 class Run:
@@ -150,27 +106,28 @@ def _named(table: Table) -> Iterator[str]:
         yield from tasks["dv_location"].drop_null().to_pylist()
 
 
-@pytest.mark.parametrize("how", [How.BEFORE, How.AFTER, How.PARTIAL])
-def test_a_store_that_fails_at_any_step_loses_nothing_and_keeps_nothing_of_it(how: How) -> None:
+@pytest.mark.law
+def test_a_store_that_fails_at_any_step_loses_nothing_and_keeps_nothing_of_it() -> None:
     compacted = set()
-    for step in steps():
-        if how is How.PARTIAL and step.operation != "write_new":
-            continue
-        fault = Fault(at=step.number, how=how)
+    for fault in at_each(steps()):
         run = Run(lambda store, fault=fault: FlakyStore(store, [fault]))  # type: ignore[misc]
         is_new = run.judge()
-        assert is_new or isinstance(run.error, Unavailable), step
+        foreseen = fault.error is Unavailable
+        told = Unavailable if foreseen else (IcetreeError, OSError)
+        assert is_new or isinstance(run.error, told), fault
         compacted.add(is_new)
-        if not is_new:
-            assert _left(run) == set(), step
+        if not is_new and foreseen:
+            assert _left(run) == set(), fault
     assert False in compacted
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.law
+@pytest.mark.parametrize("after", usually([False, True], True))
 def test_a_compaction_that_dies_at_any_step_leaves_the_table_whole(after: bool) -> None:
+    """After one step is before the next."""
     seen = set()
     for step in steps():
-        run = Run(lambda store, at=step.number: Dying(store, at, after=after))  # type: ignore[misc]
+        run = Run(lambda store, at=step.number: DyingStore(store, at, after=after))  # type: ignore[misc]
         seen.add(run.judge())
         assert isinstance(run.error, Died) or step.operation == "delete"
     assert seen == {False, True}

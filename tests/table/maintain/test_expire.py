@@ -35,7 +35,7 @@ STEPS = 25
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("seed", [*range(6, 6 + 3 * EFFORT)])
+@pytest.mark.parametrize("seed", [*range(6, 6 + EFFORT)])
 def test_what_is_retained_reads_as_before_and_nothing_else_is_left(seed: int) -> None:
     past = Past(seed)
     past.live(STEPS)

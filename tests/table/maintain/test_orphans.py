@@ -63,7 +63,7 @@ def another(table: Table) -> Table:
 
 
 @pytest.mark.law
-@pytest.mark.parametrize("seed", [*range(20, 20 + 2 * EFFORT)])
+@pytest.mark.parametrize("seed", [*range(20, 20 + EFFORT)])
 def test_all_that_is_retained_reads_as_before_and_nothing_else_is_left(seed: int) -> None:
     """With snapshots expired, statistics, orphans and a commit under way, in a random history."""
     past = Past(seed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import cycle, product
 from typing import Any
 
 import pytest
@@ -12,9 +13,10 @@ from icetree.store.local import TEMPORARY
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseAnswer, LoseRequest
-from tests.store.flaky import Fault, FlakyStore, How
+from tests.effort import usually
+from tests.store.flaky import Fault, FlakyStore, Step
+from tests.table.faults import IMPATIENT, NAME, SWAP, World, at_each
 from tests.table.rows.test_statements import MODES, ONE, THREE, TWO, rows, some
-from tests.table.test_faults import IMPATIENT, NAME, SWAP, World
 
 _COLUMNS = [("id", "long"), ("n", "int"), ("s", "string")]
 _STATEMENTS: dict[str, Callable[[Table], Any]] = {
@@ -30,6 +32,8 @@ _STATEMENTS: dict[str, Callable[[Table], Any]] = {
     ),
     "overwrite": lambda table: table.overwrite("id >= 2", some((5, 5, "v"))),
 }
+#: Each statement in one of the modes.
+_USUAL = tuple(zip(_STATEMENTS, cycle(MODES), strict=False))
 
 
 def _world(mode: str) -> World:
@@ -43,8 +47,10 @@ def _world(mode: str) -> World:
     return world
 
 
-def _run(world: World, do: Callable[[Table], Any], faults: list[Fault]) -> tuple[Any, int, int]:
-    """Return the error, and how many steps it took to open the table, and in all."""
+def _run(
+    world: World, do: Callable[[Table], Any], faults: Sequence[Fault] = ()
+) -> tuple[Exception | None, list[Step]]:
+    """Return the error, and the steps after the table was opened."""
     store = FlakyStore(world.store, faults)
     lake = Lake(catalog=world.catalog, store=store, warehouse="memory://w")
     table = lake.table(NAME)
@@ -53,32 +59,31 @@ def _run(world: World, do: Callable[[Table], Any], faults: list[Fault]) -> tuple
         do(table)
     except (IcetreeError, OSError) as raised:
         error = raised
-    return error, opening, len(store.steps)
+    return error, store.steps[opening:]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("name", _STATEMENTS)
+@pytest.mark.law
+@pytest.mark.parametrize(("name", "mode"), usually(product(_STATEMENTS, MODES), *_USUAL))
 def test_a_store_that_fails_at_any_step_leaves_the_old_rows_or_the_new(
     name: str, mode: str
 ) -> None:
     world, do = _world(mode), _STATEMENTS[name]
     old = rows(world.table())
     dry = world.copy()
-    error, opening, steps = _run(dry, do, [])
+    error, steps = _run(dry, do)
     assert error is None
     new = rows(dry.table())
     assert new != old
-    for at in range(opening, steps):
-        for how in (How.BEFORE, How.AFTER):
-            run = world.copy()
-            before = run.files()
-            error, _, _ = _run(run, do, [Fault(at=at, how=how)])
-            now = rows(run.table())
-            assert now == (new if error is None else old)
-            if isinstance(error, IcetreeError):
-                left = {each for each in run.files() - before if TEMPORARY not in each}
-                assert left == set()
-            assert run.table().verify(deep=True).is_clean
+    for fault in at_each(steps):
+        run = world.copy()
+        before = run.files()
+        error, _ = _run(run, do, [fault])
+        now = rows(run.table())
+        assert now == (new if error is None else old)
+        if isinstance(error, IcetreeError):
+            left = {each for each in run.files() - before if TEMPORARY not in each}
+            assert left == set()
+        assert run.table().verify(deep=True).is_clean
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -90,7 +95,7 @@ def test_a_swap_whose_answer_is_lost_for_good_leaves_the_old_rows_or_the_new(
         world = _world(mode)
         old = rows(world.table())
         dry = world.copy()
-        _run(dry, do, [])
+        _run(dry, do)
         catalog = FlakyCatalog(world.catalog, faults={(SWAP, at): lost for at in range(1, 20)})
         lake = Lake(catalog=catalog, store=world.store, warehouse="memory://w")
         with pytest.raises(CommitUnknown):

@@ -15,7 +15,7 @@ from tests.plain_table import Row, comparable, within
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
 
-SEQUENCES, OPERATIONS = 3 * EFFORT, 25
+SEQUENCES, OPERATIONS = 2 * EFFORT, 18
 _LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
 
 
