@@ -21,6 +21,8 @@ from tests.effort import EFFORT
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.java import IcebergJava
+
 # A busy machine fails no test, and what fails once fails again.
 settings.register_profile(
     "tests", deadline=None, derandomize=EFFORT == 1, database=None, max_examples=100 * EFFORT
@@ -79,12 +81,23 @@ def _turn(item: pytest.Item) -> int:
 
 
 @pytest.fixture(scope="session")
+def java() -> Iterator[IcebergJava]:
+    """One Iceberg Java for all tests of a process that ask it."""
+    from tests.java import iceberg_java
+
+    with iceberg_java() as java:
+        yield java
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One session for all tests of a process: starting one takes seconds."""
     from icetree.spark.session import local_session
     from tests.jars import place_of
+    from tests.spark.names_of_java import remember_names
     from tests.spark.settings import QUICK
 
+    remember_names()
     # A session gets its jars when it starts; where they are missing, only tests on S3 are, too.
     jars = ",".join(map(str, sorted(place_of("s3a").glob("*.jar"))))
     conf = {**QUICK, **({"spark.jars": jars} if jars else {})}

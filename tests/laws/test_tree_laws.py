@@ -36,21 +36,21 @@ from tests.laws.table import Table
 from tests.laws.world import COMPARED_REMOVED, World, rows
 
 #: Shared out over tests, so that tests which run side by side share them.
-PARTS, OPERATIONS = 2, 800
+PARTS, OPERATIONS = 2, 400
 #: What must have happened how often, or the law was tested on too little.
 SEEN = {
-    "commits": 300,
-    "conflicts": 30,
-    "leaves of new files": 60,
-    "flushed leaves": 20,
-    "compacted leaves": 20,
-    "leaves dropped or rewritten": 20,
+    "commits": 150,
+    "conflicts": 15,
+    "leaves of new files": 30,
+    "flushed leaves": 10,
+    "compacted leaves": 10,
+    "leaves dropped or rewritten": 10,
     "affiliated delete manifests": 1,
-    "inline manifest DVs": 50,
-    "manifest DVs in Puffin": 50,
-    "entries removed from leaves": 100,
-    "data DVs replaced in leaves": 4,
-    "stale hints": 4,
+    "inline manifest DVs": 25,
+    "manifest DVs in Puffin": 25,
+    "entries removed from leaves": 50,
+    "data DVs replaced in leaves": 2,
+    "stale hints": 2,
 }
 
 
@@ -69,7 +69,7 @@ SAME = tuple(name for name in COMPARED_REMOVED if name != "first_row_id")
 
 
 @given(st.sampled_from(SHAPES), histories(4, 12))
-@law(6)
+@law(3)
 def test_a_tree_that_is_never_tidied_holds_the_same_files(shape: Shape, ops: list[Op]) -> None:
     lazy, eager = (World(table=Table(shape=shape, policy=policy)) for policy in (LAZY, EAGER))
     for op in ops:
@@ -95,7 +95,7 @@ def grown(world: World, changes: Changes, stamp: Stamp) -> Draft:
 
 
 @given(st.sampled_from(SHAPES), POLICIES, histories(1, 8), OPS, OPS)
-@law(20)
+@law(10)
 def test_a_retry_is_what_committing_later_would_have_been(
     shape: Shape, policy: Policy, past: list[Op], mine: Op, theirs: Op
 ) -> None:
@@ -140,7 +140,7 @@ def test_a_retry_is_what_committing_later_would_have_been(
 
 
 @given(POLICIES, histories(2, 8), st.data())
-@law(10)
+@law(5)
 def test_a_file_that_is_live_is_not_added_again(
     policy: Policy, past: list[Op], data: st.DataObject
 ) -> None:

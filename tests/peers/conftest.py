@@ -25,7 +25,7 @@ from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT, SEED
 from tests.jars import fetched
-from tests.java import iceberg_java
+from tests.java import IcebergJava
 from tests.peers.filters import Filter, random_filters, to_json
 from tests.peers.plans import Planned
 from tests.peers.readers import (
@@ -41,9 +41,9 @@ from tests.serve.processes import running
 
 REPOSITORY = Path(__file__).parents[2]
 #: As many filters must have been compared on each table.
-FILTERS = 60 * EFFORT
+FILTERS = 30 * EFFORT
 #: As many are asked: on a few Java fails.
-_ASKED = 72 * EFFORT
+_ASKED = 40 * EFFORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +86,13 @@ class Animal:
 
 
 @pytest.fixture(scope="session")
-def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Reader]]:
+def readers(
+    java: IcebergJava, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Mapping[str, Reader]]:
     """Who reads the tables of the zoo, by name; all that read a table have their place here."""
     folder = tmp_path_factory.mktemp("served")
     address = f"sqlite:///{folder}/c.db"
-    with iceberg_java() as java, icetree.connect(address, warehouse=str(folder / "lake")) as lake:
+    with icetree.connect(address, warehouse=str(folder / "lake")) as lake:
         lake.create_namespace("db")
         with running(folder) as server:
             rest = RestCatalog("served", uri=server.uri)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,19 @@ from pyspark.sql import SparkSession
 Create = Callable[..., None]
 #: Inserts rows by where they start.
 Insert = Callable[..., None]
+_MANY = 2_000
 
 
 def transforms(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
     """Partition by every transform, of every type that it takes, in one spec and by evolution."""
     create(spark, name, 2, "truncate(1, country), years(d), months(ts), hours(tsn), flag")
-    insert(spark, name, 0, size=12)
+    insert(spark, name, 0, size=9)
     for spoken in ("truncate(100, id)", "bucket(3, country)", "bucket(2, amount)"):
         spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {spoken}")
     for spoken in ("years(d)", "hours(tsn)", "flag"):
         spark.sql(f"ALTER TABLE {name} DROP PARTITION FIELD {spoken}")
     spark.sql(f"ALTER TABLE {name} REPLACE PARTITION FIELD months(ts) WITH days(ts)")
-    insert(spark, name, 100, size=12)
+    insert(spark, name, 100, size=9)
     spark.sql(f"DELETE FROM {name} WHERE id IN (3, 104)")
 
 
@@ -89,14 +89,14 @@ def branches(spark: SparkSession, name: str, create: Create, insert: Insert) -> 
     insert(spark, name, 50, size=10)
 
 
-def many(spark: SparkSession, name: str, create: Create, insert: Insert, *, count: int) -> None:
+def many(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
     """Have a manifest for each of many files, by Iceberg's own API, which no job of Spark's slows."""
     create(spark, name, 2, "", commit_manifest__merge_enabled="false")
     insert(spark, name, 0, size=5)
     jvm: Any = spark._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
     files = list(table.newScan().planFiles().iterator())
-    for number in range(count):
+    for number in range(_MANY):
         path = files[0].file().location()
         copy = f"{path.removesuffix('.parquet')}-{number}.parquet"
         Path(copy.removeprefix("file:")).write_bytes(Path(path.removeprefix("file:")).read_bytes())
@@ -105,16 +105,15 @@ def many(spark: SparkSession, name: str, create: Create, insert: Insert, *, coun
         table.newFastAppend().appendFile(made).commit()
 
 
-def zoo(effort: int) -> Mapping[str, Callable[..., None]]:
-    """Return what makes each table, by name."""
-    return {
-        "zoo.transforms": transforms,
-        "zoo.v1": first_version,
-        "zoo.rewritten": rewritten,
-        "zoo.types": types,
-        "zoo.branches": branches,
-        "zoo.many": partial(many, count=12 if effort == 1 else 2_000),
-    }
+#: What makes each table, by name.
+ZOO: Mapping[str, Callable[..., None]] = {
+    "zoo.transforms": transforms,
+    "zoo.v1": first_version,
+    "zoo.rewritten": rewritten,
+    "zoo.types": types,
+    "zoo.branches": branches,
+    "zoo.many": many,
+}
 
 
 def write_rows(spark: SparkSession, name: str, folder: Path) -> None:

@@ -178,5 +178,5 @@ def _typed(id: int) -> dict[str, Any]:
 PYICEBERG_ZOO = {
     name: make
     for name, make in {**PYICEBERG_TABLES, "db.types": all_types}.items()
-    if EFFORT > 1 or name in ("db.v1_evolved", "db.v2", "db.types")
+    if EFFORT > 1 or name in ("db.v1_evolved", "db.types")
 }

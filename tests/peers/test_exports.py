@@ -10,18 +10,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icetree
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.java import IcebergJava, iceberg_java
+from tests.effort import usually
+from tests.java import IcebergJava
 from tests.peers.conftest import JavaTable
 from tests.peers.plans import planned
 from tests.peers.pyiceberg_tables import PYICEBERG_TABLES
 from tests.peers.values import JAVA_TABLES
 from tests.table.export.test_exported import TOLD, as_java_tells
-
-
-@pytest.fixture(scope="module")
-def java() -> Iterator[IcebergJava]:
-    with iceberg_java() as java:
-        yield java
 
 
 @pytest.fixture
@@ -30,7 +25,8 @@ def lake(theirs: SqlCatalog) -> Iterator[Lake]:
         yield opened
 
 
-@pytest.mark.parametrize("name", PYICEBERG_TABLES)
+@pytest.mark.law
+@pytest.mark.parametrize("name", usually(PYICEBERG_TABLES, "db.v1_evolved", "db.v2"))
 def test_an_upgraded_table_is_exported_with_the_manifests_it_has(
     name: str, lake: Lake, theirs: SqlCatalog, java: IcebergJava
 ) -> None:
@@ -60,6 +56,7 @@ def _require_same(table: Table, java: IcebergJava) -> None:
     assert java.rows(peer, TOLD) == as_java_tells(table.scan().to_arrow())
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_what_iceberg_java_deleted_by_position_and_by_value_stays_deleted(
     name: str, java_tables: Mapping[str, JavaTable], java: IcebergJava

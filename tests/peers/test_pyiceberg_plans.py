@@ -18,9 +18,9 @@ from tests.peers.rows import RowsOf
 from tests.peers.values import pools
 
 #: As many filters must have been compared on each table.
-FILTERS = 60 * EFFORT
+FILTERS = 25 * EFFORT
 #: As many are at hand: on some PyIceberg fails.
-_ASKED = 120 * EFFORT
+_ASKED = 60 * EFFORT
 
 
 @pytest.fixture

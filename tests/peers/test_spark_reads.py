@@ -27,6 +27,7 @@ WORDS = {
 }
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_rows_are_those_that_deletes_of_every_kind_leave_and_nothing_is_planned_before(
     spark: SparkSession, java_tables: Mapping[str, JavaTable], name: str

@@ -57,6 +57,7 @@ def _ids(table: Table) -> list[int]:
     return sorted(table.scan(columns=["id"]).to_arrow()["id"].to_pylist())
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_an_upgraded_table_takes_every_kind_of_commit(
     java_tables: Mapping[str, JavaTable], name: str
@@ -136,6 +137,7 @@ def _require_columnar(table: Table, *, commit_first: bool) -> None:
     assert table.maintenance.rewrite_manifests(dry_run=True).rewritten_manifests_count == 0
 
 
+@pytest.mark.law
 @pytest.mark.parametrize("name", JAVA_TABLES)
 def test_leaves_of_an_upgraded_table_of_java_become_columnar(
     java_tables: Mapping[str, JavaTable], name: str

@@ -5,10 +5,13 @@ from __future__ import annotations
 from tests.jars import REPOSITORY
 
 #: Compiling code for each plan takes longer than to run it on a few rows, and what better compilers
-#: make of Spark itself pays off only after a test run has ended.
+#: make of Spark itself pays off only after a test run has ended. Most of what is made is garbage soon.
 INTERPRETED = {
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms1g -Xmn600m "
+    "-XX:CompileThresholdScaling=4",
     "spark.sql.codegen.wholeStage": "false",
+    # Nobody looks at the plans that are told to a user interface.
+    "spark.sql.ui.explainMode": "simple",
 }
 #: Where rows are many it is the other way round.
 COMPILED = {"spark.sql.codegen.wholeStage": "true"}

@@ -11,6 +11,7 @@ from benchmarks import spark_data, spark_memory
 from benchmarks.plan_tables import open_lake
 from benchmarks.spark_systems import Icetree, Parquet, SameFiles, System
 from icetree.spark import SparkLake
+from tests.effort import usually
 
 ROWS = 4000
 MORE = 500
@@ -42,7 +43,7 @@ def loaded(system: System, sources: Path, *, by_day: bool = False) -> System:
     return system
 
 
-@pytest.mark.parametrize("by_day", [False, True])
+@pytest.mark.parametrize("by_day", usually([False, True], True))
 def test_what_was_appended_is_read(system: System, sources: Path, by_day: bool) -> None:
     loaded(system, sources, by_day=by_day).append("t", str(sources / "more"))
     assert ids(system) == list(range(ROWS + MORE))

@@ -153,6 +153,7 @@ def test_without_identifier_fields_updates_are_told_by_row_id(lake: SparkLake) -
     _same(lake, table, since=seen[3])
 
 
+@pytest.mark.long
 def test_every_single_snapshot_has_the_same_changes_on_spark(lake: SparkLake) -> None:
     table = _table(lake)
     seen = _eventful(table)

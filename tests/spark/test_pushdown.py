@@ -33,6 +33,7 @@ from icetree.spark.types import spark_schema
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.effort import EFFORT, SEED
 
 NAN = float("nan")
 ZONE = "America/New_York"
@@ -179,12 +180,13 @@ def table_of(data: pa.Table, *, files: int) -> Table:
     return table
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.law
+@pytest.mark.parametrize("seed", range(1 + SEED, 1 + SEED + EFFORT))
 def test_no_row_that_spark_keeps_is_lost(new_york: SparkSession, seed: int) -> None:
     chance = random.Random(seed)
     data = random_rows(chance, 60)
     table = table_of(data, files=30)
-    predicates = [random_predicate(chance) for _ in range(80)]
+    predicates = [random_predicate(chance) for _ in range(40)]
     frame = new_york.createDataFrame(data, spark_schema(table.schema.fields))
     judged = frame.select("id", *(f.expr(text).alias(f"p{n}") for n, text in enumerate(predicates)))
     answers = judged.toArrow()

@@ -21,7 +21,7 @@ from tests.effort import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
 
-SEQUENCES, OPERATIONS = 2 * EFFORT, 14
+SEQUENCES, OPERATIONS = 2 * EFFORT, 8
 
 _GOING = ("DELETE", "UPDATE_BEFORE")
 

@@ -8,7 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import IcetreeError, InvalidInput, Unsupported
+from tests.effort import usually
 from tests.spark.sql_lake import SqlLake
+
+MODES = ("merge-on-read", "copy-on-write")
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_rows_are_inserted_by_position_by_name_and_by_list(sql: SqlLake) -> None
     ]
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("mode", usually(MODES, "merge-on-read"))
 def test_a_statement_that_changes_rows_tells_how_many(sql: SqlLake, mode: str) -> None:
     """In columns that are the same for all: affected, updated, deleted, inserted."""
     modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
@@ -211,7 +214,7 @@ def test_a_refusal_takes_a_line_and_changes_nothing(
     assert still.lake.table("db.t").metadata == before
 
 
-@pytest.mark.parametrize("mode", ["merge-on-read", "copy-on-write"])
+@pytest.mark.parametrize("mode", usually(MODES, "copy-on-write"))
 def test_a_row_that_is_only_to_be_deleted_may_match_often(sql: SqlLake, mode: str) -> None:
     sql(f"ALTER TABLE t SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
     twice = "MERGE INTO t USING (SELECT explode(array(1, 1, 1, 2, 9)) AS k) ON id = k"

@@ -22,6 +22,7 @@ from icetree.spark.source import register
 from icetree.spark.source.options import options_of
 from icetree.spark.stream.write import Batch, stop, write_stream
 from icetree.table.table import Table
+from tests.effort import usually
 
 _SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -215,7 +216,7 @@ def test_small_batches_follow_each_other_without_losing_a_row(
             "db.t",
             rows,
             checkpoint=tmp_path / "checkpoint",
-            trigger="500 milliseconds",
+            trigger="200 milliseconds",
             on_batch=batches.append,
         )
         until = time.monotonic() + 300
@@ -272,7 +273,7 @@ def test_where_no_delete_reaches_an_older_spec_an_upsert_is_refused(
     assert _rows(lake) == [(1, "old"), (2, "old")]
 
 
-@pytest.mark.parametrize("verb", ["delete", "update", "merge"])
+@pytest.mark.parametrize("verb", usually(["delete", "update", "merge"], "update"))
 def test_rows_that_were_replaced_stay_away_when_their_files_are_rewritten(
     lake: SparkLake, tmp_path: Path, verb: str
 ) -> None:

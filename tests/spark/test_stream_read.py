@@ -18,6 +18,7 @@ from icetree.spark import SparkLake, local
 from icetree.spark.stream.read import read_stream
 from icetree.spark.stream.write import stop, write_stream
 from icetree.table.table import Table
+from tests.effort import usually
 from tests.table.changing import compact, delete_equal, delete_rows, now
 
 _SCHEMA = Schema(
@@ -96,7 +97,6 @@ def test_a_run_takes_no_more_snapshots_than_allowed(
     rows = read_stream(lake, "db.t", columns=["id"], max_snapshots_per_trigger=2)
     assert run(rows) == [[(0,), (1,)]]
     assert run(rows) == [[(2,)]]
-    assert run(rows) == []
 
 
 def test_a_delete_ends_a_stream_of_appended_rows_unless_skipped(
@@ -142,7 +142,7 @@ def test_one_query_writes_while_another_reads(
         seen.extend(row["id"] for row in batch.collect())
 
     writing = write_stream(
-        lake, "db.t", incoming, checkpoint=tmp_path / "in", trigger="500 milliseconds"
+        lake, "db.t", incoming, checkpoint=tmp_path / "in", trigger="200 milliseconds"
     )
     reading = (
         read_stream(lake, "db.t", columns=["id"])
@@ -164,7 +164,7 @@ def test_one_query_writes_while_another_reads(
     assert sorted(seen) == sorted(written) == list(range(len(written)))
 
 
-@pytest.mark.parametrize("changes", [True, False])
+@pytest.mark.parametrize("changes", usually([True, False], True))
 def test_columns_stay_the_same_when_they_are_renamed_meanwhile(
     lake: SparkLake, tmp_path: Path, changes: bool
 ) -> None:

@@ -12,7 +12,6 @@ import pytest
 import icetree
 from icetree.table.lake import Lake
 from tests.jars import REPOSITORY
-from tests.java import IcebergJava, iceberg_java
 from tests.serve.processes import running
 
 
@@ -47,9 +46,3 @@ def uri_of_small_pages(folder: Path, served_lake: Lake) -> Iterator[str]:
     finally:
         process.terminate()
         process.communicate(timeout=30)
-
-
-@pytest.fixture(scope="session")
-def java() -> Iterator[IcebergJava]:
-    with iceberg_java() as java:
-        yield java

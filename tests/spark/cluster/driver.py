@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.spark import SparkLake, connect
@@ -81,6 +82,7 @@ def begin(place: Place) -> None:
     """Open the lake, on a session that the cluster works for."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     reached = place.properties
     settings = {

@@ -19,7 +19,7 @@ from icetree.spark.java import java_home
 _HOME = Path(pyspark.__file__).parent
 _LOOPBACK = "127.0.0.1"
 #: Compiling well pays off only after a test run has ended.
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CompileThresholdScaling=4"
 _PATIENCE_S = 120.0
 
 

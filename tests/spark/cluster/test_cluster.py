@@ -1,6 +1,7 @@
 """Spark standalone, a catalog in PostgreSQL, tables in S3: all that the lake does, on other machines.
 
-Each worker is a process of its own, and executors have nothing but what is installed.
+Each worker is a process of its own, and executors have nothing but what is installed. The usual run
+has one executor, of a cluster that is within the driver.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import EFFORT, SEED
+from tests.effort import EFFORT, SEED, usually
 from tests.jars import fetched
 from tests.servers.postgres import shared_server
 from tests.servers.s3 import shared_s3
@@ -21,6 +22,8 @@ from tests.spark.cluster.standalone import Standalone
 
 WORKERS = 2
 ROWS = 100
+#: Spark's own miniature: a worker with one core and 1,024 MiB, whose executor is a process.
+SMALLEST = "local-cluster[1,1,1024]"
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +41,19 @@ def cluster(folder: Path) -> Iterator[Standalone]:
 
 @pytest.fixture(scope="module")
 def driver(cluster: Standalone, folder: Path) -> Iterator[Driver]:
+    yield from _driver(folder, cluster.address, WORKERS)
+
+
+@pytest.fixture(scope="module")
+def small(folder: Path) -> Iterator[Driver]:
+    yield from _driver(folder, SMALLEST, 1)
+
+
+def _driver(folder: Path, master: str, executors: int) -> Iterator[Driver]:
     jars = tuple(map(str, sorted(fetched("s3a").glob("*.jar"))))
     s3 = shared_s3()
     place = Place(
-        master=cluster.address,
+        master=master,
         catalog=shared_server().new_schema(),
         bucket=s3.new_bucket(),
         properties=s3.properties(),
@@ -50,14 +62,16 @@ def driver(cluster: Standalone, folder: Path) -> Iterator[Driver]:
     )
     made = Driver()
     made.do(task.begin, place)
-    made.do(task.wait_for_executors, WORKERS)
+    made.do(task.wait_for_executors, executors)
     yield made
     made.stop()
 
 
+@pytest.mark.parametrize("of", usually(["driver", "small"], "small"))
 def test_rows_are_written_changed_planned_streamed_and_told_of_on_a_cluster(
-    driver: Driver, folder: Path
+    request: pytest.FixtureRequest, folder: Path, of: str
 ) -> None:
+    driver: Driver = request.getfixturevalue(of)
     driver.do(task.create, "db.t", ROWS)
     assert driver.do(task.statements, "db.t") == [
         (88, "first"),

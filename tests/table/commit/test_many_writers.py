@@ -17,12 +17,16 @@ from icetree.table.table import Table
 from icetree.tree.check import check
 from icetree.tree.diff import diff
 from icetree.tree.live import live_files
+from tests.effort import EFFORT
 from tests.servers.postgres import shared_server
 from tests.table import writers
 
 SCHEMA = pa.schema([pa.field("n", pa.int64())])
-#: Commits of each of eight writers: together more than the metadata holds without pages.
-EACH, INLINE = 16, {"write.metadata.inline-snapshots": "10"}
+#: Writers and commits of each: together more than the metadata holds without pages.
+WRITERS, EACH = (8, 16) if EFFORT > 1 else (4, 8)
+#: Those that change all kinds of things.
+MIXED, CHANGES = (4, 20) if EFFORT > 1 else (3, 14)
+INLINE = {"write.metadata.inline-snapshots": "10"}
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -52,23 +56,28 @@ def state(table: Table) -> list[str]:
     return labels(live_files(root, reader))
 
 
-def test_eight_processes_append_and_every_file_is_there_once(address: str, tmp_path: Path) -> None:
+@pytest.mark.law
+def test_processes_append_and_every_file_is_there_once(address: str, tmp_path: Path) -> None:
     warehouse = str(tmp_path / "lake")
     with icetree.connect(address, warehouse=warehouse) as lake:
         lake.create_namespace("db", exist_ok=True)
         lake.create_table("db.t", SCHEMA, properties=INLINE)
-        writers.run_all(writers.append_many, [(address, warehouse, i, EACH) for i in range(8)])
+        writers.run_all(
+            writers.append_many, [(address, warehouse, i, EACH) for i in range(WRITERS)]
+        )
         table = lake.table("db.t")
-        expected = {f"data/{w}-{n}.parquet" for w in range(8) for n in range(EACH)}
+        expected = {f"data/{w}-{n}.parquet" for w in range(WRITERS) for n in range(EACH)}
         found = state(table)
-        assert len(found) == 8 * EACH
+        assert len(found) == WRITERS * EACH
         assert set(found) == expected
         history = list(table.history())
         assert table.metadata.snapshot_pages
-        assert len(history) == 8 * EACH
-        assert sorted(each.sequence_number for each in history) == list(range(1, 8 * EACH + 1))
+        assert len(history) == WRITERS * EACH
+        assert sorted(each.sequence_number for each in history) == list(
+            range(1, WRITERS * EACH + 1)
+        )
         assert history[0].summary is not None
-        assert history[0].summary["total-data-files"] == str(8 * EACH)
+        assert history[0].summary["total-data-files"] == str(WRITERS * EACH)
 
 
 def _with_later_vectors(wanted: dict[str, Any], model: Counter[str]) -> set[str]:
@@ -79,18 +88,19 @@ def _with_later_vectors(wanted: dict[str, Any], model: Counter[str]) -> set[str]
     return removed
 
 
-def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
+@pytest.mark.law
+def test_writers_of_all_kinds_leave_what_some_serial_order_leaves(
     address: str, tmp_path: Path
 ) -> None:
     warehouse = str(tmp_path / "lake")
-    logs = [tmp_path / f"{writer}.log" for writer in range(4)]
+    logs = [tmp_path / f"{writer}.log" for writer in range(MIXED)]
     with icetree.connect(address, warehouse=warehouse) as lake:
         lake.create_namespace("db", exist_ok=True)
         # Small thresholds, so that flushes and compactions race with everything else.
         small = {"write.root.max-data-entries": "6", "write.root.max-delete-entries": "3"}
         lake.create_table("db.t", SCHEMA, properties=small)
         writers.run_all(
-            writers.mix, [(address, warehouse, w, 20, str(log)) for w, log in enumerate(logs)]
+            writers.mix, [(address, warehouse, w, CHANGES, str(log)) for w, log in enumerate(logs)]
         )
         table = lake.table("db.t")
         meant = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
@@ -109,12 +119,15 @@ def test_four_writers_of_all_kinds_leave_what_some_serial_order_leaves(
             model.subtract(removed)
             model.update(added)
             assert all(count in (0, 1) for count in model.values())
-        assert len(by_snapshot) == len(list(table.history())) > 30
+        assert len(by_snapshot) == len(list(table.history())) > MIXED * CHANGES / 3
         assert sorted(+model) == sorted(state(table))
 
 
+@pytest.mark.law
 def test_sixteen_writers_of_every_kind_lose_nothing_and_give_up_nothing(
     address: str, tmp_path: Path
 ) -> None:
-    _, wrong = run(address, tmp_path, writers=16, commits=3, give_up_s=300, in_threads=True)
+    _, wrong = run(
+        address, tmp_path, writers=16, commits=2 * EFFORT, give_up_s=300, in_threads=True
+    )
     assert wrong == []
