@@ -22,7 +22,7 @@ from tests.rows.lake import new_lake, new_table
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, delete_equal, some
 from tests.table.maintain.history import SECOND, Clock, stored
-from tests.table.maintain.test_orphans import LONG, Killed, another, remove
+from tests.table.maintain.strays import LONG, Killed, another, remove
 
 COLUMNS = pa.schema(
     [

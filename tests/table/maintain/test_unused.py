@@ -24,7 +24,7 @@ from icetree.table.table import Table
 from tests.rows.lake import new_table, rows
 from tests.table.changing import LEAFY, changing_table, delete_equal, some, written
 from tests.table.maintain.history import SECOND, Clock
-from tests.table.maintain.test_orphans import another
+from tests.table.maintain.strays import another
 
 COLUMNS = pa.schema([("id", pa.int64()), ("country", pa.string())])
 

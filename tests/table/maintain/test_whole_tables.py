@@ -21,7 +21,7 @@ from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, delete_equal, some
 from tests.table.maintain.history import Past, stored, told
-from tests.table.maintain.test_orphans import Killed, far_file, plant
+from tests.table.maintain.strays import Killed, far_file, plant
 
 
 def lake_of(table: Table) -> Lake:

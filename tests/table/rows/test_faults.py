@@ -16,7 +16,7 @@ from tests.catalog.flaky import FlakyCatalog, LoseAnswer, LoseRequest
 from tests.effort import usually
 from tests.store.flaky import Fault, FlakyStore, Step
 from tests.table.faults import IMPATIENT, NAME, SWAP, World, at_each
-from tests.table.rows.test_statements import MODES, ONE, THREE, TWO, rows, some
+from tests.table.rows.three import MODES, ONE, THREE, TWO, rows, some
 
 _COLUMNS = [("id", "long"), ("n", "int"), ("s", "string")]
 _STATEMENTS: dict[str, Callable[[Table], Any]] = {

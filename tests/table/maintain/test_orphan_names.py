@@ -1,0 +1,125 @@
+"""Removing orphan files: names that are not ours to judge, and those that lead elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import icetree
+from icetree.errors import InvalidInput
+from icetree.surroundings import within
+from icetree.table.table import Table
+from tests.table.changing import changing_table
+from tests.table.maintain.history import Clock, stored
+from tests.table.maintain.strays import (
+    LONG,
+    far_file,
+    plant,
+    remove,
+    tidy_table,
+)
+
+
+def test_what_readers_of_folders_pass_over_is_left_but_our_own_temporary_files() -> None:
+    clock = Clock()
+    with within(clock):
+        table = changing_table(partition_by=["v"])
+        with table.transaction() as tx, tx.edit_schema() as schema:
+            schema.rename("v", "_v")
+        kept = plant(table, "_SUCCESS", "data/_checkpoint/0", ".hidden", "_delta_log/0.json")
+        gone = plant(table, "data/.icetree-half.tmp", "data/v=1/stray.parquet")
+    clock.at_ms += LONG
+    done = remove(table, clock)
+    assert set(done.orphan_file_location) == gone
+    assert kept <= stored(table)
+
+
+def test_a_partition_may_have_a_name_that_starts_with_a_line() -> None:
+    clock = Clock()
+    with within(clock):
+        schema = pa.schema([("_v", pa.string())])
+        lake = icetree.connect("memory://", warehouse="memory://hidden-partition")
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", schema, partition_by=["_v"])
+        gone = plant(table, "data/_v=1/stray.parquet")
+        plant(table, "data/_w=1/stray.parquet")
+    clock.at_ms += LONG
+    assert set(remove(table, clock).orphan_file_location) == gone
+
+
+def mismatched(clock: Clock) -> tuple[Table, str]:
+    """A table that names a file below another bucket, which is there below its own too."""
+    with within(clock):
+        table = changing_table()
+        table.append_files([far_file("memory://alias/db/rows/data/a.parquet")])
+        [found] = plant(table, "data/a.parquet")
+        plant(table, "data/b.parquet")
+    clock.at_ms += LONG
+    return table, found
+
+
+def test_a_file_that_is_named_under_another_prefix_is_told_and_not_guessed() -> None:
+    clock = Clock()
+    table, alike = mismatched(clock)
+    before = stored(table)
+    with pytest.raises(InvalidInput, match=r"names memory://alias/db/rows/data/a\.parquet"):
+        remove(table, clock)
+    assert stored(table) == before
+    assert (
+        alike
+        not in remove(
+            table, clock, dry_run=True, equal_authorities={"alias, other": "lake"}
+        ).orphan_file_location
+    )
+    left = remove(table, clock, prefix_mismatch_mode="IGNORE")
+    assert left.orphan_file_location == (f"{table.location}/data/b.parquet",)
+    assert remove(table, clock, prefix_mismatch_mode="delete").orphan_file_location == (alike,)
+
+
+def test_schemes_can_be_called_equal() -> None:
+    clock = Clock()
+    with within(clock):
+        table = changing_table()
+        table.append_files([far_file("other://lake/db/rows/data/a.parquet")])
+        plant(table, "data/a.parquet")
+    clock.at_ms += LONG
+    with pytest.raises(InvalidInput, match="may be the same file"):
+        remove(table, clock)
+    done = remove(table, clock, equal_schemes={"other": "memory"})
+    assert done.orphan_file_location == ()
+
+
+def test_a_mode_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="allowed are 'error', 'ignore', 'delete'"):
+        changing_table().maintenance.remove_orphan_files(prefix_mismatch_mode="guess")
+
+
+def test_the_search_can_be_narrowed_to_a_folder_of_the_table() -> None:
+    clock = Clock()
+    table = tidy_table(clock)
+    plant(table, "data/stray.parquet", "metadata/stray.parquet")
+    clock.at_ms = 2**42
+    for location in ("metadata", f"{table.location}/metadata/"):
+        plan = remove(table, clock, dry_run=True, location=location)
+        assert plan.orphan_file_location == (f"{table.location}/metadata/stray.parquet",)
+    for location in ("memory://lake/db", "memory://lake/db/rows2", "memory://else"):
+        with pytest.raises(InvalidInput, match="is no folder of the table"):
+            remove(table, clock, location=location)
+    with pytest.raises(InvalidInput, match=r"has a part '\.\.'"):
+        remove(table, clock, location="data/../../other")
+
+
+def test_a_folder_behind_a_link_is_left_alone(tmp_path: Path) -> None:
+    """Its files are the table's by names that lead through the link."""
+    clock = Clock()
+    with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")) as lake:
+        lake.create_namespace("db")
+        (tmp_path / "big").mkdir()
+        table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+        Path(table.location, "data").symlink_to(tmp_path / "big")
+        table.append(pa.table({"id": [1]}))
+        clock.at_ms = 2**42
+        assert remove(table, clock).orphan_file_location == ()
+        assert table.scan().to_arrow()["id"].to_pylist() == [1]
