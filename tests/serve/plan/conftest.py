@@ -1,4 +1,4 @@
-"""A lake in a folder, a server over it, and Iceberg Java, each made once for a file of tests."""
+"""A lake in a folder and a server over it, each made once for a file of tests."""
 
 from __future__ import annotations
 

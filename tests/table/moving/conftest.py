@@ -1,3 +1,0 @@
-"""Iceberg Java, started once for all tests here."""
-
-from __future__ import annotations
