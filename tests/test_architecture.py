@@ -63,7 +63,7 @@ FLOORS = {
         ["open"],
         ["__init__"],
     ],
-    "serve": [["commit", "plan"], ["routes"], ["server"], ["app"], ["run"]],
+    "serve": [["commit", "plan"], ["views"], ["routes"], ["server"], ["app"], ["run"]],
     "cli": [["demo", "sql"], ["main"]],
 }
 GROUND = "the ground"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from icetree.catalog.base import Namespace, TableName
+from icetree.catalog.base import Namespace, TableName, ViewName
 from icetree.errors import NotFound
 from icetree.serve.access import Access
 from icetree.serve.groups import Groups
 from icetree.serve.held import Held
-from icetree.serve.names import namespace_in_path, table_of
+from icetree.serve.names import namespace_in_path, table_of, view_of
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
 from icetree.serve.watching import Watching
@@ -20,6 +20,7 @@ from icetree.serve.who import ANYONE, Who
 from icetree.table.lake import Lake
 from icetree.table.state import State
 from icetree.table.table import Table
+from icetree.table.views.view import View
 
 #: Tasks in an answer of some megabytes.
 PLAN_PAGE: Final = 10_000
@@ -69,6 +70,11 @@ class Call:
         """The table that the path names."""
         return table_of(self.namespace, self.named["table"])
 
+    @cached_property
+    def view_name(self) -> ViewName:
+        """The view that the path names."""
+        return view_of(self.namespace, self.named["view"])
+
     def require_read(self, namespace: Namespace) -> None:
         """Refuse who may not read a namespace, whether or not it is there."""
         if not self.who.may_read(namespace):
@@ -87,6 +93,14 @@ class Call:
         except NotFound:
             # The lake's own words hint at names that the client may have no right to see.
             self.lake.catalog.load(name)
+            raise
+
+    def view(self) -> View:
+        """Return the view that the path names, on its newest state; NotFound."""
+        try:
+            return self.lake.view(str(self.view_name))
+        except NotFound:
+            self.lake.catalog.load(self.view_name)
             raise
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
-from icetree.catalog.base import Namespace, TableName
+from icetree.catalog.base import Namespace, TableName, ViewName
 from icetree.errors import InvalidInput
 from icetree.serve.bodies import Body
 
@@ -37,6 +37,11 @@ def namespace_of(levels: Sequence[str]) -> Namespace:
 def table_of(namespace: Namespace, name: str) -> TableName:
     """Return a table's name in a namespace."""
     return TableName(namespace, _part(name, "a table's name"))
+
+
+def view_of(namespace: Namespace, name: str) -> ViewName:
+    """Return a view's name in a namespace."""
+    return ViewName(namespace, _part(name, "a view's name"))
 
 
 class Identifier(Body, frozen=True, kw_only=True):

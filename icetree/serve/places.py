@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from icetree.catalog.base import TableName
+from icetree.catalog.base import TableName, ViewName
 from icetree.errors import InvalidInput
 from icetree.spec.location import canonical, is_relative, leads_up, prefix_of, stored_form
 from icetree.surroundings import new_uuid
@@ -66,13 +66,20 @@ def place_of_new(lake: Lake, table: TableName, asked: str | None) -> str:
     return found
 
 
+def place_of_new_view(lake: Lake, view: ViewName, asked: str | None) -> str:
+    """Return where a new view goes: a folder of its namespace's folder, which is nobody else's."""
+    if asked is not None:
+        return place_of_new(lake, view, asked)
+    return place_of_new(lake, ViewName(view.namespace, f"{view.name}-{new_uuid()}"), None)
+
+
 def require_place(lake: Lake, table: TableName, asked: str) -> None:
     """Refuse a place for a new table that is no folder of its namespace's folder."""
     folder = "/".join((lake.warehouse or "", *table.namespace))
     rest = "" if leads_up(asked) else stored_form(asked.rstrip("/") or "/", folder)
     if not rest or "/" in rest or not rest.isprintable() or not is_relative(rest):
         raise InvalidInput(
-            f"a table of namespace {'.'.join(table.namespace)} goes into a folder of {folder!r}, "
+            f"a {table.kind} of namespace {'.'.join(table.namespace)} goes into a folder of {folder!r}, "
             f"not to {asked!r}: leave its location to the server"
         )
 

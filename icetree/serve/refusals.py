@@ -53,6 +53,7 @@ _HEADERS: Final = {
 NO_SUCH: Final = {
     "namespace": "NoSuchNamespaceException",
     "table": "NoSuchTableException",
+    "view": "NoSuchViewException",
 }
 
 

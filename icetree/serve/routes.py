@@ -33,11 +33,22 @@ from icetree.serve.tables import (
     table_exists,
 )
 from icetree.serve.ui import explorer, script, style, tables, view
+from icetree.serve.views.change import commit_view, create_view
+from icetree.serve.views.views import (
+    drop_view,
+    list_views,
+    load_view,
+    register_view,
+    rename_view,
+    view_exists,
+)
 
 _ALL = "/v1/{prefix}/namespaces"
 _ONE = f"{_ALL}/{{namespace}}"
 _TABLES = f"{_ONE}/tables"
 _TABLE = f"{_TABLES}/{{table}}"
+_VIEWS = f"{_ONE}/views"
+_VIEW = f"{_VIEWS}/{{view}}"
 _READ, _WRITE = Needs.READ, Needs.WRITE
 
 _LINES = (
@@ -61,6 +72,14 @@ _LINES = (
     ("POST", f"{_TABLE}/metrics", report_metrics, _READ),
     ("POST", f"{_TABLE}/sign", sign, _READ),
     ("POST", "/v1/{prefix}/tables/rename", rename_table, Needs.A_NAME),
+    ("GET", _VIEWS, list_views, _READ),
+    ("POST", _VIEWS, create_view, _WRITE),
+    ("POST", f"{_ONE}/register-view", register_view, _WRITE),
+    ("GET", _VIEW, load_view, _READ),
+    ("HEAD", _VIEW, view_exists, _READ),
+    ("POST", _VIEW, commit_view, _WRITE),
+    ("DELETE", _VIEW, drop_view, _WRITE),
+    ("POST", "/v1/{prefix}/views/rename", rename_view, Needs.A_NAME),
     ("POST", "/v1/{prefix}/transactions/commit", commit_transaction, Needs.A_NAME),
     ("POST", f"{_TABLE}/plan", plan_scan, _READ),
     ("GET", f"{_TABLE}/plan/{{plan-id}}", load_plan, _READ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 from uuid import UUID
 
@@ -11,6 +11,8 @@ from icetree.errors import InvalidInput
 from icetree.spec import columns
 from icetree.spec.location import leads_up, no_name
 from icetree.spec.view import SQL, VIEW_FORMAT_VERSION, ViewMetadata, ViewVersion
+
+_HIGHEST: Final = 2**31 - 1
 
 
 def broken_view_rule(metadata: ViewMetadata) -> str | None:
@@ -43,13 +45,21 @@ def _schemas(metadata: ViewMetadata) -> Iterator[str]:
     yield from filter(None, map(_broken_schema, metadata.schemas))
 
 
-def _broken_schema(schema: dict[str, Any]) -> str | None:
+def _broken_schema(schema: Mapping[str, Any]) -> str | None:
     try:
-        columns.column_ids(schema)
-        columns.parsed(schema)
+        require_view_schema(schema)
     except InvalidInput as error:
         return f"schema {schema['schema-id']}: {error}"
     return None
+
+
+def require_view_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse what is no schema; ids mean nothing in one of a view, and Spark counts from 0."""
+    columns.require_shallow(schema)
+    found = columns.parsed({**schema, "schema-id": 0})
+    for id in found.field_ids:
+        if not 0 <= id <= _HIGHEST:
+            raise InvalidInput(f"column id {id} is none: they go from 0 to {_HIGHEST}")
 
 
 def _versions(metadata: ViewMetadata) -> Iterator[str]:

@@ -29,6 +29,7 @@ class World:
         client.post("/v1/namespaces", {"namespace": ["empty"]})
         for name in ("t", "u"):
             assert client.post(f"{HERE}/tables", {"name": name, "schema": SCHEMA}).status == 200
+        assert client.post(f"{HERE}/views", _view("v")).status == 200
 
     def lake(self) -> Lake:
         return Lake(catalog=self.catalog, store=self.store, warehouse="memory://w")
@@ -51,6 +52,9 @@ class World:
             table = lake.table(name)
             assert table.verify().findings == ()
             found[name] = (table.schema.column_names, dict(table.properties), table.spec)
+        for name in lake.views():
+            view = lake.view(name)
+            found[name] = (view.text, view.schema.column_names, len(view.metadata.version_log))
         return found
 
 
@@ -64,6 +68,21 @@ def _change(name: str) -> dict[str, Any]:
             {"action": "set-properties", "updates": {"a": "1"}},
         ],
     }
+
+
+def _view(name: str, text: str = "SELECT 1 AS id") -> dict[str, Any]:
+    version = {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 0, "summary": {},
+        "representations": [{"type": "sql", "sql": text, "dialect": "spark"}],
+        "default-namespace": [],
+    }  # fmt: skip
+    return {"name": name, "schema": SCHEMA, "view-version": version, "properties": {}}
+
+
+REPLACE_VIEW = [
+    {"action": "add-view-version", "view-version": _view("v", "SELECT 2 AS id")["view-version"]},
+    {"action": "set-current-view-version", "view-version-id": -1},
+]
 
 
 def _staged(client: Client) -> Told:
@@ -80,6 +99,7 @@ def _staged(client: Client) -> Told:
     return client.post(f"{HERE}/tables/new", body)
 
 
+RENAME_VIEW = {"source": {"namespace": ["db"], "name": "v"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
 RENAME = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
 #: Each kind of request that changes something, and what a try after the kill may be answered.
 KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
@@ -93,6 +113,10 @@ KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
         lambda c: c.post("/v1/transactions/commit", {"table-changes": [_change("t"), _change("u")]}),
         (204, 409),
     ),
+    "create view": (lambda c: c.post(f"{HERE}/views", _view("new")), (200, 409)),
+    "replace view": (lambda c: c.post(f"{HERE}/views/v", {"updates": REPLACE_VIEW}), (200,)),
+    "rename view": (lambda c: c.post("/v1/views/rename", RENAME_VIEW), (204, 404)),
+    "drop view": (lambda c: c.delete(f"{HERE}/views/v"), (204, 404)),
     "rename": (lambda c: c.post("/v1/tables/rename", RENAME), (204, 404)),
     "drop": (lambda c: c.delete(f"{HERE}/tables/t"), (204, 404)),
     "purge": (lambda c: c.delete(f"{HERE}/tables/t?purgeRequested=true"), (204, 404)),

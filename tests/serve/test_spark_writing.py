@@ -82,6 +82,21 @@ def expected() -> dict[int, Row]:
     return {**kept, 1000: {"id": 1000, "n": 1, "c": "z", "note": "hello"}}
 
 
+#: What is done with views, beside one of ours that is there.
+VIEWS = [
+    "SELECT * FROM db.ours ORDER BY number",
+    "CREATE VIEW db.theirs (n COMMENT 'which') AS SELECT id FROM db.made WHERE id > 0",
+    "SELECT sum(n) FROM db.theirs",
+    "CREATE OR REPLACE VIEW db.theirs AS SELECT id + 10 AS n FROM db.made",
+    "ALTER VIEW db.theirs SET TBLPROPERTIES ('a' = '1')",
+    "ALTER VIEW db.theirs RENAME TO db.last",
+    "SELECT max(n) FROM db.last",
+    "SHOW VIEWS IN db",
+    "CREATE VIEW db.gone AS SELECT 1 AS one",
+    "DROP VIEW db.gone",
+]
+
+
 def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None:
     names = {mode: f"db.{mode.partition('-')[0]}" for mode in MODES}
     with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")) as lake:
@@ -103,7 +118,9 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             f"INSERT INTO {made} SELECT * FROM range(5)",
             f"CREATE OR REPLACE TABLE {made} USING iceberg AS SELECT * FROM range(3)",
             f"SELECT id FROM {made} ORDER BY id",
+            *VIEWS,
         ]
+        lake.create_view("db.ours", "SELECT id FROM made", "number long", namespace="db")
         with running(tmp_path) as server:
             answers = dict(zip(asked, told(tmp_path, server.uri, asked), strict=True))
         wanted = [[e["id"], e["n"], e["c"], e.get("note")] for _, e in sorted(expected().items())]
@@ -117,7 +134,15 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             assert ours.metadata.format_version == 4
             ours.delete("id = 1000")
             assert ours.verify(deep=True).findings == ()
-        assert answers[asked[-1]] == [[0], [1], [2]]
+        assert answers[f"SELECT id FROM {made} ORDER BY id"] == [[0], [1], [2]]
+        assert answers[VIEWS[0]] == [[0], [1], [2]]
+        assert (answers[VIEWS[2]], answers[VIEWS[6]]) == ([[3]], [[12]])
+        assert [each[1] for each in answers[VIEWS[7]]] == ["last", "ours"]
+        assert lake.views("db") == ["db.last", "db.ours"]
+        theirs = lake.view("db.last")
+        assert theirs.text == "SELECT id + 10 AS n FROM db.made"
+        assert len(theirs.metadata.versions) == 2
+        assert theirs.properties["a"] == "1"
         assert lake.table(made).metadata.format_version == 4
         # What keeps clients from deleting files is shown to them, and is no property of the table.
         assert all(

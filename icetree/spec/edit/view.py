@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.columns import column_ids, parsed, require_room
+from icetree.spec.columns import parsed
 from icetree.spec.properties import flag, properties_of, whole_number
 from icetree.spec.texts import storable, text
 from icetree.spec.view import (
@@ -28,7 +28,7 @@ from icetree.spec.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icetree.spec.view_rules import broken_version_rules, broken_view_rule
+from icetree.spec.view_rules import broken_version_rules, broken_view_rule, require_view_schema
 
 #: In place of an id: the one that was given last.
 LAST_ADDED: Final = -1
@@ -100,13 +100,16 @@ def with_schema(metadata: ViewMetadata, schema: Mapping[str, Any]) -> tuple[View
 
 
 def with_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
-    """Return the metadata with a version, and its id; one that says the same is used again."""
+    """Return the metadata with a version, and its id; one that says the same is used again.
+
+    The id is the next one, whatever it came with: others would leave none for those to come.
+    """
     for broken in broken_version_rules(version):
         raise InvalidInput(f"such a view cannot be: {broken}")
     for each in metadata.versions:
         if each.says_as(version):
             return metadata, each.version_id
-    id = max(version.version_id, *(each.version_id + 1 for each in metadata.versions))
+    id = max(each.version_id for each in metadata.versions) + 1
     added = replace(version, version_id=id)
     return replace(metadata, versions=(*metadata.versions, added)), id
 
@@ -187,8 +190,7 @@ def uuid_of(given: str) -> str:
 
 
 def _columns(schema: Mapping[str, Any]) -> dict[str, Any]:
-    require_room(column_ids(schema))
-    parsed({**schema, "schema-id": 0})
+    require_view_schema(schema)
     return dict(schema)
 
 

@@ -1,0 +1,1 @@
+"""Views by the REST protocol."""
