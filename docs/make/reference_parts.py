@@ -15,7 +15,16 @@ from icetree.serve.routes import ROUTES
 from icetree.serve.watching import Watching
 from icetree.spark.functions.calls import NAMES as FUNCTIONS
 from icetree.spark.source.options import OPTIONS
-from icetree.spark.sql import alter, caching, ddl, dml, extensions, show
+from icetree.spark.sql import (
+    alter,
+    caching,
+    ddl,
+    dml,
+    extensions,
+    lasting_statements,
+    show,
+    show_views,
+)
 from icetree.spark.sql.procedure import Parameter
 from icetree.spark.sql.procedures import ELSEWHERE, PROCEDURES
 from icetree.table.inspect.inspect import Inspect
@@ -29,8 +38,13 @@ STATEMENTS: Final[Mapping[str, str]] = {
     "CreateTableAsSelect": "CREATE TABLE db.t AS SELECT …",
     "ReplaceTableAsSelect": "CREATE OR REPLACE TABLE db.t AS SELECT …",
     "DropTable": "DROP TABLE [IF EXISTS] db.t [PURGE]",
-    "RenameTable": "ALTER TABLE db.t RENAME TO db.s",
+    "RenameTable": "ALTER TABLE db.t RENAME TO db.s; ALTER VIEW db.v RENAME TO db.w",
     "TruncateTable": "TRUNCATE TABLE db.t",
+    "CreateView": "CREATE [OR REPLACE] VIEW [IF NOT EXISTS] db.v [(a COMMENT '…', b)] [COMMENT '…'] [TBLPROPERTIES (…)] AS SELECT …",
+    "AlterViewAs": "ALTER VIEW db.v AS SELECT …",
+    "SetViewProperties": "ALTER VIEW db.v SET TBLPROPERTIES (…)",
+    "UnsetViewProperties": "ALTER VIEW db.v UNSET TBLPROPERTIES [IF EXISTS] (…)",
+    "DropView": "DROP VIEW [IF EXISTS] db.v",
     "CreateNamespace": "CREATE NAMESPACE db",
     "DropNamespace": "DROP NAMESPACE db",
     "SetNamespaceProperties": "ALTER NAMESPACE db SET PROPERTIES (…)",
@@ -87,7 +101,8 @@ NEXT: Final[Mapping[str, str]] = {
 
 def _declared() -> set[str]:
     registries = (ddl._STATEMENTS, dml._STATEMENTS, show._STATEMENTS, caching._STATEMENTS)  # noqa: SLF001
-    return set().union(*registries, alter.ALTERATIONS)
+    views = (lasting_statements._STATEMENTS, show_views._LISTING)  # noqa: SLF001
+    return set().union(*registries, *views, alter.ALTERATIONS)
 
 
 def statements() -> str:

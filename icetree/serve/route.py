@@ -47,7 +47,7 @@ class Route:
     @property
     def about(self) -> str:
         """What is missing when something is not found."""
-        if "{view}" in self.path or self.path.endswith("/views/rename"):
+        if "/views/" in self.path:
             return "view"
         return "namespace" if re.search(r"/namespaces(?!.*\{table\})", self.path) else "table"
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 def run_show_view(lake: SparkLake, plan: Any) -> DataFrame | None:
     """Return what a statement asks for; None where it is none of these, or not about the lake."""
     what = kind(plan)
-    if what == "ShowViews":
-        return _views(lake, plan)
+    if what in _LISTING:
+        return _LISTING[what](lake, plan)
     tell = _TELLING.get(what)
     if tell is None:
         return None
@@ -131,6 +131,7 @@ def _ddl(view: View) -> str:
     return "\n".join([*lines, "AS", text])
 
 
+_LISTING: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {"ShowViews": _views}
 _TELLING: Final[Mapping[str, Callable[[Any, Any, View], DataFrame]]] = {
     "DescribeRelation": _describe,
     "DescribeColumn": _describe_column,
