@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -52,6 +54,20 @@ def test_the_reader_by_hand_knows_nothing_of_icetree() -> None:
 def test_a_vector_reads_as_it_says_by_hand(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert CHECK.main([str(VECTORS / name)]) == 0
     assert "as expected" in capsys.readouterr().out
+
+
+def test_the_commands_of_the_page_run() -> None:
+    """As the page of test vectors has them, from the repository's root."""
+    ran = subprocess.run(
+        [sys.executable, "vectors/check.py", "--tell", "vectors/appends"],
+        cwd=VECTORS.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(ran.stdout)
+    expected_told = json.loads((VECTORS / "appends" / "expected.json").read_text())
+    assert {"what": expected_told["what"], **told} == expected_told
 
 
 @pytest.mark.parametrize("name", MADE)
