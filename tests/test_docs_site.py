@@ -54,4 +54,6 @@ def test_the_site_loads_nothing_from_other_hosts() -> None:
     assert CONFIG["theme"]["font"] == "false"
     text = (ROOT / "mkdocs.yml").read_text()
     assert "://" not in text
+    # Without a script of ours, the plugin would have one loaded.
+    assert any("iframe-worker" in each for each in CONFIG["extra"]["polyfills"])
     assert not [page for page, each in pages().items() if "```mermaid" in each]

@@ -31,6 +31,7 @@ ELSEWHERE: Final = {
     "changelog.md": "CHANGELOG.md",
 }
 _LINK: Final = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)\s]+)\)")
+_LOADED: Final = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="(https?://[^"]+)')
 _FENCE: Final = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 
 
@@ -69,6 +70,15 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     """Return the text of a page with links as the site has them."""
     at = page.file.src_uri
     return within_site(markdown, file_of(at), at)
+
+
+def on_post_page(output: str, page: Page, **_: object) -> str:
+    """Return a page as it was made; one that loads something from another host ends the build."""
+    from mkdocs.exceptions import PluginError
+
+    if (found := _LOADED.search(output)) is not None:
+        raise PluginError(f"{page.file.src_uri} would load {found[1]}")
+    return output
 
 
 def file_of(page: str) -> str:
