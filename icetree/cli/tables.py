@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @as_json_option
 @pass_lake
 def ls(lake: Chosen, namespace: str | None, as_json: bool) -> None:
-    """List namespaces and tables."""
+    """List namespaces, tables and views."""
     from icetree.cli.output import print_json, print_rows
 
     with lake.open() as connection:
@@ -29,6 +29,7 @@ def ls(lake: Chosen, namespace: str | None, as_json: bool) -> None:
         rows = [{"kind": "namespace", "name": name} for name in inner]
         for each in [namespace] if namespace else inner:
             rows += [{"kind": "table", "name": name} for name in connection.tables(each)]
+            rows += [{"kind": "view", "name": name} for name in connection.views(each)]
     if as_json:
         print_json(rows)
     else:
@@ -116,11 +117,15 @@ def split_terms(texts: tuple[str, ...]) -> list[str]:
 @as_json_option
 @pass_lake
 def describe(lake: Chosen, name: str, as_json: bool) -> None:
-    """Show a table's columns, layout and size."""
+    """Show a table's columns, layout and size; or a view's columns and query."""
     from icetree.cli.output import print_facts, print_json
+    from icetree.cli.views import tell_view
 
-    with lake.table(name) as table:
-        found = described(table)
+    with lake.open() as connection:
+        if connection.view_exists(name):
+            tell_view(connection.view(name), as_json=as_json)
+            return
+        found = described(connection.table(name))
     if as_json:
         print_json(found)
         return

@@ -23,11 +23,12 @@ _to_option = click.option("--to", required=True, metavar="TABLE", help="The othe
 @as_json_option
 @pass_lake
 def rename(lake: Chosen, name: str, to: str, as_json: bool) -> None:
-    """Give a table another name; its files stay where they are."""
+    """Give a table or a view another name; its files stay where they are."""
     from icetree.cli.output import print_json, say
 
     with lake.open() as connection:
-        connection.rename_table(name, to)
+        is_view = connection.view_exists(name)
+        (connection.rename_view if is_view else connection.rename_table)(name, to)
     if as_json:
         print_json({"name": to})
     else:
@@ -76,10 +77,14 @@ def backup(lake: Chosen, name: str, location: str, as_json: bool) -> None:
 @as_json_option
 @pass_lake
 def drop(lake: Chosen, name: str, purge: bool, yes: bool, as_json: bool) -> None:
-    """Remove a table's name; its files stay unless told otherwise."""
+    """Remove a table's or a view's name; its files stay unless told otherwise."""
     from icetree.cli.output import print_json, say
+    from icetree.cli.views import drop_view
 
     with lake.open() as connection:
+        if connection.view_exists(name):
+            drop_view(connection, name, purge=purge, yes=yes, as_json=as_json)
+            return
         at = connection.table(name).state.metadata_location
         done = connection.drop_table(name, purge=purge) if yes else None
     if as_json:

@@ -17,6 +17,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
 from icetree.serve.watching import Watching
 from icetree.serve.who import ANYONE, Who
+from icetree.store.sts import Lent
 from icetree.table.lake import Lake
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -41,6 +42,8 @@ class Serving:
     groups: Groups[Any, State] = field(default_factory=Groups)
     #: Exports that are being made, by metadata file and version.
     exports: Groups[None, None] = field(default_factory=Groups)
+    #: Keys for tables' files, by who has them.
+    lent: Held[Lent] = field(default_factory=Held)
     #: How many tasks of a plan are in one answer.
     plan_page: int = PLAN_PAGE
 

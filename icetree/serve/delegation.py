@@ -1,251 +1,87 @@
-"""Files for clients without keys of their own: requests to S3 that the server signs for them.
+"""What a client is told of a table's files: where S3 is, and with whose keys it is reached.
 
-What is signed is confined: to objects below the table's own folder, to the methods and parameters
-that reading and writing files needs, and to headers that open no other door. Where that folder is,
-the catalog says: nothing that a client can write decides it, and the files that make the table what
-it is are signed for nobody to write. Keys themselves are never given out: no store here can make
-ones that are good for one table alone.
+A client that has none asks for some: lent ones where the store's service can make them for one table
+alone, or else signatures of the server's own for each request.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Mapping
-from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
-from xml.sax.saxutils import unescape
+from typing import Any, Final
 
-import msgspec
-
-from icetree.errors import InvalidInput
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
+from icetree.serve.folders import folder_in, folder_of, options_for
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
-from icetree.spec.location import S3, leads_up, scheme_of
-from icetree.store.open import EveryStore
-from icetree.store.places import bucket_and_key
+from icetree.serve.vending import can_lend, config_of, lent_for
 from icetree.store.s3_options import S3Options
-from icetree.store.s3_signing import UNSIGNED, keys_of, signed
-from icetree.table.lake import Lake
+from icetree.store.s3_signing import keys_of
+from icetree.surroundings import now_ms
 
-DELEGATION_HEADER: Final = "x-iceberg-access-delegation"
-#: What each method is for: only these parameters may go with it.
-_PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
-    "GET": frozenset({"x-id", "partNumber"}),
-    "HEAD": frozenset({"x-id", "partNumber"}),
-    "PUT": frozenset({"x-id", "partNumber", "uploadId"}),
-    "POST": frozenset({"x-id", "uploads", "uploadId"}),
-    "DELETE": frozenset({"x-id", "uploadId"}),
-}
-_LISTING: Final = frozenset(
-    {"list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after"}
-    | {"encoding-type", "fetch-owner", "x-id"}
-)
-#: Headers that say how a file is sent, and nothing of who may have it or where it comes from.
-_SIGNED: Final = re.compile(
-    r"content-md5|x-amz-(?:checksum-[a-z0-9]+|sdk-checksum-algorithm|trailer|checksum-mode"
-    r"|decoded-content-length|checksum-algorithm|checksum-type|mp-object-size)"
-)
-_OURS: Final = frozenset({"x-amz-date", "x-amz-content-sha256"})
-_HARMLESS: Final = re.compile(r"x-amz-(?:user-agent|sdk-.*|te)")
-#: How many parameters a request to S3 may have.
-_MOST_PARAMETERS: Final = 20
-_SHA256: Final = re.compile(r"[0-9a-f]{64}|UNSIGNED-PAYLOAD|STREAMING-UNSIGNED-PAYLOAD-TRAILER")
-#: What deletes several objects, to the letter: nothing in it may be read in two ways.
-_DELETES: Final = re.compile(
-    r"\s*(?:<\?xml[^<>]*\?>\s*)?<Delete(?: xmlns=\"[^\"<>]*\")?>"
-    r"(?:\s*(?:<Quiet>(?:true|false)</Quiet>|<Object>\s*<Key>[^<>]*</Key>\s*</Object>))*"
-    r"\s*</Delete>\s*"
-)
-_KEY_IN_BODY: Final = re.compile(r"<Key>([^<>]*)</Key>")
-_ENTITY: Final = re.compile(r"&(?!(?:lt|gt|quot|apos|amp);)")
-_NAMED: Final = {"&quot;": '"', "&apos;": "'"}
-_AWS: Final = re.compile(r"s3(?:[.-][a-z0-9-]+)?\.amazonaws\.com(?:\.cn)?")
-#: Where a table's own metadata lies, in its folder.
-_METADATA: Final = "metadata/"
-#: What clients write there: manifests and statistics. All else in it is the server's to write.
-_THEIRS: Final = re.compile(r"metadata/(?:[^/]+\.(?:avro|stats)|partition-stats-[^/]+\.parquet)")
+_HEADER: Final = "x-iceberg-access-delegation"
+_VENDED, _SIGNED = "vended-credentials", "remote-signing"
 
 
-class SignRequest(Body, frozen=True, kw_only=True):
-    """A request to S3 that a client is about to make."""
-
-    region: str
-    uri: str
-    method: str
-    headers: dict[str, list[str]] = msgspec.field(default_factory=dict)
-    body: str | None = None
-    provider: str | None = None
+#: Within such a time a client that has a table need not load it again for the sake of its keys.
+_SAME_KEYS_MS: Final = 300_000
 
 
-_read = reads(SignRequest)
+def keys_tag(call: Call) -> str:
+    """Return what is another when a client that asks for keys should load a table again for them."""
+    return str(now_ms() // _SAME_KEYS_MS) if _VENDED in _asked(call) else ""
 
 
-def options_for(lake: Lake, location: str) -> S3Options | None:
-    """Return how a table's files are reached, where that is in S3."""
-    if scheme_of(location) not in S3 or not isinstance(lake.store, EveryStore):
-        return None
-    return lake.store.s3_options()
-
-
-def table_config(call: Call, namespace_and_table: str, location: str) -> dict[str, str]:
-    """Return what a client is told of a table's files: where S3 is, and who signs for it."""
-    options = options_for(call.lake, location)
+def delegated(call: Call, path: str, metadata_location: str) -> dict[str, Any]:
+    """Return what the answer that shows a table says of its files; `path` leads to the table."""
+    folder = folder_in(metadata_location) or ""
+    options = options_for(call.lake, folder)
     if options is None:
-        return {}
-    keys = keys_of(options)
-    told = {"s3.path-style-access": str(options.path_style).lower()}
-    if options.endpoint:
-        told["s3.endpoint"] = options.endpoint
-    if region := (keys.region if keys else options.credentials.get("region")):
-        told |= {"s3.region": region, "client.region": region}
-    asked = call.request.headers.get(DELEGATION_HEADER, "")
-    if keys is not None and "remote-signing" in {each.strip() for each in asked.split(",")}:
-        endpoint = f"v1/{namespace_and_table}/sign"
+        return {"config": {}}
+    told = _reached(options)
+    asked = _asked(call)
+    if _VENDED in asked and can_lend(options, folder):
+        lent = config_of(lent_for(call, folder, options))
+        told |= {**lent, "client.refresh-credentials-endpoint": f"v1/{path}/credentials"}
+        return {"config": told, "storage-credentials": [_credential(folder, lent)]}
+    if _SIGNED in asked and keys_of(options) is not None:
+        endpoint = f"v1/{path}/sign"
         told |= {
             "s3.remote-signing-enabled": "true",
             "s3.signer": "S3V4RestSigner",
             "s3.signer.endpoint": endpoint,
             "signer.endpoint": endpoint,
         }
-    return told
+    return {"config": told}
 
 
-def sign(call: Call) -> Answer:
-    """Sign a client's request to S3, if it is about files of the table."""
-    asked = _read(call.request.body)
-    method = asked.method.upper()
-    if method not in _PARAMETERS or asked.provider not in (None, "s3"):
-        raise InvalidInput("what is signed is GET, HEAD, PUT, POST or DELETE of S3")
-    if method not in ("GET", "HEAD"):
-        call.require_write(call.namespace)
-    folder = _folder(call)
+def load_credentials(call: Call) -> Answer:
+    """Lend keys for a table's files, again for who has some that are about to end."""
+    folder = folder_of(call)
     options = options_for(call.lake, folder)
-    keys = None if options is None else keys_of(options)
-    if options is None or keys is None:
+    if options is None or not can_lend(options, folder):
         raise Refused(
-            406,
-            "UnsupportedOperationException",
-            "the server has no keys to sign with for this table",
+            406, "UnsupportedOperationException", "no keys can be lent for this table's files"
         )
-    if asked.region != keys.region:
-        raise InvalidInput(f"the region is {keys.region}")
-    headers = _headers(asked)
-    sent = {name.lower(): ", ".join(values) for name, values in asked.headers.items()}
-    content = headers.pop("x-amz-content-sha256", UNSIGNED)
-    if _confined(method, asked, folder, options):
-        # What is deleted is in the body: the signature is for this very one.
-        content = hashlib.sha256((asked.body or "").encode()).hexdigest()
-    told = signed(method, asked.uri, headers, keys, content_sha256=content)
-    cached = {"cache-control": "private"} if method in ("GET", "HEAD") else {}
+    lent = config_of(lent_for(call, folder, options))
     return Answer(
-        document={
-            "uri": asked.uri,
-            "headers": {name: [value] for name, value in told.items() if sent.get(name) != value},
-        },
-        headers=cached,
+        document={"storage-credentials": [_credential(folder, lent)]},
+        headers={"cache-control": "no-store"},
     )
 
 
-def _headers(asked: SignRequest) -> dict[str, str]:
-    """Return the headers to be signed; refused are those that reach beyond the file itself."""
-    found: dict[str, str] = {}
-    for name, values in asked.headers.items():
-        name = name.lower()
-        if _SIGNED.fullmatch(name) or name == "x-amz-content-sha256":
-            found[name] = ", ".join(values)
-        elif name.startswith("x-amz-") and name not in _OURS and not _HARMLESS.fullmatch(name):
-            raise InvalidInput(f"a request with the header {name[:60]!r} is not signed")
-    if not _SHA256.fullmatch(found.get("x-amz-content-sha256", UNSIGNED)):
-        raise InvalidInput("x-amz-content-sha256 is none")
-    return found
+def _asked(call: Call) -> set[str]:
+    return {each.strip() for each in call.request.headers.get(_HEADER, "").split(",")}
 
 
-def _folder(call: Call) -> str:
-    """Return the folder of the table by what the catalog says, which no client can write."""
-    folder, parted, _ = call.lake.catalog.load(call.table_name).rpartition(f"/{_METADATA}")
-    if not parted:
-        raise Refused(
-            406, "UnsupportedOperationException", "the table has no folder to sign requests for"
-        )
-    return folder
+def _credential(folder: str, lent: dict[str, str]) -> dict[str, Any]:
+    return {"prefix": f"{folder}/", "config": lent}
 
 
-def _confined(method: str, asked: SignRequest, table_folder: str, options: S3Options) -> bool:
-    """Refuse a request that is not about the table's files; tell whether its body names them."""
-    try:
-        place = urlsplit(asked.uri)
-        given = parse_qsl(place.query, keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
-    except ValueError:
-        raise InvalidInput("uri is none") from None
-    bucket, folder = bucket_and_key(table_folder)
-    folder = f"{folder.strip('/')}/"
-    key = _key(place.scheme, place.netloc, place.path, bucket, options)
-    query = dict(given)
-    # Of a parameter that is there twice, S3 may follow the other one.
-    if place.fragment or "@" in place.netloc or key is None or len(query) < len(given):
-        raise _outside()
-    if method == "GET" and not key:
-        if query.keys() - _LISTING or not _is_inside(query.get("prefix", ""), folder):
-            raise _outside()
-        return False
-    if method == "POST" and not key and query.keys() <= {"delete", "x-id"} and "delete" in query:
-        # AWS compares a body with what was signed. Others may not, and would delete any.
-        if options.endpoint or not all(
-            _may_write(each, folder) for each in _deleted(asked.body or "")
-        ):
-            raise _outside()
-        return True
-    may = _is_inside if method in ("GET", "HEAD") else _may_write
-    if query.keys() - _PARAMETERS[method] or not may(key, folder) or key == folder:
-        raise _outside()
-    return False
-
-
-def _key(scheme: str, host: str, path: str, bucket: str, options: S3Options) -> str | None:
-    """Return the key that a request to S3 is about; None where it goes elsewhere."""
-    decoded = unquote(path).removeprefix("/")
+def _reached(options: S3Options) -> dict[str, str]:
+    """Return where S3 is."""
+    keys = keys_of(options)
+    told = {"s3.path-style-access": str(options.path_style).lower()}
     if options.endpoint:
-        there = urlsplit(options.endpoint)
-        if scheme != there.scheme:
-            return None
-        by_path, by_host = host == there.netloc, host == f"{bucket}.{there.netloc}"
-    else:
-        if scheme != "https":
-            return None
-        by_path = _AWS.fullmatch(host) is not None
-        by_host = host.startswith(f"{bucket}.") and (
-            _AWS.fullmatch(host.removeprefix(f"{bucket}.")) is not None
-        )
-    if by_host:
-        return decoded
-    named, _, key = decoded.partition("/")
-    return key if by_path and named == bucket else None
-
-
-def _is_inside(key: str, folder: str) -> bool:
-    return key.startswith(folder) and not leads_up(key)
-
-
-def _may_write(key: str, folder: str) -> bool:
-    """Tell whether a client may write or delete an object: none that says what the table is."""
-    own = key.removeprefix(folder)
-    # A store that leaves out empty parts, or `.`, would write another object than is named.
-    is_plain = not {"", "."} & {*own.split("/")}
-    is_theirs = not own.startswith(_METADATA) or _THEIRS.fullmatch(own) is not None
-    return _is_inside(key, folder) and is_plain and is_theirs
-
-
-def _deleted(body: str) -> list[str]:
-    """Return the keys that a body deletes; one that could be read otherwise is refused."""
-    if not _DELETES.fullmatch(body) or _ENTITY.search(body):
-        raise InvalidInput("a body that deletes objects lists their keys, and nothing else")
-    return [unescape(each, _NAMED) for each in _KEY_IN_BODY.findall(body)]
-
-
-def _outside() -> Refused:
-    return Refused(
-        403, "ForbiddenException", "that is no request about files of this table: it is not signed"
-    )
+        told["s3.endpoint"] = options.endpoint
+    if region := (keys.region if keys else options.credentials.get("region")):
+        told |= {"s3.region": region, "client.region": region}
+    return told

@@ -10,7 +10,7 @@ from icetree.serve.commit.commit import commit_table
 from icetree.serve.commit.new import create_table
 from icetree.serve.commit.transaction import commit_transaction
 from icetree.serve.config import config
-from icetree.serve.delegation import sign
+from icetree.serve.delegation import load_credentials
 from icetree.serve.health import healthz, metrics, tokens
 from icetree.serve.namespaces import (
     create_namespace,
@@ -25,6 +25,7 @@ from icetree.serve.register import register_table
 from icetree.serve.reports import report_metrics
 from icetree.serve.request import Answer
 from icetree.serve.route import Needs, Route
+from icetree.serve.signing import sign
 from icetree.serve.tables import (
     drop_table,
     list_tables,
@@ -71,6 +72,7 @@ _LINES = (
     ("DELETE", _TABLE, drop_table, _WRITE),
     ("POST", f"{_TABLE}/metrics", report_metrics, _READ),
     ("POST", f"{_TABLE}/sign", sign, _READ),
+    ("GET", f"{_TABLE}/credentials", load_credentials, _READ),
     ("POST", "/v1/{prefix}/tables/rename", rename_table, Needs.A_NAME),
     ("GET", _VIEWS, list_views, _READ),
     ("POST", _VIEWS, create_view, _WRITE),

@@ -14,7 +14,7 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.delegation import table_config
+from icetree.serve.delegation import delegated, keys_tag
 from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
@@ -109,7 +109,7 @@ def shown(call: Call, table: Table, *, snapshots: str = "all") -> Answer:
         document={
             "metadata-location": at,
             "metadata": _json(_seen(call, table, snapshots)),
-            "config": _config(call, table),
+            **_files(call, table),
         },
         headers={"etag": _etag(call, at, snapshots)},
     )
@@ -151,10 +151,10 @@ def _exported(
     return seen if seen is table.metadata else guarded(seen)
 
 
-def _config(call: Call, table: Table) -> dict[str, str]:
+def _files(call: Call, table: Table) -> dict[str, Any]:
     namespace = quote(SEPARATOR.join(table.name.namespace), safe="")
     path = f"namespaces/{namespace}/tables/{quote(table.name.name, safe='')}"
-    return table_config(call, path, table.location)
+    return delegated(call, path, table.state.metadata_location)
 
 
 def _older(table: Table) -> list[Any]:
@@ -194,5 +194,5 @@ def _json(metadata: TableMetadata) -> msgspec.Raw:
 
 def _etag(call: Call, metadata_location: str, snapshots: str) -> str:
     """Return what tells a version of a table, as it is shown, from all others."""
-    told = f"{snapshots} {_versions(call)} {metadata_location}"
+    told = f"{snapshots} {_versions(call)} {metadata_location} {keys_tag(call)}"
     return f'"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from icetree.spec.properties import flag
+from icetree.errors import InvalidInput
+from icetree.spec.properties import flag, whole_number
 from icetree.store.object_options import (
     PATIENCE,
     ObjectOptions,
@@ -32,7 +33,11 @@ S3_PROPERTIES: Final = frozenset(
     | {f"s3.{name}" for name in PATIENCE}
     | {"s3.endpoint", "s3.anonymous", "s3.conditional-put"}
     | {"s3.path-style-access", "s3.force-virtual-addressing"}
+    | {"s3.sts.role-arn", "s3.sts.endpoint", "s3.sts.lifetime"}
 )
+#: How long keys last that are lent, in seconds; the service itself has these bounds.
+_LIFETIME_S: Final = 3_600
+_LIFETIMES_S: Final = (900, 43_200)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +57,10 @@ class S3Options(ObjectOptions):
     public: ClassVar[frozenset[str]] = frozenset({"region"})
 
     path_style: bool = False
+    #: The role that keys are lent of, by whom, and for how many seconds.
+    role: str | None = None
+    sts_endpoint: str | None = None
+    lifetime_s: int = _LIFETIME_S
 
     def place(self, location: str) -> tuple[str, str]:
         """Return the bucket and the key that a location names; InvalidInput."""
@@ -88,5 +97,16 @@ def options_of(properties: Mapping[str, str]) -> S3Options:
         anonymous=flag(properties, "s3.anonymous", default=False),
         credentials=credentials,
         conditional_put=flag(properties, "s3.conditional-put", default=True),
+        role=properties.get("s3.sts.role-arn") or None,
+        sts_endpoint=without_password(properties.get("s3.sts.endpoint"), "s3.sts.endpoint", _KEYS),
+        lifetime_s=_lifetime(properties),
         **patience_of(properties, "s3"),
     )
+
+
+def _lifetime(properties: Mapping[str, str]) -> int:
+    least, most = _LIFETIMES_S
+    found = whole_number(properties, "s3.sts.lifetime", default=_LIFETIME_S, least=least)
+    if found > most:
+        raise InvalidInput(f"s3.sts.lifetime={found}: keys last {most} seconds at most")
+    return found

@@ -1,4 +1,4 @@
-"""Requests to S3 signed for somebody else: AWS's Signature Version 4, with the headers it adds."""
+"""Requests to S3 and its kin, signed: AWS's Signature Version 4, with the headers it adds."""
 
 from __future__ import annotations
 
@@ -48,11 +48,17 @@ def keys_of(options: S3Options) -> Keys | None:
 
 
 def signed(
-    method: str, uri: str, headers: Mapping[str, str], keys: Keys, *, content_sha256: str = UNSIGNED
+    method: str,
+    uri: str,
+    headers: Mapping[str, str],
+    keys: Keys,
+    *,
+    content_sha256: str = UNSIGNED,
+    service: str = "s3",
 ) -> dict[str, str]:
     """Return the headers to add to a request; `headers`, in lower case, are those to be signed.
 
-    Neither host nor date are among them: these are the request's own.
+    Neither host nor date are among them: these are the request's own. `service` is who is asked.
     """
     place = urlsplit(uri)
     now = datetime.fromtimestamp(now_ms() // 1000, timezone.utc)
@@ -68,10 +74,10 @@ def signed(
     )
     lines = "".join(f"{name}:{' '.join(every[name].split())}\n" for name in sorted(every))
     asked = "\n".join((method, place.path or "/", query, lines, names, content_sha256))
-    scope = f"{day}/{keys.region}/s3/aws4_request"
+    scope = f"{day}/{keys.region}/{service}/aws4_request"
     digest = hashlib.sha256(asked.encode()).hexdigest()
     key = f"AWS4{keys.secret_access_key}".encode()
-    for part in (day, keys.region, "s3", "aws4_request"):
+    for part in (day, keys.region, service, "aws4_request"):
         key = hmac.new(key, part.encode(), hashlib.sha256).digest()
     told = f"{_ALGORITHM}\n{at}\n{scope}\n{digest}".encode()
     signature = hmac.new(key, told, hashlib.sha256).hexdigest()

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
+import icetree
 from icetree.cli.main import cli
 from icetree.cli.tables import split_terms
 from tests.table.damage import make_table
@@ -85,6 +86,23 @@ def test_ls_shows_namespaces_and_their_tables(run: Run) -> None:
         {"kind": "namespace", "name": "db"},
         {"kind": "table", "name": "db.t"},
     ]
+    assert parsed(run("ls", "db", "--json")) == [{"kind": "table", "name": "db.t"}]
+
+
+def test_views_are_listed_described_renamed_and_dropped_as_such(run: Run, folder: Path) -> None:
+    with icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder)) as lake:
+        lake.create_view("db.v", "SELECT id FROM db.t", "id long", properties={"comment": "ids"})
+    assert parsed(run("ls", "db", "--json")) == [
+        {"kind": "table", "name": "db.t"},
+        {"kind": "view", "name": "db.v"},
+    ]
+    found = parsed(run("describe", "db.v", "--json"))
+    assert (found["kind"], found["texts"]) == ("view", {"spark": "SELECT id FROM db.t"})
+    assert "SELECT id FROM db.t" in run("describe", "db.v").stdout
+    assert run("rename", "db.v", "--to", "db.w").stdout == "db.v is db.w now\n"
+    assert "leave out --purge" in run("drop", "db.w", "--purge", "--yes").stderr
+    assert "repeat with --yes" in run("drop", "db.w").stdout
+    assert run("drop", "db.w", "--yes").stdout.startswith("dropped db.w; its newest metadata was ")
     assert parsed(run("ls", "db", "--json")) == [{"kind": "table", "name": "db.t"}]
 
 

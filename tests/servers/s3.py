@@ -1,8 +1,12 @@
-"""A real S3-compatible server for tests (SeaweedFS): own data, own ports, gone with the test run."""
+"""A real S3-compatible server for tests (SeaweedFS): own data, own ports, gone with the test run.
+
+It lends keys, too, of one role that may do everything but what a policy takes from it.
+"""
 
 from __future__ import annotations
 
 import atexit
+import base64
 import json
 import secrets
 import shutil
@@ -18,6 +22,12 @@ from pathlib import Path
 from pyarrow import fs
 
 _SERVICES = ("master", "volume", "filer", "s3")
+ROLE = "arn:aws:iam::role/lake"
+_ALL = [
+    {"Effect": "Allow", "Action": "s3:*", "Resource": "*"},
+    {"Effect": "Allow", "Action": "sts:ValidateSession", "Resource": "*"},
+]
+_ANYONE = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeRole"]}
 
 
 class S3Server:
@@ -36,6 +46,7 @@ class S3Server:
             "actions": ["Admin"],
         }
         (self._folder / "identities.json").write_text(json.dumps({"identities": [may]}))
+        (self._folder / "iam.json").write_text(json.dumps(_lending(secrets.token_bytes(32))))
         (self._folder / "data").mkdir()
 
     def start(self) -> None:
@@ -90,6 +101,7 @@ class S3Server:
                     self._program, "server", "-s3", *options, f"-dir={self._folder / 'data'}",
                     "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
                     f"-s3.config={self._folder / 'identities.json'}",
+                    f"-s3.iam.config={self._folder / 'iam.json'}",
                     "-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0",
                     "-volume.max=100", "-master.volumeSizeLimitMB=1000", "-master.telemetry=false",
                 ],
@@ -122,6 +134,28 @@ class S3Server:
 
     def _log(self) -> str:
         return (self._folder / "log").read_text(errors="replace")[-2000:]
+
+
+def _lending(key: bytes) -> dict[str, object]:
+    """Return the settings of the service that lends keys."""
+    version = {"Version": "2012-10-17"}
+    role = {
+        "roleName": ROLE.rpartition("/")[2],
+        "roleArn": ROLE,
+        "trustPolicy": {**version, "Statement": [_ANYONE]},
+        "attachedPolicies": ["all"],
+    }
+    return {
+        "sts": {
+            "tokenDuration": "1h",
+            "maxSessionLength": "12h",
+            "issuer": "tests",
+            "signingKey": base64.b64encode(key).decode(),
+        },
+        "policy": {"defaultEffect": "Deny", "storeType": "memory"},
+        "roles": [role],
+        "policies": [{"name": "all", "document": {**version, "Statement": _ALL}}],
+    }
 
 
 @cache
