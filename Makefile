@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 BENCH  := $(VENV)/.bench
 FUZZ   := $(VENV)/.fuzz
 DOCS   := $(VENV)/.docs
-EXTRAS := dev,delta,java,postgres,s3,serve,spark
+EXTRAS := dev,delta,encryption,java,postgres,s3,serve,spark
 
 # Iceberg Java, which tests plan the same tables with. No part of icetree, so kept elsewhere.
 ICEBERG_JAVA := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0

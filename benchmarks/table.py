@@ -157,8 +157,10 @@ class Recorder:
         self.needs.append(need)
         return found
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
-        return self.reader.blob(location, offset=offset, size_bytes=size_bytes)
+    def blob(
+        self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
+    ) -> bytes:
+        return self.reader.blob(location, offset=offset, size_bytes=size_bytes, key=key)
 
 
 def raw_reading(table: Table, needs: list[Need]) -> Callable[[], None]:

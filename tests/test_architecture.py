@@ -24,7 +24,7 @@ ROWS = [
     ["errors", "secrets", "surroundings"],
     ["spec"],
     ["codec"],
-    ["tree", "store", "catalog"],
+    ["tree", "store", "catalog", "keys"],
     ["files", "filters", "picture"],
     ["rows"],
     ["table"],
@@ -39,7 +39,7 @@ LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
 # is the ground, which all may stand on. As between rooms, no floor imports upwards or sideways.
 FLOORS = {
     "spec": [["edit"]],
-    "codec": [["avro", "orc", "parquet"], ["legacy", "manifest"]],
+    "codec": [["encryption"], ["avro", "orc", "parquet"], ["legacy", "manifest"]],
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],
@@ -84,6 +84,7 @@ OWNER = {
     "sqlalchemy": "nobody",
     "psycopg": "catalog",
     "uvicorn": "serve",
+    "cryptography": "codec",
     "prompt_toolkit": "cli",
 }
 

@@ -70,7 +70,7 @@ KNOWN = SHARED | words(
     add alias by cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
     format_version images
-    isolation kept key lake latest_by level limit location lookback max_ref_age_ms
+    isolation keeper kept key lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net objects
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put

@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
+from icetree.codec.encryption.stream import MAGIC as STREAM
 from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
 from icetree.files.cache import Cache, TableCache
 from icetree.files.parallel import in_order
+from icetree.files.sealed import open_ranges, read_whole
+from icetree.keys.ring import Ring
 from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
 from icetree.spec.location import LOCAL, absolute, scheme_of
@@ -46,11 +49,13 @@ class TableFiles:
     store: Store
     location: str
     cache: Cache | TableCache = field(default_factory=Cache)
+    #: What opens roots and statistics of an encrypted table.
+    ring: Ring = field(default_factory=Ring)
 
-    def fetch(self, stored: str) -> bytes:
-        """Return the bytes of an immutable file."""
+    def fetch(self, stored: str, key: bytes | None = None) -> bytes:
+        """Return the bytes of an immutable file; `key` is its key metadata where it is encrypted."""
         location = absolute(stored, self.location)
-        return self.cache.get(location, lambda: self.store.read(location))
+        return self.cache.get(location, lambda: read_whole(self.store, location, key))
 
     def open_leaf(self, leaf: Leaf) -> bytes | pa.NativeFile:
         """Return a leaf's bytes, or the file where a few ranges cost less than all of it.
@@ -59,8 +64,8 @@ class TableFiles:
         """
         location = absolute(leaf.location, self.location)
         if leaf.size_bytes <= _WHOLE_BYTES or scheme_of(location) not in LOCAL:
-            return self.fetch(leaf.location)
-        return self.cache.peek(location) or self.store.open(location)
+            return self.fetch(leaf.location, leaf.key_metadata)
+        return self.cache.peek(location) or open_ranges(self.store, location, leaf.key_metadata)
 
     def require_open(self, stored: pa.Array) -> None:
         """Refuse files in a store that the table may not name: for who reads them by itself."""
@@ -73,8 +78,9 @@ class TableFiles:
         placed = [(absolute(file.location, self.location), file.content) for file in files]
         self.store.write_many(placed)
         for location, content in placed:
-            # Table metadata is never read again by who wrote it.
-            if not location.endswith(".metadata.json"):
+            # Table metadata is never read again by who wrote it; an encrypted file is kept as it
+            # was before, when it is read.
+            if not (location.endswith(".metadata.json") or content.startswith(STREAM)):
                 self.cache.put(location, content)
 
     def delete(self, stored: Iterable[str]) -> None:
@@ -94,6 +100,7 @@ class TableFiles:
 
         return FileReader(
             fetch=self.fetch,
+            unlock=self.fetch,
             open=self.open_leaf,
             keep=keep,
             shape=shape,
@@ -144,9 +151,18 @@ class TableFiles:
 
     def root_size_bytes(self, snapshot: Snapshot) -> int:
         """Return how large the file at the top of a tree is; 0 for the inline list of v1."""
-        if snapshot.root_manifest is not None:
-            return len(self.fetch(snapshot.root_manifest))
-        return len(self.fetch(snapshot.manifest_list)) if snapshot.manifest_list else 0
+        return len(self.fetch_root(snapshot))
+
+    def fetch_root(self, snapshot: Snapshot) -> bytes:
+        """Return the file at the top of a tree; nothing for the inline list of v1."""
+        file = snapshot.root_manifest or snapshot.manifest_list
+        return self.fetch(file, self.key_of(snapshot)) if file else b""
+
+    def key_of(self, snapshot: Snapshot) -> bytes | None:
+        """Return the key metadata of a snapshot's root or manifest list; None where it is plain."""
+        if snapshot.key_id is None:
+            return None
+        return self.ring.unlock(snapshot.key_id, file=snapshot.root_file)
 
     def remember_root(self, snapshot: Snapshot, shape: Shape, root: Entries) -> None:
         """Keep a root that is just being written, since the next commit starts from it."""
@@ -167,7 +183,7 @@ class TableFiles:
         if snapshot.root_manifest is not None:
             return self._decode_columnar(snapshot.root_manifest, snapshot, shape)
         if snapshot.manifest_list is not None:
-            return self._legacy_root(snapshot.manifest_list, shape)
+            return self._legacy_root(snapshot.manifest_list, self.key_of(snapshot), shape)
         if snapshot.manifests is not None:
             return self._inline_root(snapshot, snapshot.manifests, shape)
         raise CorruptTable(
@@ -183,7 +199,7 @@ class TableFiles:
     ) -> Entries:
         """Decode a root; of stats only those that are wanted, None for all."""
         found = manifest.decode_again(
-            self.fetch(file),
+            self.fetch(file, self.key_of(snapshot)),
             ROOT,
             shape,
             file=file,
@@ -208,9 +224,9 @@ class TableFiles:
             self.fetch(ref.location), file=ref.location, table_location=self.location
         )
 
-    def _legacy_root(self, file: str, shape: Shape) -> Entries:
+    def _legacy_root(self, file: str, key: bytes | None, shape: Shape) -> Entries:
         return legacy.decode_manifest_list(
-            self.fetch(file), file=file, shape=shape, table_location=self.location
+            self.fetch(file, key), file=file, shape=shape, table_location=self.location
         )
 
     def _inline_root(self, snapshot: Snapshot, manifests: tuple[str, ...], shape: Shape) -> Entries:

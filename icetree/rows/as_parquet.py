@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.types import NestedField
 
+from icetree.codec.encryption.key_metadata import FileKey
+from icetree.codec.parquet import encrypted
 from icetree.codec.parquet.annotate import annotated
 from icetree.codec.parquet.parquet import CheckedFile, open_parquet
 from icetree.errors import CorruptTable, InvalidInput
@@ -33,10 +37,17 @@ _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 class ParquetReader:
     """A Parquet file; its pages are held against their checksums unless told not to."""
 
-    def __init__(self, source: pa.NativeFile, location: str, checksums: bool = True) -> None:
+    def __init__(
+        self,
+        source: pa.NativeFile,
+        location: str,
+        checksums: bool = True,
+        key: FileKey | None = None,
+    ) -> None:
         self.file: CheckedFile = open_parquet(
             source,
             file=location,
+            key=key,
             pre_buffer=True,
             page_checksum_verification=checksums,
             coerce_int96_timestamp_unit="us",
@@ -67,7 +78,11 @@ class ParquetWriter:
     """A Parquet file that is being made; every page has a checksum."""
 
     def __init__(
-        self, sink: pa.NativeFile, fields: Sequence[NestedField], properties: Mapping[str, str]
+        self,
+        sink: pa.NativeFile,
+        fields: Sequence[NestedField],
+        properties: Mapping[str, str],
+        key: FileKey | None = None,
     ) -> None:
         schema = pa.schema([arrow_field(field) for field in fields])
         self._types = logical_types(fields)
@@ -78,6 +93,9 @@ class ParquetWriter:
             "write_statistics": ordered_columns(schema, self._types) if self._types else True,
             **codec_of(properties),
         }
+        if key is not None:
+            options["encryption_properties"] = encrypted.for_writing(key)
+        self._key = key
         self._properties = properties
         self._sink = _KeepingEnd(sink)
         target: Any = pa.PythonFile(self._sink, mode="w") if self._types else sink
@@ -90,7 +108,12 @@ class ParquetWriter:
         self._sink.keep()
         self._file.close()
         if self._types:
-            self._sink.end(lambda end: annotated(end, self._types))
+            self._sink.end(self._annotated)
+
+    def _annotated(self, end: bytes) -> bytes:
+        if self._key is None:
+            return annotated(end, self._types)
+        return encrypted.with_footer(end, self._key, lambda plain: annotated(plain, self._types))
 
 
 class _KeepingEnd:
@@ -156,13 +179,23 @@ def _group_bytes(properties: Mapping[str, str]) -> int:
     return whole_number(properties, ROW_GROUP_SIZE, default=DEFAULT_ROW_GROUP_SIZE, least=1)
 
 
-def _offsets(content: pa.Buffer) -> list[int]:
-    footer = pq.read_metadata(pa.BufferReader(content))
+def _offsets(content: pa.Buffer, key: FileKey | None = None) -> list[int]:
+    how = None if key is None else encrypted.for_reading(key)
+    footer = pq.read_metadata(pa.BufferReader(content), decryption_properties=how)
     groups = (footer.row_group(at).column(0) for at in range(footer.num_row_groups))
     return [
         min(first.data_page_offset, first.dictionary_page_offset or first.data_page_offset)
         for first in groups
     ]
+
+
+def _keyed(key: FileKey) -> Format:
+    return replace(
+        PARQUET,
+        open=partial(ParquetReader, key=key),
+        begin=partial(ParquetWriter, key=key),
+        split_offsets=partial(_offsets, key=key),
+    )
 
 
 PARQUET: Final = Format(
@@ -171,4 +204,5 @@ PARQUET: Final = Format(
     begin=ParquetWriter,
     split_offsets=_offsets,
     bytes_at_once=_group_bytes,
+    keyed=_keyed,
 )

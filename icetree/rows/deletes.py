@@ -18,6 +18,7 @@ from icetree.codec import bitmap, puffin
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.files.cache import Cache
+from icetree.files.sealed import read_part
 from icetree.rows.equality_files import lacking
 from icetree.rows.files import ReadRules, open_file, position_deletes
 from icetree.rows.project import leaf_of
@@ -138,7 +139,13 @@ class Deletes:
         def make() -> pa.Table:
             entry = self.files[number]
             location = absolute(entry["location"], self.metadata.location)
-            file = open_file(self.store, location, entry["file_format"], mapping=self.mapping)
+            file = open_file(
+                self.store,
+                location,
+                entry["file_format"],
+                mapping=self.mapping,
+                key=entry["key_metadata"],
+            )
             rule = lacking(file, self._ids(number), self.metadata.shape())
             if rule is not None:
                 raise CorruptTable(entry["location"], rule)
@@ -189,7 +196,13 @@ class Deletes:
         def make() -> dict[str, Rows]:
             entry = self.files[number]
             location = absolute(entry["location"], self.metadata.location)
-            file = open_file(self.store, location, entry["file_format"], mapping=None)
+            file = open_file(
+                self.store,
+                location,
+                entry["file_format"],
+                mapping=None,
+                key=entry["key_metadata"],
+            )
             rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
             return by_file(rows, self.metadata.location, delete_file=location)
 
@@ -210,7 +223,7 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
     offset, size = task["dv_offset"], task["dv_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptTable(location, "a data DV needs the offset and size of its blob")
-    blob = store.read_range(location, offset=offset, length=size)
+    blob = read_part(store, location, task["dv_key_metadata"], offset=offset, length=size)
     vector = puffin.decode_dv(blob, file=location)
     if len(vector) != task["dv_cardinality"]:
         raise CorruptTable(

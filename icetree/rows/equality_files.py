@@ -47,7 +47,13 @@ def require_fields_of(deletes: pa.Table, files: TableFiles, metadata: TableMetad
 
         def rule() -> tuple[str | None]:
             try:
-                file = open_file(files.store, place, one["file_format"], mapping=mapping)
+                file = open_file(
+                    files.store,
+                    place,
+                    one["file_format"],
+                    mapping=mapping,
+                    key=one["key_metadata"],
+                )
             except Unsupported:
                 return (None,)
             return (lacking(file, one["equality_ids"], shape),)
@@ -76,10 +82,13 @@ def require_fields(
     ours = stored_form_array(pa.array(made, pa.string()), metadata.location)
     theirs = equality.filter(pc.invert(is_among(equality["location"], ours)))
     mapping, shape = name_mapping(metadata.properties), metadata.shape()
-    for one in theirs.select(["location", "file_format", "equality_ids"]).to_pylist():
+    needed = ["location", "file_format", "equality_ids", "key_metadata"]
+    for one in theirs.select(needed).to_pylist():
         place = absolute(one["location"], metadata.location)
         try:
-            file = open_file(store, place, one["file_format"], mapping=mapping)
+            file = open_file(
+                store, place, one["file_format"], mapping=mapping, key=one["key_metadata"]
+            )
         except Unsupported:
             continue  # a format that only engines read
         except NotFound:

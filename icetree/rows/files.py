@@ -29,7 +29,9 @@ from pyiceberg.types import (
 )
 
 from icetree.codec import limits
+from icetree.codec.encryption import key_metadata
 from icetree.errors import CorruptTable, InvalidInput
+from icetree.files.sealed import open_ranges
 from icetree.rows.formats import format_of
 from icetree.rows.project import Node, leaves_of, nodes, project
 from icetree.rows.schema import arrow_type, default_array, null_array
@@ -123,14 +125,17 @@ def open_file(
     *,
     mapping: NameMapping | None,
     checksums: bool = True,
+    key: bytes | None = None,
 ) -> DataFile:
-    """Open a file of rows at an absolute location.
+    """Open a file of rows at an absolute location; `key` is the key metadata of an encrypted one.
 
     Pages of Parquet are held against their checksums, where they have any, unless `checksums` is
     false.
     """
     format = format_of(file_format, location)
-    source = store.open(location)
+    if key is not None and format.keyed is not None:
+        format, key = format.keyed(key_metadata.decode(key, file=location)), None
+    source = open_ranges(store, location, key)
     try:
         reader = format.open(source, location, checksums)
         schema, sizes = reader.schema, reader.group_rows

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 from pyiceberg.types import NestedField
 
+from icetree.codec.encryption.key_metadata import FileKey
 from icetree.spec.fields import FIELD_ID_KEY
 
 
@@ -54,5 +55,7 @@ class Format:
     split_offsets: Callable[[pa.Buffer], list[int] | None]
     #: How many bytes of rows a writer is best given at once.
     bytes_at_once: Callable[[Mapping[str, str]], int]
+    #: The same, with an encryption of its own; None where files are encrypted as they are.
+    keyed: Callable[[FileKey], Format] | None = None
     #: The key of field ids in the metadata of the reader's columns.
     id_key: bytes = FIELD_ID_KEY

@@ -11,7 +11,8 @@ import pyarrow as pa
 from pyiceberg.types import UnknownType
 
 from icetree.rows.format import RowsWriter
-from icetree.rows.partition import Partition, by_partition, folder_of, key_of
+from icetree.rows.partition import Partition, by_partition, key_of
+from icetree.rows.sealing import Sealing
 from icetree.rows.stats import StatsGatherer
 from icetree.rows.write import (
     Layout,
@@ -91,6 +92,7 @@ class _Open:
     stats: StatsGatherer
     sink: pa.BufferOutputStream = field(default_factory=pa.BufferOutputStream)
     writer: RowsWriter | None = None
+    how: Sealing | None = None
     rows: int = 0
     waiting: list[pa.Table] = field(default_factory=list)
     waiting_bytes: int = 0
@@ -158,8 +160,7 @@ class _Packer:
         few = rows.slice(
             0, max(1, int(rows.num_rows * min(1, _SAMPLED_BYTES / max(1, rows.nbytes))))
         )
-        content, _ = encode(few, self._layout)
-        a_row = len(content) / few.num_rows
+        a_row = len(encode(few, self._layout).content) / few.num_rows
         total = max(self._size.rows, rows.num_rows)
         return max(1, int(-(-total // self._size.count(total * a_row))))
 
@@ -170,20 +171,24 @@ class _Packer:
         file.waiting, file.waiting_bytes = [], 0
         file.stats.add(rows)
         if file.writer is None:
-            file.writer = layout.format.begin(file.sink, layout.fields, layout.metadata.properties)
+            file.how = Sealing.of(layout.format, layout.key_bytes)
+            file.writer = file.how.format.begin(
+                file.sink, layout.fields, layout.metadata.properties
+            )
         file.writer.write(rows)
 
     def _end(self, key: tuple[Hashable, ...]) -> None:
         file = self._open.pop(key)
         self._encode(file)
         assert file.writer is not None
+        assert file.how is not None
         file.writer.close()
-        content = file.sink.getvalue()
-        folder = folder_of(file.values, self._layout.spec, self._layout.shape)
+        stored = file.how.stored(file.sink.getvalue())
+        folder = self._layout.folder(file.values)
         name = f"{len(self._started):05d}-{self._job}.{self._layout.format.name}"
         location = new_location(self._layout.metadata, folder + name)
         self._started.append(location)
-        self._store.write_new(location, content.to_pybytes())
+        self._store.write_new(location, stored.content)
         found = file.stats.stats()
         self.files.append(
             Written(
@@ -194,8 +199,9 @@ class _Packer:
                     partition_spec_id=self._layout.spec_id,
                     sort_order_id=self._sort_order_id,
                     record_count=file.rows,
-                    file_size_in_bytes=len(content),
-                    split_offsets=self._layout.format.split_offsets(content),
+                    file_size_in_bytes=len(stored.content),
+                    split_offsets=stored.split_offsets,
+                    key_metadata=stored.key_metadata,
                 ),
                 stats=self._layout.with_partition(found, file.values, file.rows),
             )

@@ -211,6 +211,7 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         task["file_format"],
         mapping=deletes.mapping,
         checksums=reading.checksums,
+        key=task["key_metadata"],
     )
     stored = sum(group.rows for group in file.groups)
     if stored != task["record_count"]:

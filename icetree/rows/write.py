@@ -18,8 +18,9 @@ from icetree.rows.fit import ArrowData, fitted
 from icetree.rows.format import Format
 from icetree.rows.formats import format_to_write
 from icetree.rows.partition import Partition, by_partition, folder_of, key_of, sorted_rows
+from icetree.rows.sealing import Sealing, Stored
 from icetree.rows.stats import FileStats, partition_stats, stats_of
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import data_key_bytes, require_told
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
 from icetree.spec.location import absolute, prefix_of, stored_form
@@ -57,7 +58,7 @@ def write_files(
     the rows, in columns that are named as `stored_lineage` does. When anything fails no file stays.
     Complaints call the table by its name, or by its location where none is given.
     """
-    require_plain(metadata)
+    require_told(metadata)
     name = table or metadata.location
     shape, schema = metadata.shape(), metadata.schema()
     # A column without a type yet has nothing to store.
@@ -129,6 +130,15 @@ class Layout:
         """What the files are."""
         is_data = self.content is Content.DATA
         return format_to_write(self.metadata.properties, deletes=not is_data)
+
+    @property
+    def key_bytes(self) -> int | None:
+        """How long the keys of the files are; None where they are plain."""
+        return data_key_bytes(self.metadata.properties)
+
+    def folder(self, values: Sequence[pa.Scalar]) -> str:
+        """Return the folder of a partition's files; names of folders are no place for secrets."""
+        return "" if self.key_bytes else folder_of(values, self.spec, self.shape)
 
     def stats(self, rows: pa.Table, values: Sequence[pa.Scalar]) -> FileStats:
         """Return the stats of a file's rows, its partition's among them."""
@@ -226,7 +236,7 @@ class Writer:
         # The oldest is waited for, so that encoded files do not pile up in memory.
         if len(self._files) > self._workers:
             self._files[-self._workers - 1].result()
-        folder = folder_of(values, self._layout.spec, self._layout.shape)
+        folder = self._layout.folder(values)
         name = f"{len(self._files):05d}-{self._job}.{self._layout.format.name}"
         location = new_location(self._layout.metadata, folder + name)
         self._started.append(location)
@@ -255,8 +265,8 @@ def _write(
     layout: Layout,
     store: Store,
 ) -> Written:
-    content, offsets = encode(rows, layout)
-    store.write_new(location, content)
+    stored = encode(rows, layout)
+    store.write_new(location, stored.content)
     is_data = layout.content is Content.DATA
     return Written(
         entry=Entry(
@@ -266,22 +276,22 @@ def _write(
             partition_spec_id=layout.spec_id,
             sort_order_id=layout.metadata.default_sort_order_id if is_data else None,
             record_count=rows.num_rows,
-            file_size_in_bytes=len(content),
-            split_offsets=offsets,
+            file_size_in_bytes=len(stored.content),
+            split_offsets=stored.split_offsets,
             equality_ids=layout.equality_ids,
+            key_metadata=stored.key_metadata,
         ),
         stats=layout.stats(rows, values),
     )
 
 
-def encode(rows: pa.Table, layout: Layout) -> tuple[bytes, list[int] | None]:
-    """Return rows as a file, and where it can be cut."""
-    sink, format = pa.BufferOutputStream(), layout.format
-    writer = format.begin(sink, layout.fields, layout.metadata.properties)
+def encode(rows: pa.Table, layout: Layout) -> Stored:
+    """Return rows as a file."""
+    sink, how = pa.BufferOutputStream(), Sealing.of(layout.format, layout.key_bytes)
+    writer = how.format.begin(sink, layout.fields, layout.metadata.properties)
     writer.write(rows)
     writer.close()
-    content = sink.getvalue()
-    return content.to_pybytes(), format.split_offsets(content)
+    return how.stored(sink.getvalue())
 
 
 def entries_of(files: Sequence[Written], shape: Shape) -> Entries:

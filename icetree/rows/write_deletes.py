@@ -14,6 +14,7 @@ from pyiceberg.types import DoubleType, FloatType, NestedField
 from pyroaring import BitMap, BitMap64
 
 from icetree.codec import bitmap, puffin
+from icetree.codec.encryption.stream import seal
 from icetree.errors import InvalidInput
 from icetree.rows.deletes import Deletes
 from icetree.rows.fit import ArrowData, fitted
@@ -21,7 +22,7 @@ from icetree.rows.partition import Partition, by_partition
 from icetree.rows.write import Layout, Writer, new_location
 from icetree.spec import stats
 from icetree.spec.columns import field_path
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import data_key_bytes, require_told
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.expressions import Expression
 from icetree.spec.location import absolute, stored_form
@@ -56,7 +57,7 @@ def write_data_vectors(
     replaces it; so are its position deletes of v2, for which the plan's `deletes` are needed:
     no reader looks at them once there is a DV. Files of which nothing more goes have no new DV.
     """
-    require_plain(metadata)
+    require_told(metadata)
     named = _named(tasks, pa.array(positions, pa.string()))
     facts = named.select(
         [
@@ -66,6 +67,7 @@ def write_data_vectors(
             "dv_offset",
             "dv_size_in_bytes",
             "dv_cardinality",
+            "dv_key_metadata",
             "position_deletes",
         ]
     ).to_pylist()
@@ -123,9 +125,10 @@ def store_vectors(
         for name, vector in zip(names, vectors.values(), strict=True)
     ]
     file = puffin.write(blobs)
+    content, key = seal(file.data, data_key_bytes(metadata.properties))
     location = new_location(metadata, f"{new_uuid()}-deletes.puffin")
     try:
-        store.write_new(location, file.data)
+        store.write_new(location, content)
     except BaseException:
         # It may be there though the answer was lost, and nobody will ever name it.
         with suppress(Exception):
@@ -142,8 +145,9 @@ def store_vectors(
                 dv_size_in_bytes=blob.length,
                 partition_spec_id=spec_id,
                 record_count=len(vector),
-                file_size_in_bytes=len(file.data),
+                file_size_in_bytes=len(content),
                 referenced_file=name,
+                key_metadata=key,
             )
             for blob, name, spec_id, vector in zip(
                 file.blobs,

@@ -14,7 +14,7 @@ from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec import apply_alone as alone
 from icetree.spec import columns
 from icetree.spec.column_uses import uses
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import require_same_key, require_told
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD, MAX_ID
 from icetree.spec.layout import PartitionField, expressions_for
@@ -132,7 +132,7 @@ def _upgrade(m: TableMetadata, update: UpgradeFormatVersion, _: _Progress) -> Ta
     if now < 3 <= then:
         m = replace(m, next_row_id=m.next_row_id or 0)
     if now < 4 <= then:
-        require_plain(m)
+        require_told(m)
         expressions, specs, last = expressions_for(m.partition_specs, m.last_column_id)
         _must_have_stats(expressions)
         m = replace(m, expressions=expressions, partition_specs=specs, last_column_id=last)
@@ -277,12 +277,17 @@ def _set_order(m: TableMetadata, update: SetDefaultSortOrder, progress: _Progres
 
 
 def _set_properties(m: TableMetadata, update: SetProperties, _: _Progress) -> TableMetadata:
-    return replace(m, properties={**m.properties, **properties_of(update.updates)})
+    return _with_properties(m, {**m.properties, **properties_of(update.updates)})
 
 
 def _remove_properties(m: TableMetadata, update: RemoveProperties, _: _Progress) -> TableMetadata:
     gone = set(update.removals)
-    return replace(m, properties={k: v for k, v in m.properties.items() if k not in gone})
+    return _with_properties(m, {k: v for k, v in m.properties.items() if k not in gone})
+
+
+def _with_properties(m: TableMetadata, properties: dict[str, str]) -> TableMetadata:
+    require_same_key(m.properties, properties)
+    return replace(m, properties=properties)
 
 
 def _set_location(m: TableMetadata, update: SetLocation, _: _Progress) -> TableMetadata:

@@ -61,7 +61,6 @@ _OF_OTHERS: Final = (
     "read.orc.*",
     "read.data-planning-mode",
     "read.delete-planning-mode",
-    "encryption.data-key-length",
     "encryption.aad-length-in-bytes",
 )
 _PATTERN: Final = re.compile(

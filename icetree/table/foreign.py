@@ -10,13 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.deletes import by_file
 from icetree.rows.files import open_file, position_deletes
 from icetree.rows.write_deletes import as_vector, write_data_vectors
 from icetree.spec.edit.refs import ancestors
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import (
     Content,
     Entries,
@@ -60,6 +61,7 @@ def commit_foreign(
     a `CommitConflict`; where the table asks for it, new data files also land on what others appended
     meanwhile. The client's own manifests are of no use afterwards: nothing names them.
     """
+    _require_plain(table)
     asked = snapshot_of(snapshot)
     _require_new(table, asked)
     parent = _parent(table, asked)
@@ -84,6 +86,14 @@ def commit_foreign(
             )
         )
         return tx.commit()
+
+
+def _require_plain(table: Table) -> None:
+    if is_encrypted(table.metadata):
+        raise Unsupported(
+            f"table {table.name} is encrypted: no client that commits manifests of its own knows "
+            "its keys; write to it with icetree"
+        )
 
 
 def _require_new(table: Table, asked: Snapshot) -> None:
@@ -184,11 +194,10 @@ def _rows_deleted(
 ) -> dict[str, BitMap64]:
     """Return the rows that position delete files name, by the stored location of their file."""
     found: dict[str, BitMap64] = {}
-    for name, format in zip(
-        deletes["location"].to_pylist(), deletes["file_format"].to_pylist(), strict=True
-    ):
+    opened = ("location", "file_format", "key_metadata")
+    for name, format, key in zip(*(deletes[each].to_pylist() for each in opened), strict=True):
         location = absolute(name, metadata.location)
-        file = open_file(files.store, location, format, mapping=None)
+        file = open_file(files.store, location, format, mapping=None, key=key)
         rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
         for data_file, some in by_file(rows, metadata.location, delete_file=location).items():
             found[data_file] = found.get(data_file, BitMap64()) | as_vector(pa.array(some))

@@ -15,7 +15,11 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
+from icetree.keys.base import Keeper
+from icetree.keys.open import KEY_PROPERTIES, open_keeper
+from icetree.keys.ring import ring_of
 from icetree.spec.edit.create import table_metadata
+from icetree.spec.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import whole_number
@@ -46,7 +50,9 @@ CACHE_BYTES: Final = "io.manifest.cache.max-total-bytes"
 STORES: Final = "io.stores"
 
 #: Every property that a connection may be given.
-CONNECTION_PROPERTIES: Final = CATALOG_PROPERTIES | STORE_PROPERTIES | {CACHE_BYTES, STORES}
+CONNECTION_PROPERTIES: Final = (
+    CATALOG_PROPERTIES | STORE_PROPERTIES | KEY_PROPERTIES | {CACHE_BYTES, STORES}
+)
 
 
 class Lake(LakeRows, LakeMoving, LakeViews):
@@ -63,12 +69,15 @@ class Lake(LakeRows, LakeMoving, LakeViews):
         warehouse: str | None = None,
         cache: Cache | None = None,
         stores: Iterable[str] = (),
+        keeper: Keeper | None = None,
     ) -> None:
         self.catalog = catalog
         self.store = store
         self.warehouse = warehouse.rstrip("/") if warehouse else None
         #: Kinds of store that any table may name files in.
         self.stores = frozenset(stores)
+        #: Who keeps the keys of encrypted tables.
+        self.keeper = keeper
         #: Tables share the limit of what is kept of manifests.
         self.manifests = Cache() if cache is None else cache
 
@@ -172,6 +181,8 @@ class Lake(LakeRows, LakeMoving, LakeViews):
 
     def stage_table(self, name: str, metadata: TableMetadata) -> Table:
         """Write the first metadata of a table to be, and return its handle; no catalog has it yet."""
+        if is_encrypted(metadata):
+            ring_of(metadata, self.keeper).require(metadata.properties[KEY_PROPERTY])
         compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
         at = absolute(next_metadata_location(None, compress=compress), metadata.location)
         self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
@@ -217,6 +228,7 @@ class Lake(LakeRows, LakeMoving, LakeViews):
                 metadata_location=metadata_location,
             ),
             store,
+            self.keeper,
         )
         self.catalog.create(table, state.metadata_location)
         return self._table(state)
@@ -286,7 +298,8 @@ class Lake(LakeRows, LakeMoving, LakeViews):
         store = self._beside(state.metadata_location)
         metadata = state.metadata
         cache = self.manifests.of(metadata.table_uuid)
-        files = TableFiles(store=store, location=metadata.location, cache=cache)
+        ring = ring_of(metadata, self.keeper)
+        files = TableFiles(store=store, location=metadata.location, cache=cache, ring=ring)
         return Table(catalog=self.catalog, files=files, state=state)
 
     @override
@@ -332,6 +345,7 @@ def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:
         warehouse=warehouse,
         cache=Cache(cache_bytes),
         stores=_stores(config.properties),
+        keeper=open_keeper(config.properties),
     )
 
 

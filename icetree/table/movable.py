@@ -14,6 +14,8 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
+from icetree.keys.base import Keeper
+from icetree.keys.ring import ring_of
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import FILES, MANIFESTS, Entries, has_format, is_content, is_live
 from icetree.spec.location import (
@@ -37,7 +39,7 @@ from icetree.tree.reading import leaves_in
 _NAMES: Final = ("location", "referenced_file")
 
 
-def settle(state: State, store: Store) -> State:
+def settle(state: State, store: Store, keeper: Keeper | None = None) -> State:
     """Return the state with the table where its metadata file is, writing new metadata if moved.
 
     Only a v4 table can be moved by copying: earlier versions name their files in full, and so do
@@ -54,7 +56,8 @@ def settle(state: State, store: Store) -> State:
             f"{state.metadata_location} is of a v{metadata.format_version} table at "
             f"{metadata.location}, whose files are named in full: upgrade it there, then copy it"
         )
-    require_movable(metadata, TableFiles(store=store, location=folder))
+    ring = ring_of(metadata, keeper)
+    require_movable(metadata, TableFiles(store=store, location=folder, ring=ring))
     moved = replace(metadata, location=folder, last_updated_ms=now_ms())
     name = next_metadata_location(state.metadata_location, compress=True)
     at = absolute(name, folder)

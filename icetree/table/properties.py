@@ -17,7 +17,7 @@ from icetree.rows import files as reading
 from icetree.rows import write as writing
 from icetree.rows.source import SOURCE_LIMIT
 from icetree.spec import metrics, retention
-from icetree.spec.encryption import KEY_PROPERTY
+from icetree.spec.encryption import KEY_BYTES_PROPERTY, KEY_PROPERTY, data_key_bytes
 from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import (
     DELETE_AFTER_COMMIT,
@@ -125,6 +125,7 @@ _READERS: Final[Mapping[str, Read]] = {
     DISTRIBUTION: _word(DISTRIBUTION, DISTRIBUTIONS),
     METADATA_COMPRESSION: _word(METADATA_COMPRESSION, METADATA_COMPRESSIONS),
     KEY_PROPERTY: lambda _: None,
+    KEY_BYTES_PROPERTY: lambda given: data_key_bytes({KEY_PROPERTY: "any", **given}),
 }
 
 #: Codecs and their levels, which are read together.

@@ -111,6 +111,7 @@ class Table(Evolution, References):
         newest = read_newest(lambda: self.catalog.load(self.name), lambda _: store, known)
         if newest is not None:
             self.state = self.state.at(*newest)
+            self.files.ring.learn(self.metadata.encryption_keys)
             self.files = replace(self.files, location=self.location)
         return self
 

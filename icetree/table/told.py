@@ -23,6 +23,15 @@ _NAMES: Final = {
 _LOCATIONS: Final = frozenset({"location", "referenced_file", "dv_location", "leaf"})
 
 
+#: What opens files, and is nobody's to see.
+KEYS: Final = frozenset({"key_metadata", "dv_key_metadata"})
+
+
+def hidden_keys(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return nulls in the place of key metadata, which holds the key itself."""
+    return pa.chunked_array([pa.nulls(len(values), values.type)])
+
+
 def told_name(column: str) -> str:
     """Return the name under which people see a column."""
     return _NAMES.get(column, column)
@@ -36,6 +45,8 @@ def told(entries: pa.Table, columns: Iterable[str], table_location: str) -> pa.T
 
 
 def _told(values: pa.ChunkedArray, column: str, table_location: str) -> pa.ChunkedArray:
+    if column in KEYS:
+        return hidden_keys(values)
     if column in _LOCATIONS:
         return absolute_array(values, table_location)
     if column == "content_type":

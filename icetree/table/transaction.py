@@ -19,7 +19,7 @@ from icetree.rows.equality_files import require_fields
 from icetree.rows.fit import ArrowData
 from icetree.rows.write import write_files
 from icetree.spec import apply as updating
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import require_told
 from icetree.spec.entry import Content, Entries, Entry, concat, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.locations import stored_form_array
@@ -27,7 +27,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.update import SetLocation, SetProperties, Update
-from icetree.table.commit.adding import is_arrow_data, stored_entries
+from icetree.table.commit.adding import is_arrow_data, require_keys, stored_entries
 from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.commit import Committed, commit
 from icetree.table.commit.counts import UNCOUNTED, RowCounts, rows_of
@@ -418,6 +418,7 @@ class Transaction(Evolution, RowVerbs):
         entries = stored_entries(
             files, self.metadata, self._shape, self._base.name, sequence_number=sequence_number
         )
+        require_keys(entries, self.metadata)
         self._table.files.require_open(entries["location"])
         store, made = self._table.files.store, self._written
         require_fields(entries, metadata=self.metadata, store=store, made=made)
@@ -425,7 +426,7 @@ class Transaction(Evolution, RowVerbs):
 
     def _add(self, changes: Changes, rows: RowCounts = UNCOUNTED) -> None:
         self._require_open()
-        require_plain(self.metadata)
+        require_told(self.metadata)
         self.require_version()
         self._changes.append(changes)
         self._rows += rows

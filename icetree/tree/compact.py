@@ -67,7 +67,7 @@ def compact(
             budget -= sum(each.live for each in group)
             if budget < 0:
                 return tree
-            tree = _rewrite(tree, group, stamp, shape, reader)
+            tree = _rewrite(tree, group, stamp, shape, policy, reader)
     return tree
 
 
@@ -141,7 +141,12 @@ def _is_worn(candidate: _Candidate, policy: Policy) -> bool:
 
 
 def _rewrite(
-    tree: Reshaped, group: list[_Candidate], stamp: Stamp, shape: Shape, reader: Reader
+    tree: Reshaped,
+    group: list[_Candidate],
+    stamp: Stamp,
+    shape: Shape,
+    policy: Policy,
+    reader: Reader,
 ) -> Reshaped:
     entries = concat(existing_in(each.leaf, each.removed, reader) for each in group)
     first = group[0].leaf
@@ -153,6 +158,7 @@ def _rewrite(
         shape,
         status=Status.EXISTING,
         referenced_file=first.referenced_file,
+        key_bytes=policy.key_bytes,
     )
     heirs = {each.leaf.location: location for each in group}
     return tree.then(exchanged(tree.root, heirs, [existing_entry(made.entry, stamp)]), made)

@@ -41,10 +41,12 @@ DATA_DV: Final = pa.schema(
         pa.field("dv_size_in_bytes", pa.int64()),
         pa.field("dv_cardinality", pa.int64()),
         pa.field("dv_file_size_in_bytes", pa.int64()),
+        pa.field("dv_key_metadata", pa.binary()),
     ]
 )
 _DATA_DV_COLUMNS: Final = (
     *("location", "dv_offset", "dv_size_in_bytes", "record_count", "file_size_in_bytes"),
+    "key_metadata",
 )
 
 

@@ -22,6 +22,7 @@ _SMALL_BYTES = 1024 * 1024
 class FileReader:
     """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes.
 
+    `unlock`, where given, does the same for an encrypted file, told its key metadata.
     `open`, where given, may return a large columnar leaf as a file of which ranges are read.
     `keep`, where given, may remember a small Avro leaf: those are decoded row by row.
     Locations in leaves become what the table at `table_location` stores.
@@ -29,6 +30,7 @@ class FileReader:
 
     fetch: Callable[[str], bytes]
     shape: Shape
+    unlock: Callable[[str, bytes], bytes] | None = None
     open: Callable[[Leaf], bytes | pa.NativeFile] | None = None
     keep: Callable[[Leaf, Callable[[], Entries]], Entries] | None = None
     table_location: str = ""
@@ -54,7 +56,7 @@ class FileReader:
             whole = self.keep(leaf, lambda: self._avro(leaf, tracking, None))
             return whole if columns is None else legacy.narrow(whole, columns, self.shape)
         return manifest.decode_again(
-            self.open(leaf) if self.open else self.fetch(leaf.location),
+            self.open(leaf) if self.open else self._content(leaf.location, leaf.key_metadata),
             kind_of(leaf.content_type),
             self.shape,
             file=leaf.location,
@@ -66,7 +68,7 @@ class FileReader:
 
     def _avro(self, leaf: Leaf, tracking: Inherited, columns: Collection[str] | None) -> Entries:
         return legacy.decode_manifest(
-            self.fetch(leaf.location),
+            self._content(leaf.location, leaf.key_metadata),
             file=leaf.location,
             shape=self.shape,
             table_location=self.table_location,
@@ -74,9 +76,18 @@ class FileReader:
             columns=columns,
         )
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def _content(self, location: str, key: bytes | None) -> bytes:
+        if key is None:
+            return self.fetch(location)
+        if self.unlock is None:
+            raise CorruptTable(location, "it is encrypted")
+        return self.unlock(location, key)
+
+    def blob(
+        self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
+    ) -> bytes:
         """Return a range of a file."""
-        content = self.fetch(location)
+        content = self._content(location, key)
         if offset < 0 or size_bytes < 0 or offset + size_bytes > len(content):
             raise CorruptTable(
                 location, f"bytes {offset} to {offset + size_bytes} of a file of {len(content)}"

@@ -75,7 +75,13 @@ def flush(
             location = stamp.name("f", len(tree.leaves) + len(made)) + ".parquet"
             made.append(
                 make_leaf(
-                    part, content, location, shape, status=Status.EXISTING, referenced_file=owner
+                    part,
+                    content,
+                    location,
+                    shape,
+                    status=Status.EXISTING,
+                    referenced_file=owner,
+                    key_bytes=policy.key_bytes,
                 )
             )
 

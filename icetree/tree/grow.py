@@ -75,7 +75,16 @@ def prepare(changes: Changes, shape: Shape, policy: Policy, *, commit_id: str) -
             continue
         for part in split(clustered(fresh, shape), policy):
             location = f"metadata/{commit_id}-m{len(leaves)}.parquet"
-            leaves.append(make_leaf(part, content, location, shape, status=Status.ADDED))
+            leaves.append(
+                make_leaf(
+                    part,
+                    content,
+                    location,
+                    shape,
+                    status=Status.ADDED,
+                    key_bytes=policy.key_bytes,
+                )
+            )
     return Prepared(changes=changes, in_root=concat(in_root), leaves=tuple(leaves))
 
 

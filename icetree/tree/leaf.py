@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec import manifest
+from icetree.codec.encryption.stream import seal
 from icetree.spec.entry import (
     BASE_SCHEMA,
     POSITION,
@@ -68,13 +69,17 @@ def make_leaf(
     *,
     status: Status,
     referenced_file: str | None = None,
+    key_bytes: int | None = None,
 ) -> NewLeaf:
-    """Encode entries, clustered already, as a leaf data or delete manifest."""
+    """Encode entries, clustered already, as a leaf data or delete manifest.
+
+    With `key_bytes` it is encrypted with a new key of that length, which its root entry has.
+    """
     rows = entries.drop_columns([POSITION]) if POSITION in entries.schema.names else entries
     rows = without_loose_stats(rows, shape)
-    file = NewFile(
-        location=location, content=manifest.encode(rows, kind_of(content), shape, file=location)
-    )
+    encoded = manifest.encode(rows, kind_of(content), shape, file=location)
+    stored, key = seal(encoded, key_bytes)
+    file = NewFile(location=location, content=stored)
     live = only(rows, is_live(rows))
     facts = {
         "content_type": int(content),
@@ -85,6 +90,7 @@ def make_leaf(
         "record_count": rows.num_rows,
         "file_size_in_bytes": len(file.content),
         "referenced_file": referenced_file,
+        "key_metadata": key,
         "min_sequence_number": pc.min(live["sequence_number"]).as_py(),
     } | _counts(rows)
     columns = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ _COLUMNS: Final = (
     "dv_added_positions",
     "record_count",
     "referenced_file",
+    "key_metadata",
 )
 
 
@@ -43,6 +44,7 @@ class _ManifestDV:
     dv_added_positions: bytes | None
     record_count: int
     referenced_file: str
+    key_metadata: bytes | None = field(repr=False)
 
 
 def read_manifest_dvs(
@@ -181,7 +183,7 @@ def _stored(entry: _ManifestDV, reader: Reader, *, root_file: str) -> BitMap:
             f"the manifest DV on leaf {entry.referenced_file} has neither inline content "
             "nor a location, offset and size",
         )
-    blob = reader.blob(entry.location, offset=offset, size_bytes=size_bytes)
+    blob = reader.blob(entry.location, offset=offset, size_bytes=size_bytes, key=entry.key_metadata)
     return bitmap.narrow(puffin.decode_dv(blob, file=entry.location), file=entry.location)
 
 

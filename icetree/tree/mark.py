@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
+from icetree.codec.encryption.stream import seal
 from icetree.spec.entry import BASE_SCHEMA, Content, Entries, Status, empty
 from icetree.spec.shape import Shape
 from icetree.tree.draft import Stamp
@@ -71,12 +72,14 @@ def _made(
         else:
             location = stamp.name(kind, len(files)) + ".puffin"
             stored = puffin.write([puffin.dv_blob(positions, referenced_data_file=leaf)])
+            content, key = seal(stored.data, policy.key_bytes)
             row |= {
                 "location": location,
-                "file_size_in_bytes": len(stored.data),
+                "file_size_in_bytes": len(content),
+                "key_metadata": key,
                 "dv_offset": stored.blobs[0].offset,
                 "dv_size_in_bytes": stored.blobs[0].length,
             }
-            files.append(NewFile(location=location, content=stored.data))
+            files.append(NewFile(location=location, content=content))
         rows.append(row)
     return (pa.Table.from_pylist(rows, schema=BASE_SCHEMA) if rows else empty()), files

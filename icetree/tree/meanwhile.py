@@ -75,6 +75,7 @@ _TOLD: Final = (
     "record_count",
     "dv_offset",
     "dv_size_in_bytes",
+    "key_metadata",
 )
 _Numbers = npt.NDArray[np.int64]
 

@@ -55,6 +55,7 @@ _DATA_DV: Final = (
     "dv_size_in_bytes",
     "referenced_file",
     "partition_spec_id",
+    "key_metadata",
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
+from icetree.spec.encryption import data_key_bytes
 from icetree.spec.properties import whole_number
 
 _PROPERTIES = {
@@ -48,6 +49,8 @@ class Policy:
     affinity_min_entries: int = 50
     #: Beyond this many leaves, the owner of a delete is not looked up.
     affinity_max_leaves: int = 100
+    #: New files are encrypted with keys of this length; None for plain files.
+    key_bytes: int | None = None
 
     def at_rest(self) -> Policy:
         """Return the policy of a commit that is to move no entries by itself."""
@@ -69,7 +72,9 @@ def policy_of(properties: Mapping[str, str]) -> Policy:
                 properties, _PROPERTIES[each.name], default=getattr(_DEFAULT, each.name)
             )
             for each in fields(Policy)
-        }
+            if each.name in _PROPERTIES
+        },
+        key_bytes=data_key_bytes(properties),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ class Leaf:
     first_row_id: int | None
     #: The data manifest that a delete manifest is affiliated with.
     referenced_file: str | None = None
+    #: What opens it where it is encrypted; never shown.
+    key_metadata: bytes | None = field(default=None, repr=False)
 
 
 class Reader(Protocol):
@@ -48,8 +50,13 @@ class Reader(Protocol):
         the latter with their `position`: what it does not keep may be left out.
         """
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
-        """Return a range of a file: the serialized bitmap of a manifest DV kept in Puffin."""
+    def blob(
+        self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
+    ) -> bytes:
+        """Return a range of a file: the serialized bitmap of a manifest DV kept in Puffin.
+
+        `key` is the file's key metadata where it is encrypted.
+        """
 
 
 _LEAF = {
@@ -63,6 +70,7 @@ _LEAF = {
     "sequence_number": "sequence_number",
     "first_row_id": "first_row_id",
     "referenced_file": "referenced_file",
+    "key_metadata": "key_metadata",
 }
 
 

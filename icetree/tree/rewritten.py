@@ -58,9 +58,14 @@ class TakenOver:
 
 
 def make_leaves(
-    arrangement: Arrangement, reader: Reader, shape: Shape, *, run: Run = map
+    arrangement: Arrangement,
+    reader: Reader,
+    shape: Shape,
+    *,
+    run: Run = map,
+    key_bytes: int | None = None,
 ) -> Iterator[NewLeaf]:
-    """Yield the new leaves, in order.
+    """Yield the new leaves, in order; `key_bytes` is as for `make_leaf`.
 
     As many are made at once as hold so many entries that they fit in memory; each old leaf is read
     once for every such batch that has entries of it.
@@ -81,6 +86,7 @@ def make_leaves(
                 shape,
                 status=Status.EXISTING,
                 referenced_file=place.referenced_file,
+                key_bytes=key_bytes,
             )
         first = upto
 

@@ -138,7 +138,14 @@ class DrawnReader:
             entries = entries.append_column(name, pa.nulls(entries.num_rows, type))
         return entries
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def blob(
+        self,
+        location: str,
+        *,
+        offset: int,
+        size_bytes: int,
+        key: bytes | None = None,  # noqa: ARG002
+    ) -> bytes:
         """Return a range of a Puffin file."""
         return self.blobs[location][offset : offset + size_bytes]
 

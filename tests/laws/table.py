@@ -38,9 +38,11 @@ class CachingReader:
             self.seen[key] = self.files.leaf(leaf, columns=columns)
         return self.seen[key]
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def blob(
+        self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
+    ) -> bytes:
         """Return a range of a file."""
-        return self.files.blob(location, offset=offset, size_bytes=size_bytes)
+        return self.files.blob(location, offset=offset, size_bytes=size_bytes, key=key)
 
 
 class WriteOnce(dict[str, bytes]):

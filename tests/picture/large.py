@@ -84,7 +84,14 @@ class GeneratedReader:
         self.entries_read += found.num_rows
         return found if columns is None else found.select(sorted(columns))
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def blob(
+        self,
+        location: str,
+        *,
+        offset: int,
+        size_bytes: int,
+        key: bytes | None = None,  # noqa: ARG002
+    ) -> bytes:
         raise AssertionError(f"{location}: {offset}, {size_bytes}: no bitmap is stored")
 
 

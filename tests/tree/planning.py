@@ -60,7 +60,14 @@ class Shelf:
             table = table.append_column(name, pa.nulls(table.num_rows))
         return table.select(list(columns))
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def blob(
+        self,
+        location: str,
+        *,
+        offset: int,
+        size_bytes: int,
+        key: bytes | None = None,  # noqa: ARG002
+    ) -> bytes:
         return self.blobs[location][offset : offset + size_bytes]
 
 

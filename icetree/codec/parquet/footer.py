@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from icetree.codec.encryption.key_metadata import FileKey
+from icetree.codec.parquet import encrypted
 from icetree.codec.parquet.thrift import (
     BINARY,
     I32,
@@ -190,7 +192,7 @@ class Footer:
     def _chunk(self, chunk: Struct, column: Column) -> Chunk:
         meta = chunk.get(_META)
         if meta is None or chunk.get(_FILE_PATH):
-            raise Broken("a column is encrypted or in another file")
+            raise Broken("a column is encrypted by itself or in another file")
         try:
             values, unpacked, packed = meta[_VALUES], meta[_UNPACKED], meta[_PACKED]
             start, codec, type = meta[_PAGES], meta[_CODEC], meta[_CHUNK_TYPE]
@@ -214,16 +216,18 @@ def _are_wide(stats: Struct, width: int) -> bool:
     return all(len(bound) == width for bound in stats.values())
 
 
-def read_footer(source: pa.NativeFile, *, file: str) -> Footer:
-    """Read and check a Parquet file's tree of columns; the source is left anywhere."""
+def read_footer(source: pa.NativeFile, *, file: str, key: FileKey | None = None) -> Footer:
+    """Read and check a Parquet file's tree of columns; the source is left anywhere.
+
+    With a key the file must be encrypted, and without it plain.
+    """
     size = source.size()
     if size < _SMALLEST:
         raise CorruptTable(file, f"no Parquet file: {size} bytes are too few")
     source.seek(max(0, size - _TAIL_READ_BYTES))
     tail = source.read(min(size, _TAIL_READ_BYTES))
     length, magic = _TAIL.unpack_from(tail, len(tail) - _TAIL.size)
-    if magic != _MAGIC:
-        raise CorruptTable(file, f"no Parquet file: it ends with {magic!r}, not {_MAGIC!r}")
+    _require_magic(magic, key, file)
     if length > size - _SMALLEST:
         raise CorruptTable(file, f"no Parquet file: a footer of {length} bytes does not fit {size}")
     start = len(tail) - _TAIL.size - length
@@ -234,7 +238,19 @@ def read_footer(source: pa.NativeFile, *, file: str) -> Footer:
         content = tail[start : start + length]
     if len(content) != length:
         raise CorruptTable(file, "no Parquet file: it ends before its footer does")
+    if key is not None:
+        content = encrypted.decrypted_footer(content, key, file=file)
     return parse_footer(content, file=file, file_bytes=size)
+
+
+def _require_magic(magic: bytes, key: FileKey | None, file: str) -> None:
+    if magic == encrypted.MAGIC and key is None:
+        raise CorruptTable(file, "it is encrypted, and its entry has no key metadata")
+    if magic == _MAGIC and key is not None:
+        raise CorruptTable(file, "it is not encrypted, though its entry has key metadata")
+    wanted = _MAGIC if key is None else encrypted.MAGIC
+    if magic != wanted:
+        raise CorruptTable(file, f"no Parquet file: it ends with {magic!r}, not {wanted!r}")
 
 
 def parse_footer(content: bytes, *, file: str, file_bytes: int) -> Footer:

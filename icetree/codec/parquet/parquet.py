@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.codec import limits
+from icetree.codec.encryption.key_metadata import FileKey
+from icetree.codec.parquet import encrypted
 from icetree.codec.parquet.footer import (
     ARROW_SCHEMA,
     HIDDEN_KEY,
@@ -48,14 +50,24 @@ class CheckedFile:
         return self.parquet.metadata.row_group(group).column(column).statistics
 
 
-def open_parquet(source: pa.NativeFile, *, file: str, **options: Any) -> CheckedFile:
-    """Open a Parquet file; `options` are those of `pyarrow.parquet.ParquetFile`."""
-    footer = read_footer(source, file=file)
+def open_parquet(
+    source: pa.NativeFile, *, file: str, key: FileKey | None = None, **options: Any
+) -> CheckedFile:
+    """Open a Parquet file; `options` are those of `pyarrow.parquet.ParquetFile`.
+
+    `key` opens an encrypted one.
+    """
+    footer = read_footer(source, file=file, key=key)
     row_groups = footer.row_groups()
     try:
-        # From the very bytes that were looked at: so the file's end is read once.
-        metadata = pq.read_metadata(pa.BufferReader(footer.as_file()))
-        parquet = pq.ParquetFile(source, metadata=metadata, **options)
+        if key is None:
+            # From the very bytes that were looked at: so the file's end is read once.
+            metadata = pq.read_metadata(pa.BufferReader(footer.as_file()))
+            parquet = pq.ParquetFile(source, metadata=metadata, **options)
+        else:
+            # What decrypts pages comes with a footer that Arrow decrypted itself.
+            how = encrypted.for_reading(key)
+            parquet = pq.ParquetFile(source, decryption_properties=how, **options)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptTable(file, f"it is no Parquet file: {error}") from error
     return CheckedFile(parquet, footer.columns, row_groups, file)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from icetree.codec.metadata import decode, encode
-from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.errors import CorruptTable, InvalidInput
 from icetree.serve.tables import as_clients_see
 from icetree.spec.apply import apply
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import is_plain
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.update import Update
 from icetree.surroundings import now_ms
@@ -18,7 +18,7 @@ def require_lasting(before: TableMetadata, updates: Iterable[Update]) -> None:
     """Refuse updates after which nobody could load the table, or write to it, any more."""
     after = apply(before, updates, at_ms=now_ms())
     require_loadable(after)
-    if _is_plain(before) and not _is_plain(after):
+    if is_plain(before) and not is_plain(after):
         raise InvalidInput(
             "the server writes plain files only, so that nothing could be written to the table "
             "after that: leave it without encryption keys"
@@ -31,11 +31,3 @@ def require_loadable(metadata: TableMetadata) -> None:
         as_clients_see(decode(encode(metadata, compress=False), file="the table"))
     except CorruptTable as error:
         raise InvalidInput(f"nobody could load the table after that: {error}") from None
-
-
-def _is_plain(metadata: TableMetadata) -> bool:
-    try:
-        require_plain(metadata)
-    except Unsupported:
-        return False
-    return True

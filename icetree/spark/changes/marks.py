@@ -21,7 +21,13 @@ from icetree.spark.ship import shipped, unshipped
 from icetree.store.base import Store
 
 #: The columns of a task that tell of a data DV.
-DATA_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
+DATA_DV: Final = (
+    "dv_location",
+    "dv_offset",
+    "dv_size_in_bytes",
+    "dv_cardinality",
+    "dv_key_metadata",
+)
 
 _NEEDED: Final = ("location", "record_count", *DATA_DV, *(f"within_{name}" for name in DATA_DV))
 _OUT: Final = pa.schema([(ORDINAL, pa.int32()), (POSITION, pa.int64()), (TASK_NUMBER, pa.int32())])

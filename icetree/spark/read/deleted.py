@@ -67,7 +67,7 @@ def _pieces(tasks: pa.Table, scan: Scan) -> pa.Table:
         files=[], store=scan.files.store, metadata=scan.metadata, schema=scan.schema, mapping=None
     )
     columns = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes")
-    facts = tasks.select([ORDINAL, *columns, "dv_cardinality"]).to_pylist()
+    facts = tasks.select([ORDINAL, *columns, "dv_cardinality", "dv_key_metadata"]).to_pylist()
 
     def marks(fact: dict[str, Any]) -> tuple[Rows, pa.Array]:
         location = absolute(fact["location"], scan.metadata.location)

@@ -15,6 +15,7 @@ from icetree.rows.files import NAME_MAPPING
 from icetree.rows.filter import row_filter
 from icetree.spark.read.filters import row_condition
 from icetree.spark.types import is_native, spark_schema
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.metadata_columns import DELETED_FIELD, IDS, LINEAGE, LINEAGE_IDS
 from icetree.table.scan.scan import Scan
 
@@ -97,7 +98,8 @@ class Reading:
         # Files may have two columns of one name then, which ids alone tell apart.
         unclear = _names_in(metadata.schemas) & {field.name for field in LINEAGE}
         named = NAME_MAPPING in metadata.properties
-        return is_native(self.needed) and not named and not unclear
+        plain = not (is_encrypted(metadata) or metadata.encryption_keys)
+        return plain and is_native(self.needed) and not named and not unclear
 
 
 def _fields_in(type: sql.DataType) -> int:

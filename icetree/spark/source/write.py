@@ -22,7 +22,7 @@ from icetree.rows.write import write_files
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options
 from icetree.spark.write.sink import discard, fitting
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import require_told
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.snapshot import MAIN
 from icetree.store.base import Store
@@ -45,7 +45,7 @@ class FileWriter:
     """Writes rows as files of the table, on an executor."""
 
     def __init__(self, table: Table) -> None:
-        require_plain(table.metadata)
+        require_told(table.metadata)
         self.table_uuid = table.metadata.table_uuid
         self._store: Store = table.files.store
         self._name = str(table.name)

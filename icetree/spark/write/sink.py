@@ -30,7 +30,7 @@ from icetree.spark.in_python import rows_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import require_told
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
@@ -80,7 +80,7 @@ def sink(
     yet. `origins` are the files that rows come from, as tasks of a plan: rows then have lineage, as
     stored, and keep it.
     """
-    require_plain(metadata)
+    require_told(metadata)
     sent = shipped_metadata(metadata)
     files_sent = None if origins is None else shipped(origins.select(FACTS))
     acts = ACTION in rows.columns

@@ -54,7 +54,7 @@ CHANGE_COLUMNS: Final = pa.schema(
 
 _WHERE: Final = tuple(under_other_name(METADATA_COLUMNS[name]) for name in ("_file", "_pos"))
 _ROW_ID: Final = under_other_name(METADATA_COLUMNS["_row_id"])
-_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality")
+_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality", "dv_key_metadata")
 _OTHER: Final = ("equality_deletes", "position_deletes")
 
 

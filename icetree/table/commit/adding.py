@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.spec import entry_rules, stats
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import (
     BASE_COLUMNS,
     BASE_SCHEMA,
@@ -197,4 +198,16 @@ def _require_confined(entries: Entries, name: TableName, metadata: TableMetadata
         raise InvalidInput(
             f"{outside[0]} is outside {metadata.location}: table {name} takes only files of its own "
             f"location while {CONFINED} is true"
+        )
+
+
+def require_keys(entries: Entries, metadata: TableMetadata) -> None:
+    """Refuse files without key metadata in an encrypted table: they would stand there in plain text."""
+    if not is_encrypted(metadata):
+        return
+    plain = entries["location"].filter(pc.is_null(entries["key_metadata"]))
+    for location in plain.drop_null()[:1].to_pylist():
+        raise InvalidInput(
+            f"{location} is not encrypted, and the table is: append its rows, or give the file's "
+            "key metadata"
         )

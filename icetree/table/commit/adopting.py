@@ -16,6 +16,7 @@ from icetree.files.parallel import in_order
 from icetree.rows.adopt import adopt
 from icetree.rows.files import NAME_MAPPING, name_mapping
 from icetree.rows.write import entries_of
+from icetree.spec.encryption import require_plain_target
 from icetree.spec.entry import Entries
 from icetree.spec.location import LOCAL, absolute, scheme_of
 from icetree.spec.metadata import TableMetadata
@@ -62,6 +63,7 @@ def known_files(
 
     With None for them, its path tells.
     """
+    require_plain_target(metadata)
     given = name_mapping(metadata.properties)
     mapping = given or create_mapping_from_schema(metadata.schema())
     look_at = partial(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
+from icetree.codec.encryption.stream import seal
 from icetree.files.table_files import TableFiles
 from icetree.spec.apply import apply
 from icetree.spec.location import absolute, stored_form
@@ -69,7 +70,7 @@ def next_attempt(
         metadata = apply(metadata, work.updates, at_ms=at_ms, forget=forget)
     snapshot = None
     if prepared is not None:
-        snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)
+        metadata, snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)
         new += grown
         metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
     with report.phase("encode"):
@@ -113,7 +114,8 @@ def _snapshot(
     files: TableFiles,
     report: Report,
     at_ms: int,
-) -> tuple[Snapshot, list[NewFile]]:
+) -> tuple[TableMetadata, Snapshot, list[NewFile]]:
+    """Return the snapshot to be, in metadata that has the key of its root, and its files."""
     parent = head.head(work.branch) if work.branch else head.metadata.current_snapshot()
     shape = metadata.shape()
     policy = policy_of(metadata.properties)
@@ -135,7 +137,12 @@ def _snapshot(
             rewritten=_rewritten(work, metadata),
             encode=report.timed("encode", manifest.encode),
         )
-    root = NewFile(location=stamp.name("root", 0) + ".parquet", content=draft.root_bytes)
+    stored, key = seal(draft.root_bytes, policy.key_bytes)
+    root = NewFile(location=stamp.name("root", 0) + ".parquet", content=stored)
+    key_id = None
+    if key is not None:
+        metadata, key_id = files.ring.lock(metadata, key)
+        files.ring.learn(metadata.encryption_keys)
     snapshot = Snapshot(
         snapshot_id=work.snapshot_id,
         parent_snapshot_id=None if parent is None else parent.snapshot_id,
@@ -146,9 +153,10 @@ def _snapshot(
         schema_id=metadata.current_schema_id,
         first_row_id=draft.first_row_id,
         added_rows=draft.added_rows,
+        key_id=key_id,
     )
     files.remember_root(snapshot, shape, draft.root)
-    return snapshot, [root, *draft.files]
+    return metadata, snapshot, [root, *draft.files]
 
 
 def head_of(parent: Snapshot | None, metadata: TableMetadata, files: TableFiles) -> Head:

@@ -208,7 +208,10 @@ class Carrier:
             )
         )
         facts = data_dvs.select(
-            ["referenced_file", "location", "dv_offset", "dv_size_in_bytes", "record_count"]
+            [
+                *("referenced_file", "location", "dv_offset", "dv_size_in_bytes"),
+                *("record_count", "key_metadata"),
+            ]
         ).to_pylist()
         return {
             each["referenced_file"]: read_vector(
@@ -220,6 +223,7 @@ class Carrier:
                     "dv_offset": each["dv_offset"],
                     "dv_size_in_bytes": each["dv_size_in_bytes"],
                     "dv_cardinality": each["record_count"],
+                    "dv_key_metadata": each["key_metadata"],
                 },
                 self._files.location,
             )
@@ -293,6 +297,7 @@ def _picked(
             "dv_offset",
             "dv_size_in_bytes",
             "dv_cardinality",
+            "dv_key_metadata",
         ]
     ).to_pylist()
     if sum(each["record_count"] for each in facts if each["location"] in every) > _MOST_ROWS:

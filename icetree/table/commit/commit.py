@@ -290,6 +290,7 @@ def _prepare(
 
 def _state_at(location: str, before: State, files: TableFiles) -> State:
     metadata = read_metadata(files.store, location)
+    files.ring.learn(metadata.encryption_keys)
     with still_there():
         return before.at(metadata, location)
 

@@ -15,7 +15,7 @@ from icetree.files.table_files import TableFiles
 from icetree.spec import stats
 from icetree.spec.columns import ids_in
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import KEY_PROPERTY, require_told
 from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import find_snapshot
@@ -64,7 +64,8 @@ def validate(
     _require_picked(work, head, files)
     if not work.changes:
         return ()
-    require_plain(head.metadata)
+    require_told(head.metadata)
+    _require_same_key(work, head)
     _require_version(work, head)
     _require_branch(work, head)
     _require_layouts(work, head)
@@ -223,6 +224,16 @@ def _added_together(changes: Sequence[Changes]) -> Entries | None:
         return None
     plain = [replace(each, added=each.added.select(BASE_COLUMNS)) for each in changes]
     return merge(plain).added
+
+
+def _require_same_key(work: Work, head: State) -> None:
+    """Raise `CommitConflict` where files were written for another key, or for none."""
+    before, now = work.base.metadata.properties, head.metadata.properties
+    if before.get(KEY_PROPERTY) != now.get(KEY_PROPERTY):
+        raise CommitConflict(
+            f"{head.name}: another commit changed {KEY_PROPERTY}, so that what was written is not "
+            "encrypted as the table is; refresh the table and write it again"
+        )
 
 
 def _require_no_new_nulls(work: Work, head: State) -> None:

@@ -20,6 +20,7 @@ from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
 from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
+from icetree.table.told import hidden_keys
 from icetree.tree.live import LEAF
 
 #: A stat -> its name in `readable_metrics`.
@@ -38,7 +39,6 @@ _AFTER: Final = {
     "file_size_in_bytes": "file_size_in_bytes",
 }
 _LAST: Final = {
-    "key_metadata": "key_metadata",
     "split_offsets": "split_offsets",
     "equality_ids": "equality_ids",
     "sort_order_id": "sort_order_id",
@@ -67,6 +67,7 @@ def files_table(entries: Entries, shape: Shape, table_location: str) -> pa.Table
         ("nans", "nan_value_counts"),
     ):
         made[name] = _counts(entries, stat)
+    made["key_metadata"] = hidden_keys(entries["key_metadata"])
     made |= {name: entries[own] for own, name in _LAST.items()}
     is_delete = pc.invert(is_data_file(entries))
     refers = absolute_array(entries["referenced_file"], table_location)

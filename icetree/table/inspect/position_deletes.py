@@ -106,6 +106,7 @@ def marking(table: Table, snapshot: Snapshot | None) -> pa.Table:
             "delete_file_path": absolute_array(positional["location"], table_location),
             "content_offset": positional["dv_offset"],
             "content_size_in_bytes": positional["dv_size_in_bytes"],
+            "key_metadata": positional["key_metadata"],
         }
     )
 
@@ -142,6 +143,7 @@ def _of_dv(file: dict[str, Any], store: Store) -> Iterator[pa.RecordBatch]:
         "dv_offset": file["content_offset"],
         "dv_size_in_bytes": file["content_size_in_bytes"],
         "dv_cardinality": file["record_count"],
+        "dv_key_metadata": file["key_metadata"],
     }
     yield pa.RecordBatch.from_arrays([pa.array(read_vector(store, told, ""))], names=["pos"])
 
@@ -150,7 +152,7 @@ def _of_file(
     file: dict[str, Any], fields: tuple[NestedField, ...], store: Store
 ) -> Iterator[pa.RecordBatch]:
     location = file["delete_file_path"]
-    opened = open_file(store, location, file["file_format"], mapping=None)
+    opened = open_file(store, location, file["file_format"], mapping=None, key=file["key_metadata"])
     rules = ReadRules(location=location)
     for group in opened.groups:
         for batch in opened.read(group, list(fields[:3]), rules):

@@ -24,6 +24,7 @@ from icetree.spec.locations import absolute_array
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.inspect.files import readable_metrics
+from icetree.table.told import hidden_keys
 
 SUMMARY: Final = pa.struct(
     [
@@ -79,7 +80,7 @@ def manifests_table(root: Entries, shape: Shape, table_location: str) -> pa.Tabl
         "added_rows_count": leaves["added_rows_count"],
         "existing_rows_count": leaves["existing_rows_count"],
         "deleted_rows_count": leaves["deleted_rows_count"],
-        "key_metadata": leaves["key_metadata"],
+        "key_metadata": hidden_keys(leaves["key_metadata"]),
         "readable_metrics": readable_metrics(leaves, shape),
     }
     return pa.table(made)

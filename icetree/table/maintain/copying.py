@@ -68,12 +68,17 @@ def copy(
                 raise
         else:
             # What is named in full would stay the file of the table that was copied.
-            require_movable(state.metadata, TableFiles(store=store, location=location))
+            require_movable(state.metadata, _there(table, location, store))
             return _write_metadata(state, location, store, uuid)
     raise CommitExhausted(
         f"table {table.name}: files expire faster than they are copied; copy it again, which goes "
         "on where this one stopped"
     )
+
+
+def _there(table: Table, location: str, store: Store) -> TableFiles:
+    """Return the files of the copy."""
+    return TableFiles(store=store, location=location, ring=table.files.ring)
 
 
 def _write_metadata(state: State, location: str, store: Store, uuid: str | None) -> str:

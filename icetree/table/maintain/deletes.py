@@ -64,6 +64,7 @@ _FACTS: Final = [
     "dv_offset",
     "dv_size_in_bytes",
     "dv_cardinality",
+    "dv_key_metadata",
     "position_deletes",
 ]
 _NEEDED: Final = frozenset(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.files.parallel import in_order
+from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import is_live, only
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
@@ -136,8 +137,11 @@ def _order(by: str | Iterable[str] | None, shape: Shape) -> Order:
 
 def _made(transaction: Transaction, arrangement: Arrangement, tell: Progress) -> Rewritten:
     files, shape = transaction.table_files, transaction.metadata.shape()
+    key_bytes = data_key_bytes(transaction.metadata.properties)
     entries = []
-    for leaf in make_leaves(arrangement, files.reader(shape), shape, run=in_order):
+    for leaf in make_leaves(
+        arrangement, files.reader(shape), shape, run=in_order, key_bytes=key_bytes
+    ):
         transaction.adopt(leaf.entry)
         files.write([leaf.file])
         entries.append(leaf.entry)

@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StructType
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.schema import arrow_schema, plain
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile
@@ -76,6 +77,11 @@ def compute_partition_stats(
 ) -> PartitionStatistics:
     """Keep what each partition of a snapshot holds."""
     tell = progress or (lambda *_: None)
+    if is_encrypted(table.metadata):
+        raise Unsupported(
+            f"table {table.name} is encrypted, and the specification has no place for the key of a "
+            "file with partition statistics, which would tell values"
+        )
     snapshot = table.refresh().snapshot(at)
     shape = table.metadata.shape()
     if not partition_type(shape).fields:

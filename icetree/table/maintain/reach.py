@@ -85,8 +85,8 @@ class Reach:
         """Take in the trees of many snapshots; `tell` is told of them as `what`."""
         for start in range(0, len(snapshots), _FETCHED):
             some = snapshots[start : start + _FETCHED]
-            tops = [each.root_manifest for each in some if each.root_manifest]
-            deque(in_order(files.fetch, tops), maxlen=0)
+            tops = [each for each in some if each.root_manifest]
+            deque(in_order(files.fetch_root, tops), maxlen=0)
             for each in some:
                 self.add(each, files, shape)
             tell(what, start + len(some), len(snapshots))

@@ -10,13 +10,15 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from icetree.codec import puffin, theta
+from icetree.codec.encryption.stream import seal
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
 from icetree.rows.schema import arrow_type
 from icetree.rows.serialized import can_be_serialized, distinct, serialized
+from icetree.spec.encryption import data_key_bytes
 from icetree.spec.location import absolute
 from icetree.spec.metadata import StatisticsFile
 from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import SetPartitionStatistics, SetStatistics
+from icetree.spec.update import AddEncryptionKey, SetPartitionStatistics, SetStatistics
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
 from icetree.table.point import Point
@@ -67,20 +69,33 @@ def compute_table_stats(
     written = puffin.write([_blob(each, sketches[each.name], snapshot) for each in wanted])
     name = f"metadata/{snapshot.snapshot_id}-{new_uuid()}.stats"
     footer = max((each.offset + each.length for each in written.blobs), default=len(puffin.MAGIC))
+    content, key = seal(written.data, data_key_bytes(table.properties))
+    key_id, keys = (None, []) if key is None else _locked(table, key)
     made = StatisticsFile(
         snapshot_id=snapshot.snapshot_id,
         statistics_path=stored_name(table, name),
-        file_size_in_bytes=len(written.data),
+        file_size_in_bytes=len(content),
         file_footer_size_in_bytes=len(written.data) - footer,
+        # The id of a key, as snapshots have one: metadata is plain, and holds no key as it is.
+        key_metadata=key_id,
         blob_metadata=tuple(_told(each) for each in written.blobs),
     )
     keep(
         table,
         snapshot,
-        NewFile(location=name, content=written.data),
+        NewFile(location=name, content=content),
+        *keys,
         SetStatistics(statistics=made),
     )
     return TableStatistics(statistics_file=absolute(name, table.location), ndv=ndv)
+
+
+def _locked(table: Table, key: bytes) -> tuple[str, list[AddEncryptionKey]]:
+    """Return the id of a file's key metadata in the table's, and what puts it there."""
+    before = table.metadata.encryption_keys
+    after, key_id = table.files.ring.lock(table.metadata, key)
+    new = after.encryption_keys[len(before) :]
+    return key_id, [AddEncryptionKey(encryption_key=each) for each in new]
 
 
 def stored_name(table: Table, name: str) -> str:
@@ -92,12 +107,12 @@ def keep(
     table: Table,
     snapshot: Snapshot,
     file: NewFile,
-    update: SetStatistics | SetPartitionStatistics,
+    *updates: AddEncryptionKey | SetStatistics | SetPartitionStatistics,
 ) -> None:
     """Write a file of statistics and have the table name it, while it has the snapshot."""
     table.files.write([file])
     transaction = table.transaction()
-    transaction.update_metadata(update)
+    transaction.update_metadata(*updates)
     transaction.pick(snapshot.snapshot_id)
     try:
         transaction.commit()

@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles
+from icetree.keys.base import Keeper
+from icetree.keys.ring import ring_of
 from icetree.spec.location import (
     absolute,
     canonical,
@@ -38,7 +40,9 @@ def require_beside(place: str, source: str) -> None:
         )
 
 
-def require_beside_table(place: str, source: TableMetadata, store: Store) -> None:
+def require_beside_table(
+    place: str, source: TableMetadata, store: Store, keeper: Keeper | None = None
+) -> None:
     """Refuse a place where a table lies, writes to, or has a file."""
     require_beside(place, source.location)
     for name in WRITE_PATHS:
@@ -46,7 +50,7 @@ def require_beside_table(place: str, source: TableMetadata, store: Store) -> Non
             _require_apart(place, absolute(path, source.location))
     # It may have written elsewhere before. As a rule nothing is there, and no tree has to be read.
     if any(True for _ in islice(store.list(place), 1)):
-        for names in _named_by(source, store):
+        for names in _named_by(source, store, keeper):
             require_none_inside(
                 place, (absolute(name, source.location) for name in names.to_pylist())
             )
@@ -86,9 +90,13 @@ def _parted(place: str, files: Iterable[str], *, inside: bool) -> list[str]:
     return found
 
 
-def _named_by(source: TableMetadata, store: Store) -> Iterator[pa.ChunkedArray]:
+def _named_by(
+    source: TableMetadata, store: Store, keeper: Keeper | None
+) -> Iterator[pa.ChunkedArray]:
     """Yield the locations, as stored, of all files that a table's snapshots name."""
-    files, shape = TableFiles(store=store, location=source.location), source.shape()
+    ring = ring_of(source, keeper)
+    files = TableFiles(store=store, location=source.location, ring=ring)
+    shape = source.shape()
     reach = Reach()
     for each in history(source, files.page):
         reach.add(each, files, shape)

@@ -24,7 +24,7 @@ from icetree.errors import (
     NotFound,
     Unsupported,
 )
-from icetree.spec.encryption import require_plain
+from icetree.spec.encryption import require_told
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
@@ -113,7 +113,7 @@ def _reason(metadata: TableMetadata) -> str | None:
     if metadata.format_version < FORMAT_VERSION:
         return f"it is v{metadata.format_version} already"
     try:
-        require_plain(metadata)
+        require_told(metadata)
         shown(_pinned(metadata), format_version=_TO)
     except (InvalidInput, Unsupported) as error:
         return str(error)

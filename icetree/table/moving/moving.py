@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from icetree.catalog.base import Catalog, TableName, parse_name
 from icetree.errors import AlreadyExists
+from icetree.keys.base import Keeper
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.texts import text
 from icetree.store.base import Store
@@ -30,6 +31,7 @@ class LakeMoving(ABC):
 
     if TYPE_CHECKING:
         catalog: Catalog
+        keeper: Keeper | None
 
     @abstractmethod
     def table(self, name: str) -> Table:
@@ -62,7 +64,9 @@ class LakeMoving(ABC):
         place = place_of(source)
         store = self._beside(place)
         found = self._settled(table, table_at(place, store), store)
-        told, at = upgrade_elsewhere(str(table), found, place, store, dry_run=dry_run)
+        told, at = upgrade_elsewhere(
+            str(table), found, place, store, keeper=self.keeper, dry_run=dry_run
+        )
         if not dry_run:
             self.catalog.create(table, at)
         return told
@@ -86,7 +90,7 @@ class LakeMoving(ABC):
         found, store = self._source(text(source, what="source"))
         self._settled(table, found, store)
         place = self._place(table, None if location is None else folder_of(location))
-        self.catalog.create(table, trial(found, place, store))
+        self.catalog.create(table, trial(found, place, store, self.keeper))
         return self.table(name)
 
     def snapshot_table(

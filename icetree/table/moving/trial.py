@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
+from icetree.keys.base import Keeper
 from icetree.spec.apply import apply
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
@@ -30,7 +31,7 @@ from icetree.table.moving.source import Source
 SHARING: Final = {GC_ENABLED: "false", OWN_LOCATION_ONLY: "true"}
 
 
-def trial(source: Source, place: str, store: Store) -> str:
+def trial(source: Source, place: str, store: Store, keeper: Keeper | None = None) -> str:
     """Write the metadata of a trial at a place, and return where; it has no name yet."""
     metadata = source.metadata
     if metadata.format_version >= FORMAT_VERSION:
@@ -38,7 +39,7 @@ def trial(source: Source, place: str, store: Store) -> str:
             f"{source.metadata_location} is of v{metadata.format_version} already: copy_table makes "
             "a table of its own of it"
         )
-    require_beside_table(place, metadata, store)
+    require_beside_table(place, metadata, store, keeper)
     after = apply(metadata, upgrading(metadata), at_ms=max(now_ms(), metadata.last_updated_ms))
     after = replace(
         after,

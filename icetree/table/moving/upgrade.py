@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CommitExhausted, IcetreeError, InvalidInput, Unsupported
 from icetree.files.table_files import TableFiles
+from icetree.keys.base import Keeper
+from icetree.keys.ring import ring_of
 from icetree.spec.apply import apply
 from icetree.spec.entry import Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
@@ -80,7 +82,7 @@ def upgrade(table: Table, *, dry_run: bool) -> Upgraded:
 
 
 def upgrade_elsewhere(
-    name: str, source: Source, place: str, store: Store, *, dry_run: bool
+    name: str, source: Source, place: str, store: Store, *, keeper: Keeper | None, dry_run: bool
 ) -> tuple[Upgraded, str]:
     """Upgrade a table that is in no catalog of ours, and return where its metadata is then.
 
@@ -88,7 +90,8 @@ def upgrade_elsewhere(
     win it, and then it is begun anew on what they wrote.
     """
     for _ in range(_TRIES):
-        files = TableFiles(store=store, location=source.metadata.location)
+        ring = ring_of(source.metadata, keeper)
+        files = TableFiles(store=store, location=source.metadata.location, ring=ring)
         told = described(name, source, files, dry_run=dry_run)
         _require(told)
         if dry_run or source.has_moved:

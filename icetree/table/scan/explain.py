@@ -53,6 +53,8 @@ KINDS: Final[dict[int, str]] = {
     Content.DELETE_MANIFEST: "delete manifest",
 }
 
+#: What opens a data file.
+_OPENED: Final = ("location", "file_format", "key_metadata")
 #: Columns of `Explanation.groups`: all objects of a level that share their fate.
 GROUPS: Final = pa.schema(
     [
@@ -163,7 +165,7 @@ def explain_scan(scan: Scan, *, row_groups: bool = False, objects: int = 1_000) 
     reader = scan.files.reader(shape)
     kept, left = _root_level(root, bound, account)
     vectors = read_manifest_dvs(root, reader)
-    columns = {*_FACTS, POSITION, "file_format", *columns_needed(bound)}
+    columns = {*_FACTS, *_OPENED, POSITION, *columns_needed(bound)}
     for leaf in kept:
         entries = reader.leaf(leaf, columns=columns)
         alive = is_live(entries).to_numpy()
@@ -173,9 +175,7 @@ def explain_scan(scan: Scan, *, row_groups: bool = False, objects: int = 1_000) 
         entries = entries.filter(pa.array(alive))
         fate = account.judge(entries, bound)
         account.add("leaf", entries, fate, within=leaf.location)
-        left.append(
-            entries.filter(pa.array(fate == 0)).select(["content_type", "location", "file_format"])
-        )
+        left.append(entries.filter(pa.array(fate == 0)).select(["content_type", *_OPENED]))
     if row_groups:
         _row_groups(scan, left, bound, shape, account)
     return Explanation(
@@ -320,16 +320,16 @@ def _root_level(
     fate |= np.where(skipped, account.owner_skipped, 0)
     account.add("root", here, fate, within=None)
     left = here.filter(pa.array(fate == 0))
-    return leaves_in(left), [left.select(["content_type", "location", "file_format"])]
+    return leaves_in(left), [left.select(["content_type", *_OPENED])]
 
 
 def _row_groups(
     scan: Scan, left: list[pa.Table], predicate: Predicate, shape: Shape, account: _Account
 ) -> None:
     mapping = name_mapping(scan.metadata.properties)
-    for file, format in _data_files(left):
+    for file, format, key in _data_files(left):
         place = absolute(file, scan.metadata.location)
-        opened = open_file(scan.files.store, place, format, mapping=mapping)
+        opened = open_file(scan.files.store, place, format, mapping=mapping, key=key)
         codes = dict.fromkeys((group.ordinal for group in opened.groups), 0)
         for at, part in enumerate(predicate.conjuncts):
             may = groups_that_may_match(opened, part.expression, shape, scan.case_sensitive)
@@ -339,10 +339,10 @@ def _row_groups(
             account.add_row_group(file, group.ordinal, codes[group.ordinal], group.rows)
 
 
-def _data_files(left: list[pa.Table]) -> Iterator[tuple[str, str]]:
+def _data_files(left: list[pa.Table]) -> Iterator[tuple[str, str, bytes | None]]:
     for part in left:
         data = part.filter(is_data_file(part))
-        yield from zip(data["location"].to_pylist(), data["file_format"].to_pylist(), strict=True)
+        yield from zip(*(data[name].to_pylist() for name in _OPENED), strict=True)
 
 
 def _plural(kind: str, count: int) -> str:

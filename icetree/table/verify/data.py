@@ -18,6 +18,7 @@ from pyiceberg.types import GeographyType, NestedField, UnknownType
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
+from icetree.files.sealed import read_part, size_of
 from icetree.rows.equality_files import lacking
 from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
 from icetree.rows.partition import expression_values
@@ -43,6 +44,7 @@ _DATA_DV: Final = [
     "location",
     "dv_offset",
     "dv_size_in_bytes",
+    "key_metadata",
     "record_count",
     "referenced_file",
     TARGET_ROWS,
@@ -116,7 +118,8 @@ class DataCheck:
         content = entry["content_type"][0].as_py()
         is_position = content == Content.POSITION_DELETES
         mapping = None if is_position else self.mapping
-        file = open_file(self.store, place, format, mapping=mapping)
+        key = entry["key_metadata"][0].as_py()
+        file = open_file(self.store, place, format, mapping=mapping, key=key)
         if format == "parquet":
             yield from self._splits(entry, file, name)
         told = entry["record_count"][0].as_py()
@@ -211,7 +214,7 @@ class DataCheck:
             name = one["location"]
             try:
                 if name not in footers:
-                    footers[name] = self._blobs(name)
+                    footers[name] = self._blobs(name, one["key_metadata"])
                 yield from self._data_dv(one, footers[name])
             except puffin.WrongChecksum as error:
                 yield Kind.CHECKSUM, name, error.rule
@@ -220,11 +223,11 @@ class DataCheck:
             except NotFound:
                 yield Kind.MISSING_FILE, name, "is missing"
 
-    def _blobs(self, name: str) -> set[tuple[int, int]]:
+    def _blobs(self, name: str, key: bytes | None) -> set[tuple[int, int]]:
         place = absolute(name, self.metadata.location)
         footer = puffin.read_footer(
-            lambda offset, length: self.store.read_range(place, offset=offset, length=length),
-            self.store.size(place),
+            lambda offset, length: read_part(self.store, place, key, offset=offset, length=length),
+            size_of(self.store, place, key),
             file=name,
         )
         return {(blob.offset, blob.length) for blob in footer.blobs}
@@ -235,7 +238,7 @@ class DataCheck:
         if (offset, length) not in blobs:
             yield Kind.UNREADABLE, name, f"its footer names no blob at {offset} of {length} bytes"
         place = absolute(name, self.metadata.location)
-        blob = self.store.read_range(place, offset=offset, length=length)
+        blob = read_part(self.store, place, one["key_metadata"], offset=offset, length=length)
         positions = puffin.decode_dv(blob, file=name)
         if len(positions) != one["record_count"]:
             rule = f"the DV of {target} has {len(positions)} rows, its entry says"

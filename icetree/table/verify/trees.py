@@ -97,10 +97,12 @@ class SharedReader:
             return error
         return None
 
-    def blob(self, location: str, *, offset: int, size_bytes: int) -> bytes:
+    def blob(
+        self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
+    ) -> bytes:
         """Return a range of a file."""
         try:
-            return self._inner.blob(location, offset=offset, size_bytes=size_bytes)
+            return self._inner.blob(location, offset=offset, size_bytes=size_bytes, key=key)
         except NotFound:
             raise self._lost(location) from None
 

@@ -271,10 +271,6 @@ CANNOT = {
         ),
         "is encrypted",
     ),
-    "a property that encrypts": (
-        lambda m: replace(m, properties={"encryption.key-id": "k"}),
-        "is encrypted",
-    ),
     "v4 already": (lambda m: m, "v4 already"),
 }
 

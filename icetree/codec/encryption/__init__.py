@@ -1,0 +1,1 @@
+"""Encrypted files: AES-GCM streams, and the key metadata that opens a file."""

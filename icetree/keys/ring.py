@@ -1,0 +1,161 @@
+"""The keys of one table: what its metadata holds, opened with the keeper's.
+
+A root, as a manifest list, is encrypted with a key of its own. That key is in the table's metadata,
+encrypted with a key encryption key of the table, which is there too, wrapped by the keeper. All else
+is opened by what stands in manifests.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from icetree.codec.encryption.gcm import KEY_BYTES, Cipher, NotAuthentic, new_bytes
+from icetree.errors import CorruptTable, InvalidInput
+from icetree.keys.base import Keeper
+from icetree.spec.encryption import KEY_PROPERTY, data_key_bytes
+from icetree.spec.metadata import EncryptionKey, TableMetadata
+from icetree.surroundings import now_ms
+
+#: When a key encryption key was made; Iceberg Java's name.
+TIMESTAMP: Final = "KEY_TIMESTAMP"
+#: After two years a key encryption key is used for nothing new, as Iceberg Java has it (NIST SP 800-57).
+LIFESPAN_MS: Final = 730 * 24 * 3600 * 1000
+_ID_BYTES: Final = 16
+
+
+class Ring:
+    """What opens the roots of one table, as far as its metadata was seen."""
+
+    def __init__(self, keeper: Keeper | None = None) -> None:
+        self._keeper = keeper
+        self._known: dict[str, EncryptionKey] = {}
+        #: Key encryption keys that were unwrapped.
+        self._open: dict[str, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"Ring({self._keeper!r})"
+
+    def __reduce__(self) -> tuple[type[Ring], tuple[()]]:
+        # Keys stay in the process that they were given to.
+        return Ring, ()
+
+    def learn(self, keys: Iterable[EncryptionKey]) -> None:
+        """Take in the keys of newer metadata of the table."""
+        self._known |= {key.key_id: key for key in keys}
+
+    def require(self, table_key: str) -> None:
+        """Refuse a key that is not there, before a table is made that nobody could open."""
+        self._kept_by(table_key).wrap(bytes(KEY_BYTES[0]), table_key)
+
+    def unlock(self, key_id: str, *, file: str) -> bytes:
+        """Return the key metadata of a file that is opened by a key of the table's metadata."""
+        sealed = self._known.get(key_id)
+        by = None if sealed is None else self._known.get(sealed.encrypted_by_id or "")
+        if sealed is None or by is None:
+            raise CorruptTable(file, f"it needs encryption key {key_id!r}, which the table lacks")
+        cipher = Cipher(self._key_encryption_key(by, file))
+        try:
+            return cipher.decrypt(_bytes(sealed, file), _timestamp(by, file).encode())
+        except NotAuthentic:
+            raise CorruptTable(
+                file, f"encryption key {key_id!r} is not what {by.key_id!r} encrypted"
+            ) from None
+
+    def lock(self, metadata: TableMetadata, key: bytes) -> tuple[TableMetadata, str]:
+        """Return metadata that holds a file's key metadata, encrypted, and the id of it there."""
+        metadata, by = self._current(metadata)
+        cipher = Cipher(self._key_encryption_key(by, metadata.location))
+        sealed = EncryptionKey(
+            key_id=_new_id(),
+            encrypted_key_metadata=_text(
+                cipher.encrypt(key, _timestamp(by, metadata.location).encode())
+            ),
+            encrypted_by_id=by.key_id,
+        )
+        return _with(metadata, sealed), sealed.key_id
+
+    def _current(self, metadata: TableMetadata) -> tuple[TableMetadata, EncryptionKey]:
+        """Return the key encryption key for what is new, in metadata that has it."""
+        table_key = metadata.properties[KEY_PROPERTY]
+        for key in metadata.encryption_keys:
+            if key.encrypted_by_id == table_key and TIMESTAMP in (key.properties or {}):
+                age_ms = now_ms() - _made_at(key, metadata.location)
+                if age_ms < LIFESPAN_MS:
+                    return metadata, key
+        length = data_key_bytes(metadata.properties)
+        assert length is not None
+        fresh = new_bytes(length)
+        made = EncryptionKey(
+            key_id=_new_id(),
+            encrypted_key_metadata=_text(self._kept_by(table_key).wrap(fresh, table_key)),
+            encrypted_by_id=table_key,
+            properties={TIMESTAMP: str(now_ms())},
+        )
+        self._open[made.key_id] = fresh
+        return _with(metadata, made), made
+
+    def _key_encryption_key(self, key: EncryptionKey, file: str) -> bytes:
+        if key.key_id not in self._open:
+            table_key = key.encrypted_by_id
+            if table_key is None:
+                raise CorruptTable(
+                    file, f"nobody is told who wrapped encryption key {key.key_id!r}"
+                )
+            found = self._kept_by(table_key).unwrap(_bytes(key, file), table_key)
+            if len(found) not in KEY_BYTES:
+                raise CorruptTable(file, f"encryption key {key.key_id!r} has {len(found)} bytes")
+            self._open[key.key_id] = found
+        return self._open[key.key_id]
+
+    def _kept_by(self, table_key: str) -> Keeper:
+        if self._keeper is None:
+            raise InvalidInput(
+                f"the table is encrypted with key {table_key!r}, and this connection has no keys: "
+                "connect with encryption.key-file or encryption.kms-type"
+            )
+        return self._keeper
+
+
+def ring_of(metadata: TableMetadata, keeper: Keeper | None) -> Ring:
+    """Return the keys of a table, as its metadata has them."""
+    ring = Ring(keeper)
+    ring.learn(metadata.encryption_keys)
+    return ring
+
+
+def _with(metadata: TableMetadata, key: EncryptionKey) -> TableMetadata:
+    return replace(metadata, encryption_keys=(*metadata.encryption_keys, key))
+
+
+def _new_id() -> str:
+    return _text(new_bytes(_ID_BYTES))
+
+
+def _text(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+def _bytes(key: EncryptionKey, file: str) -> bytes:
+    try:
+        return b64decode(key.encrypted_key_metadata, validate=True)
+    except (NotBase64, ValueError):
+        raise CorruptTable(file, f"encryption key {key.key_id!r} is no base64") from None
+
+
+def _timestamp(key: EncryptionKey, file: str) -> str:
+    found = (key.properties or {}).get(TIMESTAMP)
+    if found is None:
+        raise CorruptTable(file, f"encryption key {key.key_id!r} does not say when it was made")
+    return found
+
+
+def _made_at(key: EncryptionKey, file: str) -> int:
+    text = _timestamp(key, file)
+    if not (text.isascii() and text.isdigit()):
+        raise CorruptTable(file, f"encryption key {key.key_id!r} was made at {text!r}, no time")
+    return int(text)
