@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -31,8 +31,12 @@ _ID_BYTES: Final = 16
 class Ring:
     """What opens the roots of one table, as far as its metadata was seen."""
 
-    def __init__(self, keeper: Keeper | None = None) -> None:
+    def __init__(
+        self, keeper: Keeper | None = None, handed: Mapping[str, bytes] | None = None
+    ) -> None:
         self._keeper = keeper
+        #: What some keys of the metadata open, in a process that has no keeper.
+        self._handed = dict(handed or {})
         self._known: dict[str, EncryptionKey] = {}
         #: Key encryption keys that were unwrapped.
         self._open: dict[str, bytes] = {}
@@ -40,9 +44,14 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring({self._keeper!r})"
 
-    def __reduce__(self) -> tuple[type[Ring], tuple[()]]:
-        # Keys stay in the process that they were given to.
-        return Ring, ()
+    def __reduce__(self) -> tuple[type[Ring], tuple[None, dict[str, bytes]]]:
+        # The keeper's own keys stay in the process that they were given to.
+        return Ring, (None, self._handed)
+
+    def only(self, key_ids: Iterable[str | None]) -> Ring:
+        """Return what opens some files and no other, to be sent to another process."""
+        ids = {each for each in key_ids if each is not None}
+        return Ring(handed={each: self.unlock(each, file=each) for each in ids})
 
     def learn(self, keys: Iterable[EncryptionKey]) -> None:
         """Take in the keys of newer metadata of the table."""
@@ -54,6 +63,8 @@ class Ring:
 
     def unlock(self, key_id: str, *, file: str) -> bytes:
         """Return the key metadata of a file that is opened by a key of the table's metadata."""
+        if key_id in self._handed:
+            return self._handed[key_id]
         sealed = self._known.get(key_id)
         by = None if sealed is None else self._known.get(sealed.encrypted_by_id or "")
         if sealed is None or by is None:

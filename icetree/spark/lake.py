@@ -73,6 +73,7 @@ class SparkLake(Lake):
             warehouse=lake.warehouse,
             cache=lake.manifests,
             stores=lake.stores,
+            keeper=lake.keeper,
         )
         self.spark = spark
         for name, value in READ_SETTINGS.items():

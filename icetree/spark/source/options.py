@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +10,9 @@ from icetree.catalog.base import parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles, read_metadata
+from icetree.keys.ring import Ring
 from icetree.spark.write.options import NAMES
+from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 from icetree.table.lake import Lake, open_lake
@@ -144,6 +146,7 @@ class FixedTable:
     name: str
     metadata_location: str
     store: Store
+    ring: Ring
 
     def load(self) -> Table:
         """Return a handle to read from."""
@@ -151,14 +154,15 @@ class FixedTable:
         state = State(
             name=parse_name(self.name), metadata=metadata, metadata_location=self.metadata_location
         )
-        files = TableFiles(store=self.store, location=metadata.location)
+        files = TableFiles(store=self.store, location=metadata.location, ring=self.ring)
         return Table(catalog=MemoryCatalog("fixed"), files=files, state=state)
 
 
-def fixed(table: Table) -> FixedTable:
-    """Return the table as it is now."""
+def fixed(table: Table, snapshots: Iterable[Snapshot]) -> FixedTable:
+    """Return the table as it is now, of which other processes may open some snapshots."""
     return FixedTable(
         name=str(table.name),
         metadata_location=table.state.metadata_location,
         store=table.files.store,
+        ring=table.files.ring.only(each.key_id for each in snapshots),
     )

@@ -204,7 +204,10 @@ class SnapshotReader(DataSourceStreamReader):
     def _changed(self, table: Table, snapshots: Sequence[Snapshot]) -> Iterator[InputPartition]:
         if not snapshots:
             return
-        held, reading = fixed(table), self._reading(table)
+        before = snapshots[0].parent_snapshot_id
+        first = [] if before is None else [table.snapshot(before)]
+        known = [each for each in (*first, *snapshots) if each is not None]
+        held, reading = fixed(table, known), self._reading(table)
         found = ChangeRange(
             table, since=snapshots[0].parent_snapshot_id, upto=snapshots[-1].snapshot_id
         )
