@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import icetree.spark
+from icetree.spark.source.source import register
 from tests.table.test_encryption import VALUES, texts_in
 
 KEY = b"0123456789012345"
@@ -47,6 +48,7 @@ def test_every_verb_of_spark_works_on_an_encrypted_table(
         "hush-new"
     ]
     assert lake.read("db.t", at=before.snapshot_id).count() == 20
+    register(spark)
     loaded = (
         spark.read.format("icetree")
         .option("catalog", f"sqlite:///{tmp_path}/catalog.db")
@@ -55,7 +57,7 @@ def test_every_verb_of_spark_works_on_an_encrypted_table(
     assert sorted(row.n for row in loaded.load("db.t").collect()) == expected
     changes = loaded.option("changes", "true").load("db.t")
     assert changes.where("_change_type = 'DELETE'").count() == 5
-    lake.sql("CALL rewrite_data_files(table => 'db.t')")
+    lake.sql("CALL system.rewrite_data_files(table => 'db.t')")
     assert sorted(row.n for row in lake.read("db.t").collect()) == expected
     assert table.refresh().verify(deep=True).is_clean
     assert texts_in(tmp_path / "lake", *VALUES) == {}

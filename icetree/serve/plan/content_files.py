@@ -64,6 +64,7 @@ def vector_files(tasks: pa.Table, telling: Telling) -> Texts:
             "referenced-data-file": _locations(tasks["location"], telling),
             "content-offset": numbers(tasks["dv_offset"]),
             "content-size-in-bytes": numbers(tasks["dv_size_in_bytes"]),
+            "key-metadata": _keys(tasks["dv_key_metadata"]),
         },
     )
 
@@ -104,10 +105,13 @@ def _locations(stored: pa.ChunkedArray, telling: Telling) -> Texts:
 
 
 def _optional(files: pa.Table) -> dict[str, Texts | str]:
-    keys = one_chunk(files["key_metadata"])
-    if keys.null_count < len(keys):
-        hexed = [None if key is None else f'"{key.hex().upper()}"' for key in keys.to_pylist()]
-        told: Texts = pa.array(hexed, pa.string())
-    else:
-        told = pa.nulls(len(keys), pa.string())
-    return {"key-metadata": told, "split-offsets": number_lists(files["split_offsets"])}
+    offsets = number_lists(files["split_offsets"])
+    return {"key-metadata": _keys(files["key_metadata"]), "split-offsets": offsets}
+
+
+def _keys(stored: pa.ChunkedArray) -> Texts:
+    keys = one_chunk(stored)
+    if keys.null_count == len(keys):
+        return pa.nulls(len(keys), pa.string())
+    hexed = [None if key is None else f'"{key.hex().upper()}"' for key in keys.to_pylist()]
+    return pa.array(hexed, pa.string())

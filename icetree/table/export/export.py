@@ -9,21 +9,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from msgspec.structs import replace as changed
+
 from icetree.codec import metadata as metadata_codec
+from icetree.codec.encryption.stream import seal
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list, read_listed
 from icetree.codec.legacy.encode_manifest import Layout
 from icetree.errors import AlreadyExists, CorruptTable, IcetreeError, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
+from icetree.spec.encryption import data_key_bytes, is_encrypted
 from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.retention import line_of
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import export_folder, manifest_list_at, metadata_at
+from icetree.table.export.places import apart, export_folder, manifest_list_at, metadata_at
 from icetree.table.export.shown import guarded, partition_specs, shown
 from icetree.table.export.twins import Tree
 from icetree.table.state import State
@@ -75,10 +79,12 @@ def export(
     made = Made()
     if snapshot is not None:
         made = export_snapshot(metadata, files, snapshot, format_version)
+        document = told_of(document, snapshot, made, files)
     written = list(made.written)
     folder = export_folder(metadata.location, format_version)
     past = snapshot.snapshot_id if snapshot is not None and is_past else None
     location = metadata_at(folder, state.metadata_location, past)
+    location = location if made.key is None else apart(location)
     content = metadata_codec.encode(guarded(document), compress=False)
     with suppress(AlreadyExists):
         files.store.write_new(absolute(location, metadata.location), content)
@@ -112,6 +118,11 @@ def export_heads(metadata: TableMetadata, files: TableFiles, *, format_version: 
     """
     if metadata.format_version <= format_version:
         return
+    if is_encrypted(metadata):
+        raise Unsupported(
+            f"{metadata.location} is encrypted: a client that reads manifests by itself has no keys "
+            "of it; have scans planned here, or read it with icetree"
+        )
     heads = [metadata.current_snapshot_id, *(each.snapshot_id for each in metadata.refs.values())]
     for id in dict.fromkeys(heads):
         if id is not None:
@@ -132,6 +143,29 @@ class Made:
     #: As stored.
     written: tuple[str, ...] = ()
     reused: int = 0
+    #: What opens the manifest list of an encrypted table.
+    key: bytes | None = field(default=None, repr=False)
+
+
+def told_of(
+    document: TableMetadata, snapshot: Snapshot, made: Made, files: TableFiles
+) -> TableMetadata:
+    """Return metadata that shows a snapshot's export where it is, with the key of its list.
+
+    Those of an encrypted table have keys, and so names, of their own each time.
+    """
+    if made.key is None:
+        return document
+    document, key_id = files.ring.lock(document, made.key)
+    return changed(
+        document,
+        snapshots=tuple(
+            changed(each, manifest_list=made.manifest_list, key_id=key_id)
+            if each.snapshot_id == snapshot.snapshot_id
+            else each
+            for each in document.snapshots
+        ),
+    )
 
 
 def export_snapshot(
@@ -142,21 +176,28 @@ def export_snapshot(
         return Made(manifest_list=absolute(snapshot.manifest_list, metadata.location))
     folder = export_folder(metadata.location, format_version)
     at = manifest_list_at(folder, snapshot)
+    key_bytes = data_key_bytes(metadata.properties)
+    at = at if key_bytes is None else apart(at)
     absolute_at = absolute(at, metadata.location)
-    if files.store.exists(absolute_at):
+    if key_bytes is None and files.store.exists(absolute_at):
         return Made(manifest_list=absolute_at)
     tree = _tree(metadata, files, snapshot, format_version, folder)
     listed: list[Listed] = []
     written: list[str] = []
-    for made in tree.manifests(_known(metadata, files, snapshot, folder)):
+    known = {} if key_bytes else _known(metadata, files, snapshot, folder)
+    for made in tree.manifests(known):
         listed.append(made.listed if made.file is None else _stored(made.listed, made.file, files))
         written += [] if made.file is None else [made.file.location]
     told = _header(snapshot, format_version)
     content = encode_manifest_list(listed, told, format_version=format_version)
+    content, key = seal(content, key_bytes)
     with suppress(AlreadyExists):
         files.store.write_new(absolute_at, content)
     return Made(
-        manifest_list=absolute_at, written=(*written, at), reused=len(listed) - len(written)
+        manifest_list=absolute_at,
+        written=(*written, at),
+        reused=len(listed) - len(written),
+        key=key,
     )
 
 
@@ -188,6 +229,7 @@ def _tree(
         folder=folder,
         table_location=metadata.location,
         format_version=version,
+        key_bytes=data_key_bytes(metadata.properties),
     )
 
 

@@ -17,6 +17,7 @@ from icetree.codec.legacy.encode_manifest import Layout
 from icetree.spec.location import canonical
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
+from icetree.surroundings import new_uuid
 
 #: All exports of a table lie below.
 EXPORTS: Final = "metadata/export/"
@@ -84,6 +85,12 @@ def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = N
     name = metadata_location.rpartition("/")[2].removesuffix(".metadata.json").removesuffix(".gz")
     past = "" if snapshot_id is None else f"-{snapshot_id}"
     return f"{folder}{name}{past}.metadata.json"
+
+
+def apart(stored: str) -> str:
+    """Return a name for a file that nobody else writes: two that are encrypted have two keys."""
+    start, dot, end = stored.rpartition("/")[2].partition(".")
+    return f"{stored.removesuffix(start + dot + end)}{start}-{new_uuid()}{dot}{end}"
 
 
 def read_name(stored: str, table_location: str) -> tuple[str, str] | None:

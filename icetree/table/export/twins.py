@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from icetree.codec.encryption.stream import seal
 from icetree.codec.legacy.encode_list import COUNTS, Listed
 from icetree.codec.legacy.encode_manifest import Layout, encode_manifest
 from icetree.codec.legacy.tuples import Summary
@@ -39,7 +40,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import own_manifest_at, twin_at, twin_of
+from icetree.table.export.places import apart, own_manifest_at, twin_at, twin_of
 from icetree.tree.leaf import NewFile
 from icetree.tree.live import live_in_leaf
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs, writers
@@ -70,6 +71,8 @@ class Tree:
     folder: str
     table_location: str
     format_version: int
+    #: How long the keys of manifests are; None where they are plain.
+    key_bytes: int | None = None
 
     def manifests(self, known: Mapping[str, Sequence[Listed]]) -> Iterator[Manifest]:
         """Yield the manifests that hold what the tree does; those of leaves may be `known`."""
@@ -214,10 +217,12 @@ class Tree:
         self, entries: Entries, spec_id: int, at: str, writer: tuple[int | None, int | None]
     ) -> Manifest:
         found = encode_manifest(entries, self._layout(spec_id))
+        content, key = seal(found.content, self.key_bytes)
+        at = at if key is None else apart(at)
         snapshot_id, sequence_number = writer
         listed = Listed(
             location=absolute(at, self.table_location),
-            size_bytes=len(found.content),
+            size_bytes=len(content),
             spec_id=spec_id,
             holds_data=found.holds_data,
             sequence_number=sequence_number or 0,
@@ -226,8 +231,9 @@ class Tree:
             counts=found.counts,
             partitions=found.partitions,
             first_row_id=found.first_row_id if self.format_version >= 3 else None,
+            key_metadata=key,
         )
-        return Manifest(listed=listed, file=NewFile(location=at, content=found.content))
+        return Manifest(listed=listed, file=NewFile(location=at, content=content))
 
 
 def _places_of_leaves(root: Entries) -> dict[str, int]:

@@ -25,6 +25,7 @@ from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.read import read_by_task
 from icetree.spec.arrays import one_chunk
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.location import absolute, canonical
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import METADATA_COLUMNS
@@ -50,7 +51,12 @@ class _Vector:
 
 
 def with_plain_vectors(plan: Plan, files: TableFiles, metadata: TableMetadata) -> Plan:
-    """Return a plan whose tasks have no deletes but vectors that name their data files in full."""
+    """Return a plan whose tasks have no deletes but vectors that name their data files in full.
+
+    That of an encrypted table stays as it is: who knows key metadata knows deletes.
+    """
+    if is_encrypted(metadata):
+        return plan
     tasks = plan.tasks.combine_chunks()
     odd = ~_is_plain(tasks, files, metadata)
     if not odd.any():

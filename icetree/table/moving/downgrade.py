@@ -31,7 +31,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import next_metadata_location
-from icetree.table.export.export import export_snapshot
+from icetree.table.export.export import export_snapshot, told_of
 from icetree.table.export.shown import shown
 from icetree.table.state import State
 
@@ -138,9 +138,10 @@ def _pinned(metadata: TableMetadata) -> TableMetadata:
 def _downgraded(table: Table, state: State) -> bool:
     """Write the table as v3 and swap it in; False where another commit came first."""
     files, pinned = table.files, _pinned(state.metadata)
-    for each in pinned.snapshots:
-        export_snapshot(state.metadata, files, each, _TO)
     after = shown(pinned, format_version=_TO)
+    for each in pinned.snapshots:
+        made = export_snapshot(state.metadata, files, each, _TO)
+        after = told_of(after, each, made, files)
     after = replace(after, last_updated_ms=max(now_ms(), after.last_updated_ms))
     compress = after.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
     name = next_metadata_location(state.metadata_location, compress=compress)
