@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,11 @@ from icetree.explore.plain import plain
 from icetree.spec import stats
 from icetree.spec.entry import BASE_COLUMNS, POSITION, Content, Entries, Status, is_live, only
 from icetree.table.table import Table
+from icetree.table.told import KEYS
 from icetree.tree.reading import leaves_in
+
+#: All that an entry says, but for the key of its file.
+_SHOWN: Final = tuple(name for name in (*BASE_COLUMNS, POSITION) if name not in KEYS)
 
 
 def entry(
@@ -43,9 +47,7 @@ def _leaf(table: Table, root: Entries, leaf: str) -> Entries:
 
 def _told(row: dict[str, Any], entries: Entries, names: Any) -> dict[str, Any]:
     """Return what an entry says: fields that are null are left out, stats stand by their column."""
-    told: dict[str, Any] = {
-        name: row[name] for name in (*BASE_COLUMNS, POSITION) if row.get(name) is not None
-    }
+    told: dict[str, Any] = {name: row[name] for name in _SHOWN if row.get(name) is not None}
     told["content_type"] = f"{row['content_type']} ({Content(row['content_type']).name})"
     told["status"] = f"{row['status']} ({Status(row['status']).name})"
     by_column = {}

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace as replaced
 
 import icetree
+from icetree.cli.main import cli
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, Unsupported
+from icetree.explore.entry import entry
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.metadata import EncryptionKey, TableMetadata
 from icetree.table.lake import Lake
@@ -350,6 +353,9 @@ def test_no_door_shows_a_key(made: Path, caplog: pytest.LogCaptureFixture) -> No
         inspected = [
             getattr(table.inspect, name)().to_pylist() for name in ("files", "entries", "manifests")
         ]
+        first = plan.tasks["location"][0].as_py()
+        leaf = plan.tasks["leaf"][0].as_py()
+        inspected.append(entry(table, file=first, leaf=leaf))
         shown = [lake, table, table.files, table.files.ring, table.state, lake.keeper, inspected]
         text = " ".join(map(repr, shown)) + caplog.text
         assert secrets
@@ -401,3 +407,20 @@ def test_nothing_is_lost_when_a_commit_is_cut_off_anywhere(tmp_lake: Path) -> No
                 break
         assert gone
         assert lake.table("db.t").verify(deep=True).is_clean
+
+
+def test_the_command_line_reads_with_keys_and_shows_none(made: Path) -> None:
+    address = ["--catalog", f"sqlite:///{made}/catalog.db"]
+    given = ["--property", f"encryption.key-file={key_file(made, k=KEY)}"]
+    with connected(made, k=KEY) as lake:
+        plan = lake.table("db.t").scan().plan()
+        secrets = [each[2:18] for each in plan.tasks["key_metadata"].to_pylist()]
+    for asked in (["files"], ["plan"], ["tree"], ["describe"], ["verify", "--deep"]):
+        ran = CliRunner().invoke(cli, [*address, *given, *asked, "db.t", "--json"])
+        assert ran.exit_code == 0, (asked, ran.output)
+        for secret in (*secrets, KEY):
+            for shown in (repr(secret)[2:-1], secret.hex(), b64encode(secret).decode()):
+                assert shown not in ran.output
+    ran = CliRunner().invoke(cli, [*address, "files", "db.t"])
+    assert ran.exit_code != 0
+    assert "this connection has no keys" in ran.output
