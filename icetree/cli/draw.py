@@ -45,22 +45,10 @@ def tree(
     from icetree.cli.console import stdout
     from icetree.cli.output import print_json, say
     from icetree.picture.terminal import Drawing
-    from icetree.picture.tree import picture
 
     form = form or _form_of(output)
     with lake.table(name) as table:
-        shape = table.metadata.shape()
-        found = table.snapshot(at)
-        caption = f"{table.name}"
-        if found is not None:
-            caption += f" · snapshot {found.snapshot_id} · {found.operation or 'unknown'}"
-        drawn = picture(
-            table.files.counted_root(found, shape),
-            table.files.reader(shape),
-            shape,
-            caption=caption,
-            root_file=found.root_file if found else "root",
-        )
+        drawn = table.tree(at).picture
     if as_json:
         print_json(asdict(drawn))
         return

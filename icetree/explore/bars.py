@@ -133,7 +133,9 @@ def _grouped(order: Numbers, kind: Numbers, alone: Flags, most: int) -> list[Num
         mine = rest[kind[rest] == each]
         parts = max(1, (most - len(single)) * len(mine) // max(len(rest), 1))
         groups += [part for part in np.array_split(mine, min(parts, len(mine))) if len(part)]
-    return groups
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return sorted(groups, key=lambda group: int(rank[group[0]]))
 
 
 def _ends(rows: Numbers, place: Ranges) -> tuple[int, int]:

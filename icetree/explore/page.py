@@ -30,7 +30,7 @@ POLICY: Final = (
     _LOCKED.format(script="'self'", style="'self'", ask="'self'") + "; frame-ancestors 'none'"
 )
 #: Frames that the page asks for at once: `AT_ONCE` of its `ask.js`.
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 4
 #: Snapshots that a file holds, and axes of the newest of them.
 _SNAPSHOTS: Final = 400
 _AXES: Final = 12

@@ -21,6 +21,8 @@ from icetree.tree.prune import may_match
 
 #: Objects whose fate is told one by one: leaves come before the files in them.
 _OBJECTS: Final = 3_000
+#: Up to so many files, a whole scan is planned to say how many bytes they are.
+_FILES: Final = 100_000
 
 
 def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]:
@@ -32,7 +34,6 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
     root = read_root(table, scan.snapshot, shape)
     leaves = only(root, pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST)))
     bound = bind(parse_filter(where), shape, case_sensitive=scan.case_sensitive)
-    full = table.scan(at=at).plan()
     manifests = [
         each
         for each in explained.objects.to_pylist()
@@ -51,13 +52,27 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
             "leaf_bytes": _sum(_among(leaves, kept)["file_size_in_bytes"]),
         },
         "by_partitions": _told_of(_by_partitions(leaves, bound, shape)),
-        "full": {
-            "files": full.metrics.data_files,
-            "file_size_in_bytes": _sum(full.tasks["file_size_in_bytes"]),
-            **_told_of(leaves),
-        },
+        "full": _whole(table, at, root, leaves),
         "leaves": {each["object"]: {"kept": each["kept"], "by": each["by"]} for each in manifests},
     }
+
+
+def _whole(table: Table, at: str | None, root: Entries, leaves: Entries) -> dict[str, Any]:
+    """Return what a scan without a filter reads; of very many files, bytes as the summary has them."""
+    own = only(root, pc.and_(is_live(root), is_content(root, Content.DATA)))
+    gone = only(root, pc.and_(is_live(root), is_content(root, Content.MANIFEST_DV)))
+    gone = only(
+        gone, pc.is_in(gone["referenced_file"], value_set=leaves["location"].combine_chunks())
+    )
+    held = _sum(leaves["added_files_count"]) + _sum(leaves["existing_files_count"])
+    files = own.num_rows + held - _sum(gone["record_count"])
+    snapshot = table.snapshot(at)
+    told = (snapshot.summary or {}).get("total-files-size", "") if snapshot is not None else ""
+    if files > _FILES and told.isascii() and told.isdigit():
+        size = int(told)
+    else:
+        size = _sum(table.scan(at=at).plan().tasks["file_size_in_bytes"])
+    return {"files": files, "file_size_in_bytes": size, **_told_of(leaves)}
 
 
 def _by_partitions(leaves: Entries, bound: Predicate, shape: Shape) -> Entries:

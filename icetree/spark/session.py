@@ -37,6 +37,8 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     "spark.ui.enabled": "false",
     # For tables of Spark's own, of which there are none; otherwise a folder appears where one works.
     "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "icetree-spark-warehouse")),
+    # What is read shows its first rows in a notebook, without being asked.
+    "spark.sql.repl.eagerEval.enabled": "true",
     # What fails is raised, in one line where that says it; a log would only repeat the stack.
     "spark.log.level": "FATAL",
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Final, Literal
 
 import msgspec
 
 from icetree.spec.fields import MANIFEST_LIST, ROOT_MANIFEST
+from icetree.spec.notebook import facts_html
 from icetree.spec.noun import Int, Long, Noun
 
 MAIN: Final = "main"
@@ -34,6 +36,16 @@ class Snapshot(Noun, frozen=True, kw_only=True):
     def operation(self) -> str | None:
         """What the commit did, as its summary says it."""
         return (self.summary or {}).get("operation")
+
+    def _repr_html_(self) -> str:
+        at = datetime.fromtimestamp(self.timestamp_ms / 1000, tz=timezone.utc)
+        facts = {
+            "committed at": f"{at:%Y-%m-%d %H:%M:%S}.{self.timestamp_ms % 1000:03d} UTC",
+            "parent": self.parent_snapshot_id,
+            "sequence number": self.sequence_number,
+            "root": self.root_file,
+        }
+        return facts_html(f"snapshot {self.snapshot_id}", facts | (self.summary or {}))
 
     @property
     def root_file(self) -> str:

@@ -29,6 +29,7 @@ from icetree.table.commit.removing import Removed
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
+from icetree.table.inspect.shown import Shown
 from icetree.table.point import Point, snapshot_at
 from icetree.table.rows.clauses import Clause
 from icetree.table.rows.merge import Merge
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from icetree.table.verify.verify import Which
 
 
-class Table(Evolution, References):
+class Table(Evolution, References, Shown):
     """One table: read its metadata, commit to it. `refresh` to see what others committed."""
 
     def __init__(self, *, catalog: Catalog, files: TableFiles, state: State) -> None:

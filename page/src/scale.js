@@ -6,7 +6,7 @@ import { CONTENT, counted, number, shortName, size, visible } from "./words.js";
 
 const LEFT = 8;
 const AXIS = 34;
-const DEPTH = 46;
+const DEPTH = 58;
 
 export function scale(part, told, { pick }) {
   const width = room(part);
@@ -24,7 +24,7 @@ export function scale(part, told, { pick }) {
   const tallest = d3.max(bars, (each) => each.files) || 1;
   const lane = Math.max(5, Math.min(64, Math.floor(400 / lanes.length)));
   const tall = d3.scaleSqrt().domain([0, tallest]).range([Math.min(4, lane), lane]);
-  const top = DEPTH + 22;
+  const top = DEPTH + 20;
   // A lane is as high as what is in it; the first stands at the bottom.
   const heights = lanes.map((each) => Math.ceil(d3.max(each, (bar) => tall(bar.files))) + 3);
   const floor = top + d3.sum(heights);
@@ -68,7 +68,7 @@ function packed(bars, least) {
 function drawDepth(svg, depth, x) {
   if (!depth.length) return;
   const most = d3.max(depth, ([, over]) => over) || 1;
-  const y = d3.scaleLinear().domain([0, most]).range([DEPTH, 8]);
+  const y = d3.scaleLinear().domain([0, most]).range([DEPTH, 22]);
   const part = svg.append("g").attr("class", "depth").attr("aria-label", `at most ${most} ranges overlap`);
   part.append("path").attr("d", d3.area().curve(d3.curveStepAfter).x(([at]) => x(at)).y0(DEPTH).y1(([, over]) => y(over))(depth));
   part.append("text").attr("x", LEFT).attr("y", 6).attr("dy", ".5em")

@@ -28,24 +28,25 @@ export function strip({ go, play }) {
     // A commit that writes far more than others would flatten them: it is cut, and marked.
     const most = Math.min(d3.max(heights) ?? 1, 3 * (d3.quantile(heights, 0.9) ?? 1)) || 1;
     const y = d3.scaleLinear().domain([0, most]).range([HEIGHT - 12, 10]).clamp(true);
+    const wide = Math.min(x.bandwidth(), 36);
     line.forEach((snapshot, index) => {
       const cost = by.get(snapshot.snapshot_id);
       const column = svg.append("g").attr("class", `commit ${index === at ? "here" : ""} ${operation(snapshot)}`)
-        .attr("transform", `translate(${x(index)},0)`).on("click", () => go(index));
-      column.append("rect").attr("class", "room").attr("width", x.bandwidth()).attr("height", HEIGHT);
+        .attr("transform", `translate(${x(index) + (x.bandwidth() - wide) / 2},0)`).on("click", () => go(index));
+      column.append("rect").attr("class", "room").attr("width", wide).attr("height", HEIGHT);
       if (cost?.v3_size_bytes) {
-        column.append("rect").attr("class", "v3").attr("width", x.bandwidth()).attr("y", y(cost.v3_size_bytes))
+        column.append("rect").attr("class", "v3").attr("width", wide).attr("y", y(cost.v3_size_bytes))
           .attr("height", y(0) - y(cost.v3_size_bytes));
       }
       if (cost) {
-        const inset = cost.v3_size_bytes ? x.bandwidth() * 0.22 : 0;
-        column.append("rect").attr("class", "v4").attr("x", inset).attr("width", Math.max(0.6, x.bandwidth() - 2 * inset))
+        const inset = cost.v3_size_bytes ? wide * 0.22 : 0;
+        column.append("rect").attr("class", "v4").attr("x", inset).attr("width", Math.max(0.6, wide - 2 * inset))
           .attr("y", y(cost.size_bytes)).attr("height", y(0) - y(cost.size_bytes));
       }
       if (cost && Math.max(cost.size_bytes, cost.v3_size_bytes ?? 0) > most) {
-        column.append("path").attr("class", "cut").attr("d", `M0,8L${x.bandwidth() / 2},2L${x.bandwidth()},8Z`);
+        column.append("path").attr("class", "cut").attr("d", `M0,8L${wide / 2},2L${wide},8Z`);
       }
-      column.append("rect").attr("class", "what").attr("width", x.bandwidth()).attr("y", HEIGHT - 8).attr("height", 5).attr("rx", 1.5);
+      column.append("rect").attr("class", "what").attr("width", wide).attr("y", HEIGHT - 8).attr("height", 5).attr("rx", 1.5);
     });
     svg.append("text").attr("class", "faint").attr("x", 0).attr("y", 10).text(costs ? size(most) : "");
   }

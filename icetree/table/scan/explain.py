@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from icetree.spec.entry import (
     is_live,
 )
 from icetree.spec.location import absolute
+from icetree.spec.notebook import grid_html
 from icetree.tree.bind import bind
 from icetree.tree.delete_stats import judged
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -109,6 +110,18 @@ class Explanation:
 
     def __str__(self) -> str:
         return self.text()
+
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        printer.text(self.text())
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (each["level"], each["kind"], "may match" if each["kept"] else "skipped", _cause(each),
+             each["objects"], each["entries"])
+            for each in self.groups.to_pylist()
+        ]  # fmt: skip
+        headings = ("level", "kind", "", "by", "objects", "entries or rows")
+        return grid_html(f"where {self.where}", headings, rows)
 
     def text(self) -> str:
         """Return the explanation in words."""
@@ -343,6 +356,10 @@ def _data_files(left: list[pa.Table]) -> Iterator[tuple[str, str, bytes | None]]
     for part in left:
         data = part.filter(is_data_file(part))
         yield from zip(*(data[name].to_pylist() for name in _OPENED), strict=True)
+
+
+def _cause(group: dict[str, Any]) -> str:
+    return "" if group["kept"] else _reason(group["by"])
 
 
 def _plural(kind: str, count: int) -> str:
