@@ -17,6 +17,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.codec import bitmap, legacy, manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.codec import puffin as puffin_codec
+from icetree.codec import view as view_codec
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest import stored
 from icetree.codec.parquet.footer import parse_footer
@@ -61,6 +62,14 @@ def repacked(data: bytes) -> None:
 def page(data: bytes) -> None:
     """Read a page of history."""
     metadata_codec.encode_page(metadata_codec.decode_page(data, file=FILE))
+
+
+def view(data: bytes) -> None:
+    """Read a view's metadata, and use all of it."""
+    found = view_codec.decode(data, file=FILE)
+    repr(found.current.texts)
+    found.schema()
+    view_codec.encode(found)
 
 
 # --- manifests -----------------------------------------------------------------------------------

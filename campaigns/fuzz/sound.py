@@ -18,6 +18,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.codec import bitmap as bitmaps_codec
 from icetree.codec import manifest, puffin
 from icetree.codec import metadata as metadata_codec
+from icetree.codec import view as view_codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import DATA, ROOT, Entries
@@ -135,6 +136,16 @@ def pages() -> list[bytes]:
     import gzip
 
     return [gzip.decompress(metadata_codec.encode_page(_page()))]
+
+
+def views() -> list[bytes]:
+    """Return the metadata of a view with a history."""
+    lake = Lake(catalog=MemoryCatalog(), store=MemoryStore(), warehouse="memory://fuzz")
+    lake.create_namespace("db")
+    texts = {"spark": "SELECT id FROM t", "trino": "SELECT id FROM t"}
+    view = lake.create_view("db.v", texts, "id long, at timestamptz", namespace="db")
+    view.replace({**texts, "hive": "SELECT 1"}, "id list<int>", properties={"comment": "ids"})
+    return [view_codec.encode(view.metadata), view_codec.encode(view.metadata, compress=True)]
 
 
 def _page() -> Page:

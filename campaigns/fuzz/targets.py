@@ -55,6 +55,7 @@ TARGETS: Final[dict[str, Target]] = {
         Target(name="metadata-gz", seeds=sound.metadata_gz, run=read.metadata, share=20),
         Target(name="metadata-repacked", seeds=sound.metadata_json, run=read.repacked, share=10),
         Target(name="page", seeds=sound.pages, run=read.page, share=20, is_guided=True),
+        Target(name="view", seeds=sound.views, run=read.view, share=20, is_guided=True),
         Target(name="root", seeds=sound.roots, run=read.root, share=2),
         Target(name="leaf", seeds=sound.leaves, run=read.leaf, share=2),
         Target(name="wide-leaf", seeds=sound.wide_leaves, run=read.leaf, share=1),
