@@ -10,7 +10,7 @@ _HEX: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{8})[0-9a-f]{16,}(?![0-9a-f])")
 _NAME_LENGTH: Final = 22
 
 #: What is not ASCII in our own words, and what stands for it.
-_PLAIN: Final = str.maketrans({"…": "...", "·": "|", "✓": "ok", "✗": "NO"})
+_PLAIN: Final = str.maketrans({"…": "...", "·": "|", "✓": "ok", "✗": "NO", "█": "#"})
 
 
 def plain(text: str) -> str:

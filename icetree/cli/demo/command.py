@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from icetree.cli.refusal import STOPPED
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -16,18 +18,19 @@ if TYPE_CHECKING:
 @click.option(
     "--commits",
     type=click.IntRange(min=1, max=10_000),
-    default=200,
-    show_default=True,
-    help="How many commits the stream makes.",
+    metavar="N",
+    default=120,
+    show_default="120",
+    help="How many commits each side makes.",
 )
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Keep the table and its picture in this new folder.",
+    help="Leave the table and its picture in this folder; icetree-demo without.",
 )
 def demo(small: bool, commits: int, keep: Path | None) -> None:
-    """Run a data pipeline on Spark, beside what v3 would write; draw its tree, verify it.
+    """Commit beside PyIceberg, run a pipeline on Spark, draw the tree, verify it all.
 
     Exits with 0 when all is as it must be, else with 1.
     """
@@ -39,25 +42,25 @@ def demo(small: bool, commits: int, keep: Path | None) -> None:
 
         holds = show(console, keep)
     else:
-        holds = _show_on_spark(console, keep, commits)
+        holds = _show_whole(console, keep or Path("icetree-demo"), commits)
     if not holds:
         raise click.exceptions.Exit(1)
 
 
-def _show_on_spark(console: Console, keep: Path | None, commits: int) -> bool:
+def _show_whole(console: Console, folder: Path, commits: int) -> bool:
     from icetree.errors import NotFound
 
     try:
-        from icetree.cli.demo.screen import show_on_spark
+        from icetree.cli.demo.screen import show_demo
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+        if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j", "sqlalchemy"):
             raise
         raise NotFound(
-            "the demo runs on Spark, which is not installed: pip install 'icetree[spark,java]', "
+            f"the demo needs {missing.name}, which is not installed: pip install 'icetree[demo]', "
             "or try `icetree demo --small`, which needs neither Spark nor Java"
         ) from None
     try:
-        return show_on_spark(console, keep, commits=commits)
+        return show_demo(console, folder, commits=commits)
     except KeyboardInterrupt:
-        console.print("\nStopped; nothing is left behind." if keep is None else "\nStopped.")
-        raise click.exceptions.Exit(130) from None
+        console.print("\nStopped.")
+        raise click.exceptions.Exit(STOPPED) from None

@@ -1,76 +1,84 @@
-"""The pipeline's events: what people do in a shop, each a function of its number alone."""
+"""The demo's events: what people do in a shop, each a function of its number alone."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from icetree.spark.lake import SparkLake
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 EVENTS: Final = "shop.events"
-#: Events of the past that the table starts with, and those of one commit of the stream.
-PAST: Final = 201_600
+#: Events of one commit.
 ROWS: Final = 1_000
 #: Who asks for their events to be deleted.
 USER: Final = 42
 
-CREATE: Final = f"""
-    CREATE TABLE {EVENTS} (
-        id BIGINT NOT NULL, user_id BIGINT, kind STRING, country STRING,
-        amount DECIMAL(10, 2), at TIMESTAMP)
-    PARTITIONED BY (days(at))
-"""
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("user_id", pa.int64()),
+        pa.field("kind", pa.string()),
+        pa.field("country", pa.string()),
+        pa.field("amount", pa.decimal128(10, 2)),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+    ]
+)
 
-#: One every three seconds, from 2026-03-01 on.
-_FIRST_MS: Final = 1_772_323_200_000
-_STEP_MS: Final = 3_000
-_USERS: Final = 20_000
+#: One every six seconds, from 2026-03-01 on.
+_FIRST_US: Final = 1_772_323_200_000_000
+_STEP_US: Final = 6_000_000
+_USERS: Final = 2_000
 _COUNTRIES: Final = ("DE", "FR", "IN", "JP", "NG", "PL", "US", "US", "BR", "GB")
 
+Chances = npt.NDArray[np.float64]
 
-def columns(number: str) -> list[str]:
-    """Return what makes an event of its number, an expression of Spark's SQL.
+
+def events(first: int, count: int) -> pa.Table:
+    """Return the events with these numbers.
 
     A few users do much and many do little; one event in ten is an order, which has an amount.
     """
-    kind = f"CASE WHEN {_chance(number, 'kind')} < 0.1 THEN 'order' "
-    kind += f"WHEN {_chance(number, 'kind')} < 0.4 THEN 'click' ELSE 'view' END"
-    amount = f"CAST(5 + 200 * pow({_chance(number, 'amount')}, 3) AS DECIMAL(10, 2))"
-    names = ", ".join(f"'{country}'" for country in _COUNTRIES)
-    place = f"1 + pmod(xxhash64({number}, 'place'), {len(_COUNTRIES)})"
-    at = f"{_FIRST_MS} + {number} * {_STEP_MS} + pmod(xxhash64({number}, 'at'), {_STEP_MS})"
-    return [
-        f"{number} AS id",
-        f"CAST({_USERS} * pow({_chance(number, 'user')}, 2) AS BIGINT) AS user_id",
-        f"{kind} AS kind",
-        f"element_at(array({names}), CAST({place} AS INT)) AS country",
-        f"CASE WHEN {_chance(number, 'kind')} < 0.1 THEN {amount} END AS amount",
-        f"timestamp_millis({at}) AS at",
-    ]
-
-
-def _chance(number: str, what: str) -> str:
-    """Return an expression with a value from 0 to 1, the same for the same number."""
-    return f"(pmod(xxhash64({number}, '{what}'), 1000000) / 1000000.0D)"
-
-
-def events(lake: SparkLake, first: int, count: int) -> Any:
-    """Return the events with these numbers, as a DataFrame."""
-    return lake.spark.range(first, first + count).selectExpr(*columns("id"))
-
-
-def coming(lake: SparkLake, first: int, commits: int) -> Any:
-    """Return a stream of events from a number on: so many micro-batches, then empty ones."""
-    source = lake.spark.readStream.format("rate-micro-batch").options(
-        rowsPerBatch=ROWS, numPartitions=1, advanceMillisPerBatch=1
+    ids = np.arange(first, first + count, dtype=np.int64)
+    kind = _chance(ids, 1)
+    cents = (500 + 20_000 * _chance(ids, 2) ** 3).astype(np.int64)
+    place = (_chance(ids, 3) * len(_COUNTRIES)).astype(np.int64)
+    at = _FIRST_US + ids * _STEP_US + (_chance(ids, 4) * _STEP_US).astype(np.int64)
+    amount = pa.array(cents / 100).cast(pa.decimal128(10, 2))
+    return pa.table(
+        [
+            pa.array(ids),
+            pa.array((_USERS * _chance(ids, 5) ** 2).astype(np.int64)),
+            pa.array(np.select([kind < 0.1, kind < 0.4], ["order", "click"], "view")),
+            pa.array(np.take(_COUNTRIES, place)),
+            pc.if_else(pa.array(kind < 0.1), amount, None),
+            pa.array(at, pa.timestamp("us", tz="UTC")),
+        ],
+        schema=SCHEMA,
     )
-    numbers = source.load().where(f"value < {commits * ROWS}")
-    return numbers.selectExpr(f"value + {first} AS number").selectExpr(*columns("number"))
 
 
-def corrections(lake: SparkLake, before: int, late: int) -> Any:
-    """Return orders of the last two days, some with another amount, and events that come late."""
-    recent = events(lake, before - 57_600, 57_600).where("kind = 'order' AND pmod(id, 20) = 0")
-    other = recent.selectExpr(
-        "id", "user_id", "kind", "country", "CAST(amount * 0.9 AS DECIMAL(10, 2)) AS amount", "at"
+def _chance(ids: npt.NDArray[np.int64], what: int) -> Chances:
+    """Return a value from 0 to 1 for each number, the same for the same number (splitmix64)."""
+    with np.errstate(over="ignore"):
+        mixed = (ids.astype(np.uint64) + np.uint64(what << 40)) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+        mixed ^= mixed >> np.uint64(31)
+    return (mixed >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+
+
+def corrections(before: int, late: int) -> pa.Table:
+    """Return orders from before a number, some with another amount, and events that come late."""
+    recent = events(before - 20_000, 20_000)
+    wrong = pc.and_(
+        pc.equal(recent["kind"], "order"), pc.equal(pc.bit_wise_and(recent["id"], 7), 0)
     )
-    return other.unionByName(events(lake, before, late)).where(f"user_id <> {USER}")
+    other = recent.filter(wrong)
+    less = pc.multiply(other["amount"].cast(pa.float64()), 0.9)
+    other = other.set_column(
+        4, SCHEMA.field("amount"), pc.round(less, 2).cast(pa.decimal128(10, 2))
+    )
+    both = pa.concat_tables([other, events(before, late)])
+    return both.filter(pc.not_equal(both["user_id"], USER)).combine_chunks()

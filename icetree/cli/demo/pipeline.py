@@ -1,4 +1,4 @@
-"""What happens to the pipeline's table on Spark, step by step, and what each step costs."""
+"""What happens to the table on Spark, step by step, and what each step costs."""
 
 from __future__ import annotations
 
@@ -6,35 +6,26 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Event
 from typing import Any, Final
 
-from icetree.cli.demo.events import (
-    CREATE,
-    EVENTS,
-    PAST,
-    ROWS,
-    USER,
-    coming,
-    corrections,
-    events,
-)
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from icetree.cli.demo.events import EVENTS, ROWS, SCHEMA, USER, corrections, events
 from icetree.cli.demo.ledger import Ledger
-from icetree.errors import Unavailable
 from icetree.explore.cost import Cost
-from icetree.explore.v3 import V3
 from icetree.spark.lake import SparkLake
-from icetree.spark.stream.write import Batch, stop
+from icetree.spark.stream.write import Batch
 from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 
+#: Micro-batches of the stream, a file each.
+BATCHES: Final = 12
 #: Events that the corrections bring along, and those of each append to the changed table.
 LATE: Final = 500
 AFTER: Final = 2_000
-APPENDS: Final = 3
-#: A stream that brings nothing for so long will not bring more.
-_PATIENCE_S: Final = 300.0
-_STOP_S: Final = 0.5
+APPENDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,21 +36,19 @@ class Step:
     rows: int | None
     seconds: float
     commits: int
-    v4: Cost
-    v3: Cost
+    cost: Cost
 
 
 @dataclass(slots=True, kw_only=True)
 class Pipeline:
-    """A table in a lake and its story so far."""
+    """A table in a lake and its story so far; it has the events up to a number already."""
 
     lake: SparkLake
-    #: Where the stream keeps how far it is.
-    checkpoint: Path
-    #: How many commits the stream makes.
-    commits: int
-    #: How many events of the past the table starts with: those of two days at least.
-    past: int = PAST
+    #: Where files land that the stream reads, and where it keeps how far it is.
+    folder: Path
+    #: How many events the table starts with.
+    past: int
+    batches: int = BATCHES
     #: Hears of each step before it is done.
     on_start: Callable[[str], None] = lambda _: None
     #: Hears how many commits the stream has made.
@@ -67,7 +56,6 @@ class Pipeline:
     #: The snapshot that the stream left.
     streamed: int = 0
     steps: list[Step] = field(default_factory=list)
-    v3: V3 = field(default_factory=V3)
     _ledger: Ledger = field(default_factory=Ledger)
 
     @property
@@ -78,78 +66,66 @@ class Pipeline:
     @property
     def end(self) -> int:
         """The number of the first event after the stream."""
-        return self.past + self.commits * ROWS
+        return self.past + self.batches * ROWS
 
     def run(self) -> Iterator[Step]:
         """Do it all, and yield each step once it is done."""
+        self._ledger.look(self.table)
         for step in self._all():
             self.steps.append(step)
             yield step
 
     def _all(self) -> Iterator[Step]:
-        yield self._step("create a table of events, by day", self._create)
-        yield self._step("append a week of the past", self._load)
-        yield self._streamed(f"stream {self.commits:,} small commits")
+        yield self._streamed(f"stream {self.batches} files that land")
         yield self._step(f"DELETE what user {USER} did", self._erase)
-        yield self._step("MERGE corrections and late events", self._merge)
-        yield self._step("add a column with a default, rename one", self._columns)
-        yield self._step("partition by bucket(4, user_id) too", self._partition)
-        yield self._step(f"append {APPENDS} times to the new layout", self._append)
+        yield self._step("MERGE corrections, late events", self._merge)
+        yield self._step("add a column, rename another", self._columns)
+        yield self._step("partition by day from now on", self._partition)
+        yield self._step(f"append {APPENDS} times, by day", self._append)
 
-    def _step(self, what: str, do: Callable[[], int | None], *, merges: bool = True) -> Step:
+    def _step(self, what: str, do: Callable[[], int | None]) -> Step:
         self.on_start(what)
         start = time.perf_counter()
         rows = do()
         seconds = time.perf_counter() - start
-        table = self.table
-        written = self._ledger.look(table)
+        written = self._ledger.look(self.table)
         return Step(
-            what=what,
-            rows=rows,
-            seconds=seconds,
-            commits=written.commits,
-            v4=written.cost,
-            v3=self.v3.follow(table, commits=written.commits, merges=merges),
+            what=what, rows=rows, seconds=seconds, commits=written.commits, cost=written.cost
         )
 
     def _streamed(self, what: str) -> Step:
-        step = self._step(what, self._stream, merges=False)
-        return replace(step, what=f"{what}, {self.commits / step.seconds:.1f} a second")
+        step = self._step(what, self._stream)
+        return replace(step, what=f"{what}, {step.commits / step.seconds:.1f}/s")
+
+    def frame(self, rows: pa.Table) -> Any:
+        """Return rows as Spark has them."""
+        return self.lake.spark.createDataFrame(rows)
 
     # --- steps -----------------------------------------------------------------------------
 
-    def _create(self) -> None:
-        self.lake.create_namespace("shop")
-        self.lake.sql(CREATE)
-
-    def _load(self) -> int:
-        done = self.lake.write(EVENTS, events(self.lake, 0, self.past)).append()
-        return _told(done.snapshot, "added-records")
-
     def _stream(self) -> int:
+        landing = self.folder / "landing"
+        landing.mkdir(parents=True)
+        for number in range(self.batches):
+            rows = events(self.past + number * ROWS, ROWS)
+            pq.write_table(rows, landing / f"{number:03d}.parquet")
         made: list[Batch] = []
-        ended = Event()
 
         def hear(batch: Batch) -> None:
             if batch.committed is not None:
                 made.append(batch)
                 self.on_commit(len(made))
-            if len(made) >= self.commits:
-                ended.set()
 
-        rows = coming(self.lake, self.past, self.commits)
-        query = self.lake.write_stream(EVENTS, rows, checkpoint=self.checkpoint, on_batch=hear)
-        try:
-            seen, since = 0, time.monotonic()
-            while not ended.wait(_STOP_S):
-                if len(made) > seen:
-                    seen, since = len(made), time.monotonic()
-                if not query.isActive or time.monotonic() - since > _PATIENCE_S:
-                    why = query.exception() or f"nothing new in {_PATIENCE_S:.0f} seconds"
-                    raise Unavailable(f"the stream ended after {len(made)} commits: {why}")
-        finally:
-            # The source never ends: what it brings by now is empty, and cut off without harm.
-            stop(query, timeout_s=_STOP_S)
+        schema = self.frame(SCHEMA.empty_table()).schema
+        source = self.lake.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+        query = self.lake.write_stream(
+            EVENTS,
+            source.parquet(str(landing)),
+            checkpoint=self.folder / "checkpoint",
+            trigger="available-now",
+            on_batch=hear,
+        )
+        query.awaitTermination()
         self.streamed = self.table.metadata.current_snapshot_id or 0
         return sum(batch.rows for batch in made)
 
@@ -158,7 +134,7 @@ class Pipeline:
         return _told(self.table.snapshot(), "added-position-deletes")
 
     def _merge(self) -> int:
-        corrections(self.lake, self.end, LATE).createOrReplaceTempView("corrections")
+        self.frame(corrections(self.end, LATE)).createOrReplaceTempView("corrections")
         self.lake.sql(
             f"MERGE INTO {EVENTS} AS event USING corrections AS c ON event.id = c.id "
             "WHEN MATCHED THEN UPDATE SET amount = c.amount WHEN NOT MATCHED THEN INSERT *"
@@ -170,21 +146,21 @@ class Pipeline:
         self.lake.sql(f"ALTER TABLE {EVENTS} RENAME COLUMN amount TO total")
 
     def _partition(self) -> None:
-        self.lake.sql(f"ALTER TABLE {EVENTS} ADD PARTITION FIELD bucket(4, user_id)")
+        self.lake.sql(f"ALTER TABLE {EVENTS} ADD PARTITION FIELD days(at)")
 
     def _append(self) -> int:
         total = 0
         for each in range(APPENDS):
-            done = self.lake.write(EVENTS, self.newest(each)).append()
+            done = self.lake.write(EVENTS, self.frame(self.newest(each))).append()
             total += _told(done.snapshot, "added-records")
         return total
 
-    def newest(self, which: int) -> Any:
-        """Return the events of one append to the changed table, as a DataFrame."""
-        found = events(self.lake, self.end + LATE + which * AFTER, AFTER)
-        return found.where(f"user_id <> {USER}").selectExpr(
-            "id", "user_id", "kind", "country", "amount AS total", "at", "'app' AS channel"
-        )
+    def newest(self, which: int) -> pa.Table:
+        """Return the events of one append to the changed table."""
+        found = events(self.end + LATE + which * AFTER, AFTER)
+        found = found.filter(pc.not_equal(found["user_id"], USER))
+        named = found.rename_columns([n if n != "amount" else "total" for n in found.column_names])
+        return named.append_column("channel", pa.repeat("app", named.num_rows))
 
 
 def _told(snapshot: Snapshot | None, what: str) -> int:

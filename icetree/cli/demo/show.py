@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
+from textwrap import wrap
 
 from rich.console import Console
 from rich.text import Text
@@ -128,7 +129,8 @@ def print_laws(console: Console, tried: Iterable[Law]) -> bool:
     for law in tried:
         mark = Text.assemble(("  ✓ ", "bold green") if law.holds else ("  ✗ ", "bold red"))
         console.print(Text.assemble(mark, law.says))
-        console.print(Text(f"    {law.seen}", style="dim"), soft_wrap=True)
+        for line in wrap(law.seen, width=console.width - 4):
+            console.print(Text(f"    {line}", style="dim"))
         hold = hold and law.holds
     console.print()
     return hold
