@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+DEMO   := $(VENV)/.demo
 BENCH  := $(VENV)/.bench
 FUZZ   := $(VENV)/.fuzz
 DOCS   := $(VENV)/.docs
@@ -33,6 +34,8 @@ define installed
 		|| { echo "$(3): install it (Debian: apt install $(2))."; test -z "$$CI"; }
 endef
 
+comma := ,
+
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -47,7 +50,8 @@ setup: $(READY) ## Prepare .venv: Python packages, Spark and, where the machine 
 page: $(PAGE) ## Build the explorer's page into the package
 	@echo "$(PAGE) is ready."
 
-demo: $(READY) $(PAGE) ## Run a pipeline on Spark, beside v3: stream, delete, merge, evolve, verify; ARGS="--small" needs no Spark
+# Where all is installed, that will do; and without npm the tree is a picture, not a film.
+demo: $(if $(wildcard $(READY)),$(READY),$(DEMO)) $(if $(shell command -v npm),$(PAGE)) ## Commit beside PyIceberg, then run a pipeline on Spark, and verify it; ARGS="--small" needs no Spark
 	@$(PY) -m icetree demo $(ARGS)
 
 test: $(READY) $(ICEBERG_JAR) $(S3A) $(PAGE) chromium ## Run every test
@@ -177,26 +181,31 @@ clean: ## Remove .venv and everything generated
 	@rm -rf $(VENV) build dist page/node_modules icetree/explore/page .mypy_cache .pytest_cache .ruff_cache .hypothesis spark-warehouse
 	@find icetree tests benchmarks campaigns -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(READY): pyproject.toml constraints.txt
+# Make .venv, and install extras into it. $(1) is their names.
+define install
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 		|| { echo "icetree needs Python 3.10 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) \
 		|| { echo "cannot make $(VENV): install Python's venv module (Debian: apt install python3-venv)"; exit 1; }
-	@echo "Installing into $(VENV). Spark alone is a download of 455 MB: the first time takes some minutes."
-	@$(PY) -m pip install --editable '.[$(EXTRAS)]' --constraint constraints.txt
+	@$(PY) make/install.py $(VENV) --editable '.[$(1)]' --constraint constraints.txt
 	@touch $@
+endef
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,$(EXTRAS))
+
+# All that a demo needs, which is less.
+$(DEMO): pyproject.toml constraints.txt
+	$(call install,demo)
 
 # The peers that benchmarks are measured beside; nothing else needs them.
 $(BENCH): $(READY)
-	@$(PY) -m pip install --editable '.[$(EXTRAS),bench]' --constraint constraints.txt
-	@touch $@
+	$(call install,$(EXTRAS)$(comma)bench)
 
 # What makes the site; nothing else needs it.
 $(DOCS): $(READY)
-	@$(PY) -m pip install --editable '.[$(EXTRAS),docs]' --constraint constraints.txt
-	@touch $@
+	$(call install,$(EXTRAS)$(comma)docs)
 
 # What guides the fuzzing of `make fuzz`; nothing else needs it.
 $(FUZZ): $(READY)
-	@$(PY) -m pip install --editable '.[$(EXTRAS),fuzz]' --constraint constraints.txt
-	@touch $@
+	$(call install,$(EXTRAS)$(comma)fuzz)

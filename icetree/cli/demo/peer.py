@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -81,7 +81,7 @@ class CountedIO(PyArrowFileIO):
     On S3 it looks at a file before it opens it; that is not counted, in its favour.
     """
 
-    requests: Counter[str] = Counter()
+    requests: ClassVar[Counter[str]] = Counter()
 
     @override
     def new_input(self, location: str) -> PyArrowFile:

@@ -21,7 +21,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 
 #: Micro-batches of the stream, a file each.
-BATCHES: Final = 12
+BATCHES: Final = 8
 #: Events that the corrections bring along, and those of each append to the changed table.
 LATE: Final = 500
 AFTER: Final = 2_000

@@ -114,7 +114,7 @@ def _writers(console: Console, lanes: tuple[Lane, Lane]) -> None:
     for lane in lanes:
         told = f"{lane.landed} of {every} landed in {lane.together_seconds:.1f} s"
         if lane.refused:
-            told += f", {lane.refused} refused after their retries"
+            told += f", {lane.refused} refused after retries"
         lost = "no row lost" if lane.none_lost else "ROWS ARE WRONG"
         console.print(f"  {lane.system.name:<10} {told}; {lost}")
     console.print(

@@ -22,18 +22,26 @@ from icetree.cli.demo.progress import busy, progress_of, watched
 from icetree.cli.demo.race_screen import fair, show_race
 from icetree.cli.demo.show import heading, print_laws
 from icetree.cli.demo.truth import truths
-from icetree.errors import NotFound
+from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.explore.cost import Cost
+from icetree.explore.page import one_file
+from icetree.picture.model import Picture
 from icetree.picture.page import to_html
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
-from icetree.picture.words import size
+from icetree.picture.words import counted, size
 from icetree.spark import connect
 from icetree.spark.java import java_home
 from icetree.spark.session import local_session
+from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 
 _WHAT: Final = 40
+#: Rows are few: to compile code for each plan would take longer than to run it.
+_FEW_ROWS: Final = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 def show_demo(console: Console, folder: Path, *, commits: int) -> bool:
@@ -79,7 +87,7 @@ def _catalog(folder: Path) -> str:
 def session(console: Console, log: Path) -> Iterator[Any]:
     """Run a Spark of our own."""
     with busy(console, "Starting Spark"), aside(log):
-        spark = local_session("icetree demo", shuffle_partitions=2)
+        spark = local_session("icetree demo", shuffle_partitions=2, extra_conf=_FEW_ROWS)
     try:
         yield spark
     finally:
@@ -125,6 +133,7 @@ def _tree(console: Console, pipeline: Pipeline, file: Path) -> None:
     shape, newest = table.metadata.shape(), table.snapshot()
     assert newest is not None  # the story ends with an append
     root = table.files.counted_root(newest, shape)
+    leaves = counted(len(leaves_in(root)), "leaf", "leaves")
     drawn = picture(
         root,
         table.files.reader(shape),
@@ -132,9 +141,17 @@ def _tree(console: Console, pipeline: Pipeline, file: Path) -> None:
         caption=f"{table.name} · {newest.operation}",
         root_file=newest.root_file,
     )
-    file.write_text(to_html(drawn), encoding="utf-8")
-    heading(console, "3  Its tree", f"a root and {len(leaves_in(root))} leaves are all of it")
+    file.write_text(_page(table, drawn), encoding="utf-8")
+    heading(console, "3  Its tree", f"a root and {leaves} are all of it")
     console.print(Drawing(drawn))
+
+
+def _page(table: Table, drawn: Picture) -> str:
+    """Return the explorer with all of the table's history; its picture where none was built."""
+    try:
+        return one_file(table)
+    except (InvalidInput, Unsupported):
+        return to_html(drawn)
 
 
 def _next(console: Console, folder: Path) -> None:
@@ -144,11 +161,11 @@ def _next(console: Console, folder: Path) -> None:
     for line in (
         f"export ICETREE_CATALOG=sqlite:///{place}/catalog.db",
         f'{program} explain {EVENTS} --where "user_id = {USER + 1}"',
-        f"{program} changes {EVENTS} --since main --upto main",
+        f"{program} snapshots {EVENTS} --limit 10",
         f'{program} sql -e "SELECT kind, count(*) FROM {EVENTS} GROUP BY kind"',
     ):
         console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
-    console.print(f"\n  The tree as a page: {place}/tree.html", soft_wrap=True)
+    console.print(f"\n  Its history, for a browser: {place}/tree.html", soft_wrap=True)
 
 
 def _near(path: Path) -> str:
