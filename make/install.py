@@ -13,6 +13,7 @@ from pathlib import Path
 
 #: Spark is a source package, of which pip makes a wheel that it unpacks at once. To compress jars,
 #: which are compressed, would take longer than all the rest.
+#: And few of all modules are ever imported, so Python compiles them when they are.
 LOOSE = "[bdist_wheel]\ncompression = stored\n"
 WIDTH = 78
 
@@ -26,7 +27,7 @@ def main(venv: str, what: list[str]) -> int:
         settings = Path(folder, "setup.cfg")
         settings.write_text(LOOSE, encoding="utf-8")
         pip = subprocess.Popen(
-            [sys.executable, "-m", "pip", "install", "--progress-bar", "off", *what],
+            [sys.executable, "-m", "pip", "install", "--progress-bar", "off", "--no-compile", *what],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

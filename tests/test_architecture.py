@@ -96,6 +96,7 @@ MIXED = {"uuid", "concurrent.futures"}
 TAKES_ITS_OWN = {
     "surroundings.py": "this is where they come from",
     "cli/demo/pipeline.py": "shows what this machine takes",
+    "cli/demo/race.py": "shows what this machine takes, of writers in threads of their own",
     "cli/demo/screen.py": "shows what this machine takes",
     "explore/v3_sizes.py": "names files of PyIceberg's, which a simulation never meets",
     "spark/progress.py": "tells how long Spark took, whose time is the machine's",

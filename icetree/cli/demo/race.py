@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final, Protocol
@@ -41,7 +42,7 @@ class System(Protocol):
         """Open the table anew and plan a scan; return how many files there are to read."""
         ...
 
-    def writer(self) -> Callable[[pa.Table], None]:
+    def writer(self) -> Callable[[pa.Table], object]:
         """Return what commits rows by a connection of its own."""
         ...
 
@@ -82,10 +83,9 @@ class Ours:
         with self._open() as lake:
             return int(lake.table(EVENTS).scan(where).plan().tasks.num_rows)
 
-    def writer(self) -> Callable[[pa.Table], None]:
+    def writer(self) -> Callable[[pa.Table], object]:
         """Return what commits rows by a connection of its own."""
-        table = self._open().table(EVENTS)
-        return lambda rows: table.append(rows) and None
+        return self._open().table(EVENTS).append
 
     def rows(self) -> int:
         """Return how many rows the table has."""
@@ -123,7 +123,7 @@ class Theirs:
         finally:
             catalog.close()
 
-    def writer(self) -> Callable[[pa.Table], None]:
+    def writer(self) -> Callable[[pa.Table], object]:
         """Return what commits rows by a connection of its own."""
         table = peer_catalog(self._folder).load_table(EVENTS)
         return table.append
@@ -178,17 +178,16 @@ class Lane:
             took.append(time.perf_counter() - start)
         self.plan_seconds = median(took)
 
-    def together(self, first: int) -> None:
-        """Let writers commit at once, from an event on; nobody waits for anybody."""
+    def together(self, first: int, each: int) -> None:
+        """Let writers make so many commits each at once, from an event on."""
         writers = [self.system.writer() for _ in range(WRITERS)]
         before = self.system.rows()
         start = time.perf_counter()
         with ThreadPoolExecutor(WRITERS) as pool:
-            done = list(
-                pool.map(_commits, writers, (first + n * EACH * ROWS for n in range(WRITERS)))
-            )
+            begins = (first + number * each * ROWS for number in range(WRITERS))
+            done = list(pool.map(partial(_commits, each=each), writers, begins))
         self.together_seconds = time.perf_counter() - start
-        self.landed, self.refused = sum(done), WRITERS * EACH - sum(done)
+        self.landed, self.refused = sum(done), WRITERS * each - sum(done)
         self.rows = self.system.rows() - before
 
     @property
@@ -201,10 +200,10 @@ class Lane:
         return median(self.seconds[part])
 
 
-def _commits(append: Callable[[pa.Table], None], first: int) -> int:
+def _commits(append: Callable[[pa.Table], object], first: int, *, each: int) -> int:
     """Commit one batch after the other; return how many were not refused."""
     landed = 0
-    for number in range(EACH):
+    for number in range(each):
         try:
             append(events(first + number * ROWS, ROWS))
         except Exception:  # each side refuses with errors of its own
@@ -220,14 +219,16 @@ class Race:
     ours: Lane
     theirs: Lane
     commits: int
+    #: Commits of each writer, of those that wrote at once.
+    each: int
 
     @property
     def end(self) -> int:
         """The number of the first event that neither has."""
-        return (self.commits + WRITERS * EACH) * ROWS
+        return (self.commits + WRITERS * self.each) * ROWS
 
 
-def race(folder: Path, commits: int, on_commit: Callable[[int], None]) -> Race:
+def race(folder: Path, commits: int, on_commit: Callable[[int], None], *, each: int = EACH) -> Race:
     """Run it: commits in turn, then plans, then writers at once. Our table stays in the folder."""
     mine = Ours(folder)
     lanes = [Lane(system=mine), Lane(system=Theirs(folder / "pyiceberg"))]
@@ -240,9 +241,9 @@ def race(folder: Path, commits: int, on_commit: Callable[[int], None]) -> Race:
     for lane in lanes:
         lane.plan(_some(commits))
     for lane in lanes:
-        lane.together(commits * ROWS)
+        lane.together(commits * ROWS, each)
     mine.close()
-    return Race(ours=lanes[0], theirs=lanes[1], commits=commits)
+    return Race(ours=lanes[0], theirs=lanes[1], commits=commits, each=each)
 
 
 def _some(commits: int) -> str:

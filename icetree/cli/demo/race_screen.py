@@ -27,7 +27,7 @@ _WRITE_PRICE: Final = 5.0
 _READ_PRICE: Final = 0.4
 
 
-def show_race(console: Console, folder: Path, commits: int) -> Race:
+def show_race(console: Console, folder: Path, commits: int, *, each: int = EACH) -> Race:
     """Run the race, and show how it went."""
     quiet()
     peer = f"PyIceberg {version('pyiceberg')}"
@@ -38,11 +38,11 @@ def show_race(console: Console, folder: Path, commits: int) -> Race:
     what = "committing to both"
     with progress_of(console) as progress:
         bar = progress.add_task(what, total=commits)
-        done = race(folder, commits, lambda made: progress.update(bar, completed=made))
+        done = race(folder, commits, lambda made: progress.update(bar, completed=made), each=each)
     lanes = (done.ours, done.theirs)
     _plot(console, lanes)
     _facts(console, lanes)
-    _writers(console, lanes)
+    _writers(console, done)
     return done
 
 
@@ -108,10 +108,10 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1000:,.0f} ms"
 
 
-def _writers(console: Console, lanes: tuple[Lane, Lane]) -> None:
-    every = WRITERS * EACH
-    console.print(Text(f"\n  {WRITERS} writers at once, {EACH} commits each", style="bold"))
-    for lane in lanes:
+def _writers(console: Console, done: Race) -> None:
+    every = WRITERS * done.each
+    console.print(Text(f"\n  {WRITERS} writers at once, {done.each} commits each", style="bold"))
+    for lane in (done.ours, done.theirs):
         told = f"{lane.landed} of {every} landed in {lane.together_seconds:.1f} s"
         if lane.refused:
             told += f", {lane.refused} refused after retries"
@@ -132,6 +132,6 @@ def fair(done: Race) -> Law:
     ours = done.ours
     return Law(
         says="Every commit of writers at once landed, and no row is lost or doubled.",
-        seen=f"{ours.landed} of {WRITERS * EACH} commits, {ours.rows:,} rows",
+        seen=f"{ours.landed} of {WRITERS * done.each} commits, {ours.rows:,} rows",
         holds=ours.refused == 0 and ours.none_lost and ours.planned == done.theirs.planned,
     )

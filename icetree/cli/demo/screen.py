@@ -6,8 +6,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from icetree.cli.demo.events import EVENTS, USER
 from icetree.cli.demo.folder import demo_folder
 from icetree.cli.demo.pipeline import BATCHES, Pipeline, Step
 from icetree.cli.demo.progress import busy, progress_of, watched
+from icetree.cli.demo.race import EACH
 from icetree.cli.demo.race_screen import fair, show_race
 from icetree.cli.demo.show import heading, print_laws
 from icetree.cli.demo.truth import truths
@@ -58,11 +59,17 @@ def show_demo(console: Console, folder: Path, *, commits: int) -> bool:
 
 
 def show_all(
-    console: Console, folder: Path, spark: Any, *, commits: int, batches: int = BATCHES
+    console: Console,
+    folder: Path,
+    spark: Callable[[], AbstractContextManager[Any]],
+    *,
+    commits: int,
+    each: int = EACH,
+    batches: int = BATCHES,
 ) -> bool:
-    """Show it all; `spark` makes a session, for as long as it is needed."""
+    """Show it all; `spark` makes a session, and ends it. Each of the writers makes `each` commits."""
     start = time.perf_counter()
-    done = show_race(console, folder, commits)
+    done = show_race(console, folder, commits, each=each)
     with spark() as running:
         warehouse = str(folder / "warehouse")
         lake = connect(_catalog(folder), warehouse=warehouse, spark=running)
@@ -162,7 +169,7 @@ def _next(console: Console, folder: Path) -> None:
         f"export ICETREE_CATALOG=sqlite:///{place}/catalog.db",
         f'{program} explain {EVENTS} --where "user_id = {USER + 1}"',
         f"{program} snapshots {EVENTS} --limit 10",
-        f'{program} sql -e "SELECT kind, count(*) FROM {EVENTS} GROUP BY kind"',
+        f'{program} sql -e "SELECT kind, count(*) FROM {EVENTS} GROUP BY 1"',
     ):
         console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
     console.print(f"\n  Its history, for a browser: {place}/tree.html", soft_wrap=True)
