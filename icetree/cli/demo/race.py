@@ -14,10 +14,9 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-import icetree
 from icetree.cli.demo.events import EVENTS, ROWS, SCHEMA, events
 from icetree.cli.demo.peer import CountedIO, CountedStore, peer_catalog, peer_table
-from icetree.table.lake import Lake
+from icetree.table.lake import Lake, open_lake
 
 #: Writers at once, and the commits of each.
 WRITERS: Final = 4
@@ -70,9 +69,8 @@ class Ours:
         self._table = self._lake.create_table(EVENTS, SCHEMA)
 
     def _open(self) -> Lake:
-        return icetree.connect(
-            f"sqlite:///{self._folder}/catalog.db", warehouse=str(self._folder / "warehouse")
-        )
+        warehouse = {"warehouse": str(self._folder / "warehouse")}
+        return open_lake(f"sqlite:///{self._folder}/catalog.db", warehouse)
 
     def append(self, rows: pa.Table) -> None:
         """Commit rows."""
