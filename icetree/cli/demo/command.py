@@ -37,6 +37,8 @@ def demo(small: bool, commits: int, keep: Path | None) -> None:
     from icetree.cli.console import stdout
 
     console = stdout()
+    if not console.is_terminal:
+        console.width = 80
     if small:
         from icetree.cli.demo.show import show
 
