@@ -27,7 +27,16 @@ def main(venv: str, what: list[str]) -> int:
         settings = Path(folder, "setup.cfg")
         settings.write_text(LOOSE, encoding="utf-8")
         pip = subprocess.Popen(
-            [sys.executable, "-m", "pip", "install", "--progress-bar", "off", "--no-compile", *what],
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--progress-bar",
+                "off",
+                "--no-compile",
+                *what,
+            ],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
