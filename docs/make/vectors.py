@@ -75,6 +75,26 @@ def rows() -> tuple[str, Table]:
     )
 
 
+def delete_manifests() -> tuple[str, Table]:
+    """Data DVs in leaves of their own, which belong to a leaf of data files."""
+    few = {
+        "write.root.max-data-entries": "1",
+        "write.root.max-delete-entries": "1",
+        "write.flush.affinity-min-entries": "1",
+        "write.commit.compact-max-entries": "0",
+    }
+    table = _table(COLUMNS, **few)
+    with table.transaction() as both:
+        both.append(_rows(0, 1, 2))
+        both.append(_rows(3, 4, 5))
+    table.delete("id = 0")
+    table.delete("id = 3")  # more than the root may have: the first data DV moves to a leaf
+    table.append(_rows(6))
+    table.delete("id = 1")  # replaces one that a leaf tracks: a manifest DV on that leaf
+    table.delete("id >= 3 and id <= 5")  # a data file, and its DV with it: two manifest DVs
+    return "Delete manifests that belong to a data manifest, and manifest DVs on both", table
+
+
 def partitions() -> tuple[str, Table]:
     """Expressions: days, buckets, nulls, and a spec that follows another."""
     columns = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
@@ -121,6 +141,7 @@ MADE: Final[dict[str, Make]] = {
     "appends": appends,
     "removals": removals,
     "rows": rows,
+    "delete-manifests": delete_manifests,
     "partitions": partitions,
     "equality-deletes": equality_deletes,
     "history": history,
