@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,7 +44,7 @@ MEANING: Final = {
     "deleted_rows_count": "rows of the third",
     "min_sequence_number": "the least `sequence_number` of its live entries",
     "referenced_file": "of a data DV its data file; of a manifest DV its leaf; of a delete manifest the data manifest that it belongs to, or null",
-    "key_metadata": "for encryption: carried along untouched",
+    "key_metadata": "of an encrypted file: its key and prefix, as Iceberg's standard key metadata has them",
     "split_offsets": "where row groups begin, ascending",
     "equality_ids": "of equality deletes: the columns that are compared",
 }
@@ -252,8 +251,8 @@ def thresholds() -> str:
     return table(
         ["property", "default"],
         (
-            [code(name), f"{getattr(default, field.name):,}"]
-            for name, field in zip(policy.NAMES, fields(policy.Policy), strict=True)
+            [code(name), f"{getattr(default, field):,}"]
+            for field, name in policy._PROPERTIES.items()  # noqa: SLF001
         ),
     )
 
