@@ -34,7 +34,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import CorruptTable
-from icetree.spec.types import GEO_BOUND, bounds_type
+from icetree.spec.types import GEO_BOUND, VARIANT_BOUND, VariantType, bounds_type
 
 _DAY_US: Final = 86_400_000_000
 _DAY_NS: Final = _DAY_US * 1000
@@ -141,6 +141,8 @@ def _decode(stored: pa.Array, type: IcebergType) -> pa.Array:
             return pa.array(_matrix(stored, 1)[:, 0] != 0)
         case GeometryType() | GeographyType():
             return _points(stored)
+        case VariantType():
+            return stored.cast(VARIANT_BOUND)
         case _ if type.__class__ in _NUMBERS:
             return _numbers(stored, type)
         case _:

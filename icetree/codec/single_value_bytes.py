@@ -11,6 +11,7 @@ from pyiceberg.types import DecimalType, GeographyType, GeometryType, IcebergTyp
 
 from icetree.codec.cuts import cut, cut_by, masked
 from icetree.spec.fields import GEO_AXES
+from icetree.spec.types import VariantType
 
 
 def encode_bounds(values: pa.Array, type: IcebergType) -> pa.BinaryArray:
@@ -29,6 +30,8 @@ def _encode(values: pa.Array, type: IcebergType) -> pa.BinaryArray:
             return shortest(decimal_bytes(values))
         case GeometryType() | GeographyType():
             return _points(values)
+        case VariantType():
+            return values.cast(pa.binary())
     if pa.types.is_string(values.type) or pa.types.is_binary(values.type):
         return values.cast(pa.binary())
     if pa.types.is_boolean(values.type):

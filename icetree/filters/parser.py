@@ -9,6 +9,7 @@
               | term "is" ["not"] ("null" | "nan") | "starts_with" "(" term "," string ")"
               | "st_intersects" "(" column "," "box" "(" number "," number "," number "," number ")" ")"
     term      = column | transform "(" [number ","] column ")"
+              | "variant_get" "(" column "," string "," string ")"
     column    = name {"." name}
 
 Names are quoted with " or `, strings with ', and bytes are X'00ff'. Keywords come in any case.
@@ -19,6 +20,10 @@ neither less nor greater than any: it satisfies `!=`, `not in` and `is nan`. So 
 a null is neither in `x > 1` nor in `not x > 1`: add `or x is nan`, or `or x is null`, to have it.
 List and map columns can be asked whether they are null, nothing else.
 
+`variant_get(v, '$.a.b', 'long')` is what a variant holds at a path, as a value of the type: null
+where there is nothing, or something else. Whole numbers and decimals are numbers of any type that has
+them exactly, and doubles; nothing else becomes another.
+
 A box is of the least x and y, then the greatest: `box(5, 45, 15, 55)`. `st_intersects` holds where
 the box around a geometry shares a place with it. For a geography x is from west to east, and a box
 whose west is the greater crosses the antimeridian.
@@ -27,10 +32,10 @@ whose west is the greater crosses the antimeridian.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pyiceberg import expressions as ice
 from pyiceberg.expressions.literals import (
@@ -42,13 +47,17 @@ from pyiceberg.expressions.literals import (
     StringLiteral,
 )
 
+from icetree.codec.variant.paths import read_path
 from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.tokens import Token, tokens
 from icetree.spec.geo import Box
-from icetree.tree.predicates import Intersects, Transformed
+from icetree.spec.type_text import read_type
+from icetree.tree.predicates import Extracted, Intersects, Transformed
 
-_Term: TypeAlias = "ice.Reference | Transformed"
+T = TypeVar("T")
+
+_Term: TypeAlias = "ice.Reference | Transformed | Extracted"
 
 _SIGNS: Final[dict[str, type[Any]]] = {
     "=": ice.EqualTo,
@@ -232,6 +241,8 @@ class _Parser(Cursor):
         function = self.step()
         word = function.word
         self.need("(")
+        if word == "variant_get":
+            return self._extracted()
         if word in _NUMBERED:
             number = self.here
             if number.kind != "number" or not number.text.isdigit() or not number.text.strip("0"):
@@ -243,13 +254,33 @@ class _Parser(Cursor):
             word = f"{word}[{int(number.text)}]"
         elif word not in _TIMES:
             times = sorted(set(_TIMES.values()))
-            known = ", ".join(("starts_with", *sorted(_NUMBERED), *times, "st_intersects"))
+            known = ", ".join(
+                ("starts_with", *sorted(_NUMBERED), *times, "st_intersects", "variant_get")
+            )
             raise self.refuse(
                 function, f"there is no function {function.text!r}; there are: {known}"
             )
         column = self._column()
         self.need(")")
         return Transformed(_TIMES.get(word, word), column)
+
+    def _extracted(self) -> Extracted:
+        column = self._column()
+        path = self._argument("a path: '$.name'", read_path)
+        type = self._argument("a type: 'long'", read_type)
+        self.need(")")
+        return Extracted(column, path, type)
+
+    def _argument(self, what: str, read: Callable[[str], T]) -> T:
+        """Step over a string after a comma, and return what it says."""
+        self.need(",")
+        token = self.here
+        if token.kind != "string":
+            raise self.expected(what)
+        try:
+            return read(str(self._value(self.step()).value))
+        except InvalidInput as error:
+            raise self.refuse(token, str(error)) from None
 
     def _column(self) -> str:
         return ".".join(self.names(_RESERVED))

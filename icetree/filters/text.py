@@ -8,7 +8,7 @@ from pyiceberg import expressions as ice
 from pyiceberg.expressions.literals import Literal
 
 from icetree.spec import geo
-from icetree.tree.predicates import Intersects, Transformed
+from icetree.tree.predicates import Extracted, Intersects, Transformed
 
 _COMPARISONS: dict[type[Any], str] = {
     ice.LessThan: "<",
@@ -67,6 +67,8 @@ def _term(term: Any) -> str:
         word, _, argument = str(term.transform).partition("[")
         inside = f"{argument.rstrip(']')}, {term.name}" if argument else term.name
         return f"{word}({inside})"
+    if isinstance(term, Extracted):
+        return repr(term)
     return str(getattr(term, "name", term))
 
 

@@ -22,7 +22,7 @@ from icetree.errors import InvalidInput
 from icetree.filters.from_json import COMPARISONS, SETS, UNARY
 from icetree.tree import literals
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import Transformed
+from icetree.tree.predicates import Extracted, Transformed
 
 #: What every row satisfies, said so that no client takes it for leave to count rows unread.
 EVERY_ROW: Final = {"type": "not", "child": False}
@@ -51,6 +51,8 @@ def filter_to_json(
             return {"type": word, **dict(zip(("left", "right"), both, strict=True))}
     word = _WORDS.get(type(expression), "")
     if not word or not isinstance(expression, ice.UnboundPredicate):
+        return EVERY_ROW
+    if isinstance(expression.term, Extracted):
         return EVERY_ROW
     type_ = _type_of(expression.term, schema, case_sensitive)
     found: dict[str, Any] = {"type": word, "term": _term(expression.term)}

@@ -19,7 +19,11 @@ from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.format import Format
 from icetree.rows.logical import logical_types, ordered_columns
 from icetree.rows.schema import arrow_field
-from icetree.spec.properties import whole_number
+from icetree.rows.shred import Shape, inferred, shredded, stored_type
+from icetree.spec.arrays import one_chunk
+from icetree.spec.metrics import SHRED_VARIANTS
+from icetree.spec.properties import flag, whole_number
+from icetree.spec.types import VariantType
 
 ROW_GROUP_SIZE: Final = "write.parquet.row-group-size-bytes"
 DEFAULT_ROW_GROUP_SIZE: Final = 128 * 1024 * 1024
@@ -84,31 +88,59 @@ class ParquetWriter:
         properties: Mapping[str, str],
         key: FileKey | None = None,
     ) -> None:
-        schema = pa.schema([arrow_field(field) for field in fields])
-        self._types = logical_types(fields)
-        options = {
-            "store_schema": False,
-            "store_decimal_as_integer": True,
-            "write_page_checksum": True,
-            "write_statistics": ordered_columns(schema, self._types) if self._types else True,
-            **codec_of(properties),
-        }
-        if key is not None:
-            options["encryption_properties"] = encrypted.for_writing(key)
         self._key = key
         self._properties = properties
-        self._sink = _KeepingEnd(sink)
-        target: Any = pa.PythonFile(self._sink, mode="w") if self._types else sink
-        self._file = pq.ParquetWriter(target, schema, **options)
+        self._options = codec_of(properties)
+        if key is not None:
+            self._options["encryption_properties"] = encrypted.for_writing(key)
+        self._types = logical_types(fields)
+        self._schema = pa.schema([arrow_field(field) for field in fields])
+        shreds = flag(properties, SHRED_VARIANTS, default=False)
+        #: Variants whose fields are stored apart, by column: how is told by the first rows.
+        self._apart: dict[int, Shape] = {
+            at: None
+            for at, field in enumerate(fields)
+            if shreds and isinstance(field.field_type, VariantType)
+        }
+        self._sink = sink
+        self._end = _KeepingEnd(sink)
+        self._file: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table) -> None:
+        if self._file is None:
+            for at in self._apart:
+                self._shred(at, rows)
+            self._file = self._begun()
+        for at, shape in self._apart.items():
+            made = shredded(one_chunk(rows.column(at)), shape)
+            rows = rows.set_column(at, self._schema.field(at), made)
         self._file.write_table(rows, row_group_size=_group_rows(rows, self._properties))
 
+    def _shred(self, at: int, rows: pa.Table) -> None:
+        self._apart[at] = inferred(one_chunk(rows.column(at)))
+        field = self._schema.field(at).with_type(stored_type(self._apart[at]))
+        self._schema = self._schema.set(at, field)
+
+    def _begun(self) -> pq.ParquetWriter:
+        ordered = ordered_columns(self._schema, self._types) if self._types else True
+        target: Any = pa.PythonFile(self._end, mode="w") if self._types else self._sink
+        return pq.ParquetWriter(
+            target,
+            self._schema,
+            store_schema=False,
+            store_decimal_as_integer=True,
+            write_page_checksum=True,
+            write_statistics=ordered,
+            **self._options,
+        )
+
     def close(self) -> None:
-        self._sink.keep()
+        if self._file is None:
+            self._file = self._begun()
+        self._end.keep()
         self._file.close()
         if self._types:
-            self._sink.end(self._annotated)
+            self._end.end(self._annotated)
 
     def _annotated(self, end: bytes) -> bytes:
         if self._key is None:

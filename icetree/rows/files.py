@@ -282,6 +282,9 @@ class ReadRules:
     def null_in_required(self, where: str) -> Exception:
         return CorruptTable(self.location, f"the required column {where} has a null")
 
+    def broken(self, where: str, want: IcebergType, why: str) -> Exception:
+        return CorruptTable(self.location, f"column {where} has a value that is no {want}: {why}")
+
 
 def position_deletes(file: DataFile, path_id: int, pos_id: int) -> pa.Table:
     """Return (path, position) of every row of a position delete file of v2."""

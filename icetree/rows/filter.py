@@ -22,13 +22,14 @@ from icetree.codec.wkb import boxes
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.schema import plain
 from icetree.rows.transform import transformed
+from icetree.rows.variant import extracted
 from icetree.spec.arrays import one_chunk
 from icetree.spec.geo import meet
 from icetree.spec.types import bounds_type, edges_of, has_nans
 from icetree.tree import literals
-from icetree.tree.bind import no_column, placed
+from icetree.tree.bind import no_column, placed, require_extracted
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import Intersects, operands
+from icetree.tree.predicates import BoundExtracted, Intersects, operands
 
 #: Gives the values of a field, by its id.
 Values = Callable[[int], pa.Array]
@@ -138,6 +139,10 @@ def _leaf(predicate: Any, schema: Schema, case_sensitive: bool, seen: set[int]) 
     source = term.ref().field
     seen.add(source.field_id)
     type_, name, read = source.field_type, source.name, _reader(source.field_id)
+    if isinstance(term, BoundExtracted):
+        require_extracted(term)
+        type_, name = term.type, f"variant_get({name})"
+        read = _extracting(source.field_id, term)
     if isinstance(term, BoundTransform) and not isinstance(term.transform, IdentityTransform):
         transform = term.transform
         if not transform.can_transform(type_):
@@ -153,6 +158,10 @@ def _kind(predicate: Any) -> type[Any]:
     if isinstance(predicate, ice.BoundPredicate):
         kind = predicate.as_unbound
     return kind
+
+
+def _extracting(field_id: int, term: BoundExtracted) -> Callable[[Values], pa.Array]:
+    return lambda values: extracted(one_chunk(values(field_id)), term.path, term.type)
 
 
 def _reader(field_id: int) -> Callable[[Values], pa.Array]:

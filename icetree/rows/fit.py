@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 import pyarrow as pa
@@ -32,10 +32,11 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icetree.codec.wkb import boxes
 from icetree.errors import InvalidInput
 from icetree.rows.project import Node, nodes, project
 from icetree.rows.schema import arrow_field, arrow_type, default_array, null_array
+from icetree.rows.sound import broken
+from icetree.spec.types import VariantType
 
 #: Rows as callers have them.
 ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
@@ -90,16 +91,20 @@ def fitted(
 def _nodes(
     schema: pa.Schema, wanted: tuple[NestedField, ...], rules: WriteRules
 ) -> tuple[Node, ...]:
-    ids = dict(_paths(StructType(*wanted), ()))
+    types = {path: (id, type) for path, id, type in _paths(StructType(*wanted), ())}
+    ids = {path: id for path, (id, _) in types.items()}
     found = nodes(schema, lambda path, _: ids.get(path))
-    rules.require_known(found, wanted)
+    variants = {id for id, type in types.values() if isinstance(type, VariantType)}
+    rules.require_known(found, wanted, variants)
     empty = {node.name: pa.array([], node.type) for node in found}
     # Types and missing columns show without a row; what needs values is left for the rows.
     project(empty, found, wanted, 0, rules)
     return found
 
 
-def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+def _paths(
+    type: IcebergType, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], int, IcebergType]]:
     match type:
         case StructType():
             parts = [(field.name, field) for field in type.fields]
@@ -110,30 +115,11 @@ def _paths(type: IcebergType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str
         case _:
             parts = []
     for name, field in parts:
-        yield (*path, name), field.field_id
+        yield (*path, name), field.field_id, field.field_type
         yield from _paths(field.field_type, (*path, name))
 
 
 _is = pa.types
-
-
-def _doubtful(
-    array: pa.Array, type: IcebergType, where: str
-) -> Iterator[tuple[str, pa.Array, IcebergType]]:
-    """Yield the values, however deep, whose type has room for some that it does not allow."""
-    match type:
-        case StructType():
-            for field, values in zip(type.fields, array.flatten(), strict=True):
-                yield from _doubtful(values, field.field_type, f"{where}.{field.name}")
-        case ListType():
-            # Not `values`: a slice would have those of the lists around it looked at as well.
-            yield from _doubtful(array.flatten(), type.element_type, f"{where}.element")
-        case MapType():
-            start, end = array.offsets[0].as_py(), array.offsets[-1].as_py()
-            yield from _doubtful(array.keys[start:end], type.key_type, f"{where}.key")
-            yield from _doubtful(array.items[start:end], type.value_type, f"{where}.value")
-        case StringType() | TimeType() | GeometryType() | GeographyType():
-            yield where, array, type
 
 
 def _is_text(type: pa.DataType) -> bool:
@@ -198,8 +184,13 @@ class WriteRules:
     def __init__(self, table: str) -> None:
         self._table = table
 
-    def require_known(self, found: Iterable[Node], wanted: Iterable[NestedField]) -> None:
-        """Refuse columns that the table does not have, and names that are there twice."""
+    def require_known(
+        self, found: Iterable[Node], wanted: Iterable[NestedField], variants: Collection[int] = ()
+    ) -> None:
+        """Refuse columns that the table does not have, and names that are there twice.
+
+        The parts of `variants` are no columns.
+        """
         seen: set[str] = set()
         for node in found:
             if node.id is None:
@@ -211,16 +202,16 @@ class WriteRules:
             if node.name in seen:
                 raise InvalidInput(f"the data has two columns named {node.name!r}")
             seen.add(node.name)
-            self._require_members(node, node.name)
+            self._require_members(node, node.name, variants)
 
-    def _require_members(self, node: Node, where: str) -> None:
-        for child in node.children:
+    def _require_members(self, node: Node, where: str, variants: Collection[int]) -> None:
+        for child in () if node.id in variants else node.children:
             if child.id is None and pa.types.is_struct(node.type):
                 raise InvalidInput(
                     f"{self._table}: {where} has no field {child.name!r}: "
                     "leave it out, or add it to the table's schema first"
                 )
-            self._require_members(child, f"{where}.{child.name}")
+            self._require_members(child, f"{where}.{child.name}", variants)
 
     def convert(self, array: pa.Array, type: IcebergType, where: str) -> pa.Array:
         want = arrow_type(type)
@@ -244,30 +235,9 @@ class WriteRules:
 
     def require_valid(self, array: pa.Array, type: IcebergType, where: str) -> None:
         """Refuse what no reader understands: text that is not UTF-8, times outside a day, bytes
-        that are no geometry."""
-        for at, values, kind in _doubtful(array, type, where):
-            if isinstance(kind, GeometryType | GeographyType):
-                self._require_geometries(values, at)
-            else:
-                self._require_valid(values, at)
-
-    def _require_geometries(self, values: pa.Array, where: str) -> None:
-        broken = values.is_valid().to_numpy(zero_copy_only=False) & ~boxes(values).sound
-        if broken.any():
-            shown = values[int(broken.argmax())].as_py()[:16].hex()
-            raise InvalidInput(
-                f"{self._table}: column {where} has values that are no well-known binary, such as "
-                f"{shown or 'none at all'}: give ISO WKB of points, lines, polygons or collections"
-            )
-
-    def _require_valid(self, values: pa.Array, where: str) -> None:
-        try:
-            values.validate(full=True)
-        except pa.ArrowInvalid as error:
-            kind = "time" if _is.is_time(values.type) else "UTF-8 text"
-            raise InvalidInput(
-                f"{self._table}: column {where} has values that are no {kind}: {error}"
-            ) from None
+        that are no geometry or no variant."""
+        for at, kind, why in broken(array, type, where):
+            raise InvalidInput(f"{self._table}: column {at} has values that are no {kind}, {why}")
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
         if field.write_default is not None:
@@ -289,6 +259,9 @@ class WriteRules:
             f"{self._table}: column {where} is {have} in the data, but {want} in the table"
             f"{hint or ': cast it first'}"
         )
+
+    def broken(self, where: str, want: IcebergType, why: str) -> Exception:
+        return InvalidInput(f"{self._table}: column {where} has a value that is no {want}: {why}")
 
     def null_in_required(self, where: str) -> Exception:
         return InvalidInput(f"{self._table}: column {where} is required, but the data has a null")

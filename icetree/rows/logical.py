@@ -16,6 +16,7 @@ from pyiceberg.types import (
 )
 
 from icetree.codec.parquet.annotate import VARIANT, geography, geometry
+from icetree.rows.variant import TYPED
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.spec.types import CRS84, EDGES, VariantType
 
@@ -59,9 +60,12 @@ def ordered_columns(schema: pa.Schema, without: Collection[int]) -> list[str]:
 
 
 def _paths(field: pa.Field, path: str, without: Collection[int]) -> Iterator[str]:
-    if int((field.metadata or {}).get(FIELD_ID_KEY, -1)) in without:
-        return
     type = field.type
+    if int((field.metadata or {}).get(FIELD_ID_KEY, -1)) in without:
+        # Of a variant, parts that are stored apart have values of one type.
+        if pa.types.is_struct(type) and type.get_field_index(TYPED) >= 0:
+            yield from _typed(type.field(TYPED), f"{path}.{TYPED}")
+        return
     if pa.types.is_struct(type):
         for member in type:
             yield from _paths(member, f"{path}.{member.name}", without)
@@ -72,3 +76,12 @@ def _paths(field: pa.Field, path: str, without: Collection[int]) -> Iterator[str
         yield from _paths(type.value_field, f"{path}.list.element", without)
     else:
         yield path
+
+
+def _typed(field: pa.Field, path: str) -> Iterator[str]:
+    if not pa.types.is_struct(field.type):
+        yield path
+        return
+    for member in field.type:
+        if member.type.get_field_index(TYPED) >= 0:
+            yield from _typed(member.type.field(TYPED), f"{path}.{member.name}.{TYPED}")

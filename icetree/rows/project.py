@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
-from icetree.rows.schema import arrow_field, arrow_type, null_array, without_nulls
+from icetree.rows.schema import arrow_field, arrow_type, null_array, plain, without_nulls
+from icetree.rows.variant import as_pair, is_pair
+from icetree.spec.types import VariantType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +121,9 @@ class Rules(Protocol):
     def null_in_required(self, where: str) -> Exception:
         """Return what to raise where a required column has a null."""
 
+    def broken(self, where: str, want: IcebergType, why: str) -> Exception:
+        """Return what to raise where bytes are no value of a type."""
+
 
 def project(
     columns: Mapping[str, pa.Array],
@@ -146,19 +151,11 @@ def _convert(array: pa.Array, node: Node, type: IcebergType, where: str, rules: 
     have = node.type
     if pa.types.is_null(have):
         return null_array(type, len(array))
-    match type:
-        case StructType():
-            if not pa.types.is_struct(have):
+    for kind, holds, convert in _NESTED:
+        if isinstance(type, kind):
+            if not holds(have):
                 raise rules.misfit(where, have, type)
-            return _struct(array, node, type, where, rules)
-        case ListType():
-            if not _is_list(have):
-                raise rules.misfit(where, have, type)
-            return _list(array, node, type, where, rules)
-        case MapType():
-            if not pa.types.is_map(have):
-                raise rules.misfit(where, have, type)
-            return _map(array, node, type, where, rules)
+            return convert(array, node, type, where, rules)
     if node.children:
         raise rules.misfit(where, have, type)
     return rules.convert(array, type, where)
@@ -229,6 +226,26 @@ def _map(array: pa.MapArray, node: Node, type: MapType, where: str, rules: Rules
         array.offset,
         children=[entries],
     )
+
+
+def _variant(array: pa.Array, _: Node, type: VariantType, where: str, rules: Rules) -> pa.Array:
+    try:
+        return as_pair(plain(array))
+    except (ValueError, pa.ArrowException) as error:
+        raise rules.broken(where, type, str(error)) from None
+
+
+def _holds_variants(type: pa.DataType) -> bool:
+    return is_pair(type.storage_type if isinstance(type, pa.BaseExtensionType) else type)
+
+
+#: Types that are made of others: which Arrow types hold them, and how these become theirs.
+_NESTED: Final[tuple[tuple[type[IcebergType], Callable[[pa.DataType], bool], Any], ...]] = (
+    (StructType, pa.types.is_struct, _struct),
+    (ListType, _is_list, _list),
+    (MapType, pa.types.is_map, _map),
+    (VariantType, _holds_variants, _variant),
+)
 
 
 def leaf_of(array: pa.Array, path: Iterable[str]) -> pa.Array:

@@ -38,8 +38,10 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput, Unsupported
+from icetree.rows.variant import PAIR
 from icetree.spec.default_values import default_json
 from icetree.spec.fields import FIELD_ID_KEY
+from icetree.spec.types import VariantType
 
 _PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),
@@ -60,6 +62,7 @@ _PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
     GeometryType: pa.binary(),
     GeographyType: pa.binary(),
     UnknownType: pa.null(),
+    VariantType: PAIR,
 }
 
 
@@ -104,6 +107,10 @@ def plain(array: pa.Array) -> pa.Array:
 
 def null_array(type: IcebergType, size: int) -> pa.Array:
     """Return nulls of the type; below a null struct, required fields hold no nulls of their own."""
+    if isinstance(type, VariantType):
+        nothing = pa.repeat(pa.scalar(b"", pa.binary()), size)
+        absent = pa.repeat(pa.scalar(True), size)
+        return pa.StructArray.from_arrays([nothing] * 2, fields=list(PAIR), mask=absent)
     if not isinstance(type, StructType):
         return pa.nulls(size, arrow_type(type))
     members = [null_array(field.field_type, size) for field in type.fields]

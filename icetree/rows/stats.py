@@ -22,12 +22,21 @@ from pyiceberg.types import (
     UUIDType,
 )
 
+from icetree.codec.variant.bounds import Ranges
 from icetree.codec.wkb import Boxes, boxes
+from icetree.rows.variant import METADATA, VALUE
 from icetree.spec.arrays import one_chunk
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
 from icetree.spec.stats import column
-from icetree.spec.types import bounds_type, edges_of, has_nans, is_variable_length
+from icetree.spec.types import (
+    VARIANT_BOUND,
+    VariantType,
+    bounds_type,
+    edges_of,
+    has_nans,
+    is_variable_length,
+)
 
 #: Stats of one file: by the name of the stats column, typed as that column is.
 FileStats: TypeAlias = "dict[str, pa.Scalar]"
@@ -86,6 +95,8 @@ class _Column:
     ends: list[pa.Array] = field(default_factory=list)
     #: Of geometries: the box around each portion that has one.
     boxes: list[tuple[list[float | None], list[float | None]]] = field(default_factory=list)
+    #: Of variants: what their fields hold.
+    ranges: Ranges = field(default_factory=Ranges)
 
     def add(self, values: pa.ChunkedArray) -> None:
         """Take in values."""
@@ -100,14 +111,24 @@ class _Column:
         if values.null_count == len(values):
             return
         if is_variable_length(self.type):
-            sizes = pc.binary_length(values)
+            is_variant = isinstance(self.type, VariantType)
+            sizes = pc.binary_length(pc.struct_field(values, VALUE) if is_variant else values)
             self.size_total += pc.sum(sizes).as_py()
             self.size_max = max(self.size_max or 0, pc.max(sizes).as_py())
         if self.mode.has_bounds:
-            if not isinstance(self.type, GeometryType | GeographyType):
+            self._bound(values)
+
+    def _bound(self, values: pa.ChunkedArray) -> None:
+        match self.type:
+            case GeometryType() | GeographyType():
+                box = boxes(one_chunk(values), edges=edges_of(self.type)).whole()
+                self.boxes += [] if box is None else [box]
+            case VariantType():
+                # A value at a time: only who stores fields apart asks for it.
+                for pair in values.drop_null().to_pylist():
+                    self.ranges.add(pair[METADATA], pair[VALUE])
+            case _:
                 self.ends.append(_ends(values))
-            elif (box := boxes(one_chunk(values), edges=edges_of(self.type)).whole()) is not None:
-                self.boxes.append(box)
 
     def stats(self) -> FileStats:
         """Return what is told of the column."""
@@ -120,7 +141,16 @@ class _Column:
             found["max_size"] = pa.scalar(self.size_max, pa.int32())
         if self.boxes:
             return found | _box(self.type, self.boxes)
+        if self.ranges.found:
+            return found | self._field_bounds()
         return found | (_bounds(self.type, self.ends, self.mode) if self.ends else {})
+
+    def _field_bounds(self) -> FileStats:
+        ends = self.ranges.encoded(self.mode.length)
+        if ends is None:
+            return {}
+        lower, upper = (pa.scalar(end, VARIANT_BOUND) for end in ends)
+        return {"lower": lower, "upper": upper, "tight": pa.scalar(False)}
 
 
 def _count(number: int) -> pa.Scalar:

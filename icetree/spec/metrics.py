@@ -11,11 +11,13 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, MapType, NestedField, StructType
 
 from icetree.errors import InvalidInput
-from icetree.spec.properties import whole_number
+from icetree.spec.properties import flag, whole_number
 from icetree.spec.stats import can_be_stored
+from icetree.spec.types import VariantType
 
 DEFAULT: Final = "write.metadata.metrics.default"
 COLUMN_PREFIX: Final = "write.metadata.metrics.column."
+SHRED_VARIANTS: Final = "write.parquet.shred-variants"
 MAX_INFERRED: Final = "write.metadata.metrics.max-inferred-column-defaults"
 
 #: A root's size floor is set by its number of columns, so few have stats unless asked for.
@@ -74,11 +76,14 @@ def tracked(
     and the rest nothing. Columns in `always` (partition sources, sort and identifier columns)
     have bounds unless their own property says otherwise; columns in `exact` (sources of
     identity partitions) are always full, for their stats hold the partition. Fields inside
-    lists and maps have no stats and do not count; nor has a column whose id is too large.
+    lists and maps have no stats and do not count; nor has a column whose id is too large. Variants
+    have bounds of their fields where these are stored apart.
     """
     given = DEFAULT in properties
     default = parse_mode(properties[DEFAULT], name=DEFAULT) if given else DEFAULT_MODE
     limit = whole_number(properties, MAX_INFERRED, default=DEFAULT_MAX_INFERRED)
+    # To look into every variant takes long: it is done for who asks for it.
+    shreds = flag(properties, SHRED_VARIANTS, default=False)
     found: dict[int, Mode] = {}
     for ordinal, (name, column) in enumerate(_leaves(schema.as_struct(), "")):
         id = column.field_id
@@ -88,6 +93,8 @@ def tracked(
         override = COLUMN_PREFIX + name
         if override in properties:
             mode = parse_mode(properties[override], name=override)
+        if isinstance(column.field_type, VariantType) and mode.has_bounds and not shreds:
+            mode = COUNTS
         if id in exact:
             mode = FULL
         if mode is not NONE and can_be_stored(id):

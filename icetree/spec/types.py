@@ -58,6 +58,10 @@ EDGES: Final = (SPHERICAL, "vincenty", "thomas", "andoyer", "karney")
 
 GEO_BOUND = pa.struct([pa.field(axis, pa.float64()) for axis in GEO_AXES])
 
+#: Bounds of a variant are bytes that hold bounds of its fields; the type tells them from all others,
+#: for the least and the greatest of them mean nothing.
+VARIANT_BOUND: Final = pa.large_binary()
+
 _BOUNDS: dict[type[IcebergType], pa.DataType] = {
     BooleanType: pa.bool_(),
     IntegerType: pa.int32(),
@@ -75,6 +79,7 @@ _BOUNDS: dict[type[IcebergType], pa.DataType] = {
     BinaryType: pa.binary(),
     GeometryType: GEO_BOUND,
     GeographyType: GEO_BOUND,
+    VariantType: VARIANT_BOUND,
 }
 
 

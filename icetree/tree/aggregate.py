@@ -13,6 +13,7 @@ from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import around, widths
+from icetree.spec.types import VARIANT_BOUND
 
 
 def aggregate(entries: Entries) -> dict[str, pa.Scalar]:
@@ -78,7 +79,7 @@ def _extreme(bounds: pa.Array, empty: pa.BooleanArray | None, *, least: bool) ->
         unknown = pc.is_null(bounds)
         if empty is None or pc.and_not(unknown, empty).true_count:
             return None
-    if bounds.null_count == len(bounds) or pa.types.is_null(bounds.type):
+    if bounds.null_count == len(bounds) or bounds.type in (pa.null(), VARIANT_BOUND):
         return None
     if pa.types.is_struct(bounds.type):
         return _geo_extreme(bounds, least=least)

@@ -29,17 +29,20 @@ from pyiceberg.types import (
     StringType,
 )
 
+from icetree.codec.variant.coerce import can_be_asked_for
+from icetree.codec.variant.paths import normalized
 from icetree.errors import InvalidInput
 from icetree.spec import geo
 from icetree.spec.expressions import transform_of
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
-from icetree.spec.types import has_nans
+from icetree.spec.types import VariantType, has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
 from icetree.tree.predicates import (
     UNARY,
     Atom,
+    BoundExtracted,
     Conjunct,
     Every,
     Fixed,
@@ -51,6 +54,7 @@ from icetree.tree.predicates import (
     Some,
     Test,
     Unsure,
+    Within,
     operands,
 )
 from icetree.tree.several import tests_of_several
@@ -279,6 +283,8 @@ _REFIT: Final[dict[tuple[Fit, Op], tuple[Op | None, Op | None]]] = {
 
 def _atom(op: Op, term: ice.BoundTerm, given: _Literals, shape: Shape) -> Node:
     source = term.ref().field
+    if isinstance(term, BoundExtracted):
+        return _extracted(op, term, given)
     if isinstance(term, BoundTransform) and not isinstance(term.transform, IdentityTransform):
         return _transformed(op, term, given, shape)
     type_ = source.field_type
@@ -308,6 +314,27 @@ def _transformed(op: Op, term: BoundTransform, given: _Literals, shape: Shape) -
         may=_unless_in(wrapped, tuple(test for may, _ in tests for test in may), type_),
         must=_unless_in(wrapped, tuple(test for _, must in tests for test in must), type_),
     )
+
+
+def _extracted(op: Op, term: BoundExtracted, given: _Literals) -> Node:
+    """Return what bounds of a variant's field tell; that every row has the field they never do."""
+    require_extracted(term)
+    field, type_ = term.ref().field, term.type
+    fits = [literals.fit(literal, type_, f"variant_get({field.name})") for literal in given]
+    if op in UNARY:
+        return Atom(may=(), must=())
+    may, _ = _tests(op, field.field_id, type_, fits)
+    inside = Within(path=normalized(term.path), type=type_)
+    return Atom(may=tuple(replace(test, within=inside) for test in may), must=())
+
+
+def require_extracted(term: BoundExtracted) -> None:
+    """Refuse to look into what is no variant, and for what variants do not hold."""
+    field = term.ref().field
+    if not isinstance(field.field_type, VariantType):
+        raise InvalidInput(f"{field.name!r} is {field.field_type}: variant_get takes a variant")
+    if not can_be_asked_for(term.type):
+        raise InvalidInput(f"variants hold no {term.type}: ask variant_get for a type that they do")
 
 
 def _same(one: Transform[Any, Any], other: Transform[Any, Any]) -> bool:

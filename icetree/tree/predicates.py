@@ -17,7 +17,10 @@ from pyiceberg import expressions as ice
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import BoundTransform, Transform, parse_transform
 from pyiceberg.typedef import StructProtocol
+from pyiceberg.types import IcebergType
 
+from icetree.codec.variant.paths import normalized
+from icetree.codec.variant.read import Path
 from icetree.spec.geo import Box
 from icetree.spec.stats import column
 
@@ -45,6 +48,15 @@ UNARY: Final = frozenset({Op.IS_NULL, Op.NOT_NULL, Op.IS_NAN, Op.NOT_NAN})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Within:
+    """What variants hold at a path, as values of a type."""
+
+    #: Normalized, as bounds have it.
+    path: str
+    type: IcebergType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
     """One question about the values of one field, answerable from its stats."""
 
@@ -58,6 +70,8 @@ class Test:
     floating: bool
     #: The test tells nothing where a value may satisfy this one, a comparison of the same field.
     unless: Test | None = None
+    #: Of a variant: which of its fields is asked about.
+    within: Within | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -175,6 +189,54 @@ class Transformed(ice.UnboundTerm):
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+
+class Extracted(ice.UnboundTerm):
+    """What a variant holds at a path, as a value of a type: `variant_get(v, '$.a', 'long') > 3`.
+
+    It is null where there is nothing at the path, or something that is no value of the type.
+    """
+
+    def __init__(self, name: str, path: Path, type: IcebergType) -> None:
+        self.name = name
+        self.path = path
+        self.type = type
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> BoundExtracted:
+        """Return the term bound to the schema's column."""
+        column = ice.Reference(self.name).bind(schema, case_sensitive)
+        return BoundExtracted(column, self.path, self.type)
+
+    @property
+    def as_bound(self) -> type[ice.BoundTerm]:
+        """The class of the bound term."""
+        return BoundExtracted
+
+    def __repr__(self) -> str:
+        return f"variant_get({self.name}, {normalized(self.path)!r}, {str(self.type)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Extracted) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+class BoundExtracted(ice.BoundTerm):
+    """An extracted value whose column is known."""
+
+    def __init__(self, column: ice.BoundReference, path: Path, type: IcebergType) -> None:
+        self.column = column
+        self.path = path
+        self.type = type
+
+    def ref(self) -> ice.BoundReference:
+        """Return the column."""
+        return self.column
+
+    def eval(self, struct: StructProtocol) -> Any:  # noqa: ARG002
+        """There is none: rows are looked at a column at a time."""
+        raise TypeError("variants are looked into a column at a time")
 
 
 class Unsure(ice.UnboundPredicate):

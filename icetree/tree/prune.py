@@ -25,6 +25,7 @@ from icetree.spec.entry import Entries
 from icetree.spec.geo import Numbers, meet
 from icetree.spec.stats import column
 from icetree.tree.bind import bind
+from icetree.tree.field_bounds import field_bounds
 from icetree.tree.predicates import Atom, Every, Fixed, Node, Op, Placed, Predicate, Some, Test
 
 __all__ = [
@@ -142,6 +143,10 @@ class _Stats:
 
     def __call__(self, test: Test, stat: str) -> pa.Array | None:
         found = self.column(column(test.field_id, stat))
+        if test.within is not None:
+            # How many rows have the field at all, or a null in it, is not told.
+            is_bound = found is not None and stat in ("lower", "upper")
+            return field_bounds(found, test.within) if is_bound else None
         if found is None or stat not in ("lower", "upper") or found.type == test.values.type:
             return found
         try:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.codec.manifest.stored import Opened
-from icetree.codec.manifest.types import promote
+from icetree.codec.manifest.types import is_of_variant, promote
 from icetree.codec.parquet.parquet import require_chunks
 
 #: Columns that are often the same in all entries: their statistics then spare the reading.
@@ -31,6 +31,7 @@ def row_group_stats(manifest: Opened) -> pa.Table:
         name: (where.numbers.start, side, where.type)
         for name, where in manifest.columns.items()
         if not pa.types.is_nested(where.type)
+        and not is_of_variant(name, manifest.shape)
         and (side := _SIDES.get(name.partition(":")[2])) is not None
     }
     found: dict[str, pa.Array] = {"record_count": pa.array(manifest.group_rows, pa.int64())}

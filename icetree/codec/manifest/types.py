@@ -10,6 +10,7 @@ from icetree.spec import stats
 from icetree.spec.entry import BASE_SCHEMA
 from icetree.spec.fields import FIELD_ID_KEY, GEO_AXES, GEO_LOWER_START, GEO_UPPER_START
 from icetree.spec.shape import Shape
+from icetree.spec.types import VariantType
 
 
 def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:
@@ -66,6 +67,12 @@ def _is_of_unknown(name: str, shape: Shape) -> bool:
     return stat in ("lower", "upper") and expression is not None and expression.is_unknown
 
 
+def is_of_variant(name: str, shape: Shape) -> bool:
+    """Tell whether a column has bounds of variants, of which there is no least and no greatest."""
+    field_id, _ = stats.parse_column(name) or (None, "")
+    return field_id is not None and isinstance(shape.types.get(field_id), VariantType)
+
+
 def _are_days(have: pa.DataType, name: str, shape: Shape) -> bool:
     """Tell whether numbers stand for days: the spec has those of a transform so, writers as dates."""
     field_id, _ = stats.parse_column(name) or (None, "")
@@ -86,5 +93,6 @@ def _widens(have: pa.DataType, want: pa.DataType) -> bool:
         t.is_null(have)
         or (t.is_int32(have) and t.is_int64(want))
         or (t.is_float32(have) and t.is_float64(want))
+        or (t.is_binary(have) and t.is_large_binary(want))
         or (t.is_date(have) and t.is_timestamp(want) and want.tz is None)
     )

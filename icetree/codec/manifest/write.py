@@ -33,6 +33,7 @@ from icetree.spec.fields import (
     Group,
 )
 from icetree.spec.shape import Shape
+from icetree.spec.types import VARIANT_BOUND
 
 #: Below this many entries a manifest is all fixed cost: plain pages and one fast codec.
 SMALL = 128
@@ -116,7 +117,7 @@ def _layout(
         "write_page_checksum": True,
         "write_statistics": False
         if kind == ROOT
-        else [path for path, column, _ in leaves if _has_statistics(column)],
+        else [path for path, column, type in leaves if _has_statistics(column, type)],
     }
     dense = {path for path, _, type in leaves if not _is_packable(type)}
     return _Layout(
@@ -135,9 +136,10 @@ def _layout(
     )
 
 
-def _has_statistics(column: str) -> bool:
+def _has_statistics(column: str, type: pa.DataType) -> bool:
     """Tell whether readers want to know something of a column without reading it."""
-    return column in OFTEN_SAME or column.endswith((":lower", ":upper"))
+    is_bound = column.endswith((":lower", ":upper")) and type != VARIANT_BOUND
+    return column in OFTEN_SAME or is_bound
 
 
 def _entry_parts(present: set[str]) -> list[_Part]:

@@ -26,7 +26,7 @@ from icetree.spark.types import spark_type
 from icetree.spec.types import has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import Intersects, Transformed
+from icetree.tree.predicates import Extracted, Intersects, Transformed
 
 _COMPARE: Final[dict[type[Any], Callable[[Column, Column], Column]]] = {
     ice.LessThan: lambda value, literal: value < literal,
@@ -65,7 +65,9 @@ def _condition(predicate: Any, schema: Schema, case_sensitive: bool) -> Column:
             return left & right if isinstance(predicate, ice.And) else left | right
     if isinstance(predicate, Intersects):
         return _judged_in_python(predicate, schema, case_sensitive)
-    if isinstance(predicate.term, Transformed) or _is_odd(predicate, schema, case_sensitive):
+    if isinstance(predicate.term, Transformed | Extracted) or _is_odd(
+        predicate, schema, case_sensitive
+    ):
         return _judged_in_python(predicate, schema, case_sensitive)
     return _test(predicate, schema, case_sensitive)
 

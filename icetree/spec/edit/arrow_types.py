@@ -32,6 +32,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
+from icetree.spec.types import VariantType
 
 _is = pa.types
 
@@ -58,6 +59,8 @@ def from_arrow(type: pa.DataType, *, where: str = "the type") -> IcebergType:
     match type:
         case pa.DictionaryType():
             return from_arrow(type.value_type, where=where)
+        case pa.StructType() if _is_variant(type):
+            return VariantType()
         case pa.StructType():
             return struct_from_arrow(type, where=where)
         case pa.MapType():
@@ -77,6 +80,13 @@ def from_arrow(type: pa.DataType, *, where: str = "the type") -> IcebergType:
     return _with_arguments(type, where)
 
 
+def _is_variant(type: pa.StructType) -> bool:
+    """Tell whether a struct is what Spark makes of variants, which it notes on a part of it."""
+    return {field.name for field in type} == {"metadata", "value"} and any(
+        (field.metadata or {}).get(b"variant") == b"true" for field in type
+    )
+
+
 def _with_arguments(type: pa.DataType, where: str) -> IcebergType:
     match type:
         case pa.TimestampType(unit="ns"):
@@ -85,6 +95,8 @@ def _with_arguments(type: pa.DataType, where: str) -> IcebergType:
             return TimestampType() if type.tz is None else TimestamptzType()
         case pa.BaseExtensionType(extension_name="arrow.uuid"):
             return UUIDType()
+        case pa.BaseExtensionType(extension_name="arrow.parquet.variant" | "parquet.variant"):
+            return VariantType()
     if _is.is_decimal(type) and type.precision <= 38 and type.scale >= 0:
         return DecimalType(type.precision, type.scale)
     if _is.is_fixed_size_binary(type):

@@ -23,6 +23,7 @@ from icetree.rows.equality_files import lacking
 from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
 from icetree.rows.partition import expression_values
 from icetree.rows.read import partition_constants
+from icetree.rows.sound import broken
 from icetree.rows.stats import StatsGatherer
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv
@@ -173,6 +174,9 @@ class DataCheck:
             rows = pa.Table.from_batches(batches)
             gathered.add(rows)
             parts.append(self._expressions(rows))
+            for field, column in zip(fields, rows.columns, strict=True):
+                for at, kind, why in _broken(column, field):
+                    yield Kind.UNREADABLE, name, f"column {at} has values that are no {kind}, {why}"
         told, of_columns = _told(entry), gathered.stats()
         for column in dict.fromkeys(column for column, _ in told):
             named = {stat: stats.column(column, stat) for stat in _CHECKED}
@@ -300,6 +304,11 @@ def _contradicted(
         mine, actual = told.get(stat), real[stat]
         if mine is not None and actual is not None and mine.as_py() != actual.as_py():
             yield f"{stat} of {label} is {mine}, but there are {actual}"
+
+
+def _broken(values: pa.ChunkedArray, field: NestedField) -> Iterator[tuple[str, str, str]]:
+    for chunk in values.chunks:
+        yield from broken(chunk, field.field_type, field.name, whole=True)
 
 
 def _outside(
