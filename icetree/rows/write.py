@@ -14,7 +14,7 @@ from pyiceberg.types import NestedField, UnknownType
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
-from icetree.rows.fit import ArrowData, fitted
+from icetree.rows.fit import ArrowData, batches_of, fitted
 from icetree.rows.format import Format
 from icetree.rows.formats import format_to_write
 from icetree.rows.partition import Partition, by_partition, folder_of, key_of, sorted_rows
@@ -93,9 +93,17 @@ def write_files(
 def _without(data: ArrowData, fields: Sequence[NestedField]) -> ArrowData:
     """Return the data without columns of unknown type, in which there can be nulls alone."""
     names = {field.name for field in fields if isinstance(field.field_type, UnknownType)}
-    if not names or not isinstance(data, pa.Table | pa.RecordBatch):
+    if not names:
         return data
-    return data.drop_columns([name for name in data.schema.names if name in names])
+
+    def left(batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select([name for name in batch.schema.names if name not in names])
+
+    if isinstance(data, pa.RecordBatch):
+        return left(data)
+    if isinstance(data, pa.Table):
+        return data.select([name for name in data.schema.names if name not in names])
+    return map(left, batches_of(data))
 
 
 def _portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:

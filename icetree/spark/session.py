@@ -29,6 +29,8 @@ FILE_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.write.enabled": "true",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
+    # Otherwise statements refuse tables with a column of times.
+    "spark.sql.timeType.enabled": "true",
 }
 
 LOCAL_SETTINGS: Mapping[str, str] = {

@@ -31,16 +31,21 @@ from pyiceberg.types import (
     NestedField,
     StringType,
     StructType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
     TimestamptzType,
+    TimeType,
     UnknownType,
     UUIDType,
 )
 from pyspark.sql import types as sql
 
 from icetree.errors import Unsupported
+from icetree.rows.schema import default_array
 from icetree.spec.default_values import default_json
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.types import VariantType
 
 #: Where Spark looks for a column's field id.
 FIELD_ID: Final = "parquet.field.id"
@@ -61,6 +66,11 @@ _PLAIN: Final[Mapping[type[IcebergType], sql.DataType]] = {
     UUIDType: sql.StringType(),
     BinaryType: sql.BinaryType(),
     FixedType: sql.BinaryType(),
+    TimeType: sql.TimeType(6),
+    # As nanoseconds since 1970: its own types end at microseconds.
+    TimestampNanoType: sql.LongType(),
+    TimestamptzNanoType: sql.LongType(),
+    VariantType: sql.VariantType(),
     # Well-known binary.
     GeometryType: sql.BinaryType(),
     GeographyType: sql.BinaryType(),
@@ -211,7 +221,7 @@ def _paths(type: Any, above: str) -> Iterator[tuple[str, int]]:
 def is_native(fields: Iterable[NestedField]) -> bool:
     """Tell whether Spark's own reader gives the columns as the format says.
 
-    It does not know of defaults below the top, of UUIDs, nor of columns without a type.
+    It does not know of defaults below the top, of UUIDs, of times, nor of columns without a type.
     """
     return all(
         _is_native(field.field_type)
@@ -230,7 +240,7 @@ def _is_native(type: IcebergType) -> bool:
             return _is_native(type.element_type)
         case MapType():
             return _is_native(type.key_type) and _is_native(type.value_type)
-    return not isinstance(type, UUIDType | UnknownType)
+    return not isinstance(type, UUIDType | UnknownType | TimeType)
 
 
 def default_literal(value: Any, field: NestedField) -> str:
@@ -245,6 +255,11 @@ def default_literal(value: Any, field: NestedField) -> str:
         case StringType():
             text = str(json).replace("\\", "\\\\").replace("'", "\\'")
             return f"'{text}'"
+        case TimeType():
+            return f"TIME'{json}'"
+        case TimestampNanoType() | TimestamptzNanoType():
+            [nanos] = default_array(json, field.field_type, 1, where=field.name).cast(pa.int64())
+            return f"{nanos}L"
     return f"CAST('{json}' AS {spark})"
 
 

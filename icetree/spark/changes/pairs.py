@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    MapType,
+    StructType,
+    VariantType,
+)
 
+from icetree.spark.in_python import in_python
 from icetree.spark.read.listing import POSITION
 from icetree.table.changes.rows import CHANGE_ORDINAL, UPDATE_AFTER, UPDATE_BEFORE
 from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
@@ -60,8 +69,13 @@ def _is_paired(by: Sequence[Column]) -> Column:
 
 
 def comparable(column: Column, type: DataType) -> Column:
-    """Return the column in a form that rows can be grouped by: maps as lists of their entries."""
-    if not _has_map(type):
+    """Return the column in a form that rows can be grouped by: maps as lists of their entries.
+
+    Variants are what their bytes are: two that say the same in other bytes are not the same.
+    """
+    if _has(type, VariantType):
+        return in_python(_as_bytes, BinaryType(), column)
+    if not _has(type, MapType):
         return column
     match type:
         case MapType():
@@ -78,12 +92,20 @@ def comparable(column: Column, type: DataType) -> Column:
     return column
 
 
-def _has_map(type: DataType) -> bool:
+def _as_bytes(values: pa.Array) -> pa.Array:
+    texts = [None if each is None else repr(each).encode() for each in values.to_pylist()]
+    return pa.array(texts, pa.binary())
+
+
+def _has(type: DataType, kind: type[DataType]) -> bool:
+    """Tell whether there is a type of a kind in another, however deep."""
     match type:
         case MapType():
-            return True
+            inner = [type.keyType, type.valueType]
         case ArrayType():
-            return _has_map(type.elementType)
+            inner = [type.elementType]
         case StructType():
-            return any(_has_map(each.dataType) for each in type.fields)
-    return False
+            inner = [each.dataType for each in type.fields]
+        case _:
+            inner = []
+    return isinstance(type, kind) or any(_has(each, kind) for each in inner)

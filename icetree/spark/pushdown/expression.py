@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -27,6 +28,8 @@ _COMPARISONS: Final = {
     "GreaterThan": ">",
     "GreaterThanOrEqual": ">=",
 }
+#: Where Spark notes what it takes out of a variant while it reads files, in place of the variant.
+_EXTRACTION: Final = "__VARIANT_METADATA_KEY"
 #: Words in the names of expressions with plans inside, by which nodes are counted differently.
 _HOLDS_PLANS: Final = ("Subquery", "Exists", "ListQuery", "DynamicPruning")
 
@@ -84,10 +87,15 @@ class _Reading:
                 return Field(path=(self._name(node["name"]),), type=node["dataType"])
             case "GetStructField", [Field(transform=None) as parent]:
                 member = parent.type["fields"][node["ordinal"]]
+                told = member.get("metadata", {}).get(_EXTRACTION)
+                if told is not None:
+                    return replace(parent, type=member["type"], within=told["path"])
                 return Field(path=(*parent.path, member["name"]), type=member["type"])
             case "Literal", []:
                 text, type = node["value"], node["dataType"]
                 return Constant(text=text, type=type, value=lambda: self._java(index).value())
+            case "VariantGet", [Field(type="variant") as field, Constant(text=str() as path)]:
+                return replace(field, type=node["targetType"], within=path)
             case "And", [left, right]:
                 return truth.both(self.truth(left), self.truth(right))
             case "Or", [left, right]:

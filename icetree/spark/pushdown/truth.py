@@ -24,7 +24,7 @@ from icetree.spark.pushdown.values import (
     type_of,
 )
 from icetree.spec.types import has_nans
-from icetree.tree.predicates import Transformed
+from icetree.tree.predicates import Extracted, Transformed
 
 #: What a comparison is with its sides swapped, and what it is where it does not hold.
 SWAPPED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -189,7 +189,7 @@ def _comparison(field: Field, op: str, constant: Constant, schema: Schema) -> Pa
     return _joined(ice.Or, found, _made("nan", name)) if nan_too else found
 
 
-def _beside_nan(op: str, name: str | Transformed) -> Part:
+def _beside_nan(op: str, name: str | Transformed | Extracted) -> Part:
     if op in ("=", ">="):
         return _made("nan", name)
     if op == ">":

@@ -17,14 +17,31 @@ from pyiceberg.expressions.literals import Literal
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import parse_transform
 
+from icetree.codec.variant.paths import read_path
+from icetree.codec.variant.read import Path
 from icetree.errors import InvalidInput
-from icetree.spec.types import has_nans
+from icetree.spec.types import VariantType, has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import Transformed
+from icetree.tree.predicates import Extracted, Transformed
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+#: Types of which Spark has another.
+_OTHERWISE: Final = (iceberg.UUIDType, iceberg.TimestampNanoType, iceberg.TimestamptzNanoType)
+#: Types that Spark takes out of variants as it finds them, so that order stays.
+_EXTRACTED: Final[Mapping[str, iceberg.IcebergType]] = {
+    "integer": iceberg.IntegerType(),
+    "long": iceberg.LongType(),
+    "double": iceberg.DoubleType(),
+    "string": iceberg.StringType(),
+    "date": iceberg.DateType(),
+    "timestamp": iceberg.TimestamptzType(),
+    "timestamp_ntz": iceberg.TimestampType(),
+}
 
 
 class Unsaid(Exception):
@@ -40,6 +57,8 @@ class Field:
     type: Any
     #: The partition transform of it that is meant, such as `bucket[16]`; none for its own values.
     transform: str | None = None
+    #: Where a variant was looked into, and its type is that of what is there.
+    within: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,20 +83,22 @@ def column_of(field: Field, schema: Schema) -> iceberg.NestedField:
     return found
 
 
-def term_of(field: Field, schema: Schema) -> str | Transformed:
+def term_of(field: Field, schema: Schema) -> str | Transformed | Extracted:
     """Return a field, or a transform of it, whose values compare in Spark as they do here."""
     column = column_of(field, schema)
     name = schema.find_column_name(column.field_id)
     # Not so structs and lists, nor text with a collation.
     if name is None or not isinstance(field.type, str) or "collate" in field.type:
         raise Unsaid
+    if field.within is not None and field.transform is not None:
+        raise Unsaid
+    if field.within is not None:
+        return Extracted(name, _path(field.within), type_of(field, schema))
     if field.transform is None:
         return name
     transform = parse_transform(field.transform)
-    # A UUID is text to Spark, of which the format knows nothing.
-    if isinstance(column.field_type, iceberg.UUIDType) or not transform.can_transform(
-        column.field_type
-    ):
+    # A UUID is text to Spark and a nanosecond a number, of which the format knows nothing.
+    if isinstance(column.field_type, _OTHERWISE) or not transform.can_transform(column.field_type):
         raise Unsaid
     return Transformed(transform, name)
 
@@ -85,9 +106,26 @@ def term_of(field: Field, schema: Schema) -> str | Transformed:
 def type_of(field: Field, schema: Schema) -> iceberg.IcebergType:
     """Return the type of a field's values, or of what a transform makes of them."""
     type = column_of(field, schema).field_type
+    if field.within is not None:
+        return _extracted_type(type, field.type)
     if field.transform is None:
         return type
     return parse_transform(field.transform).result_type(type)
+
+
+def _extracted_type(column: iceberg.IcebergType, type: Any) -> iceberg.IcebergType:
+    """Return the type of what is taken out of a variant, as Spark calls it."""
+    decimal = _DECIMAL.fullmatch(type) if isinstance(type, str) else None
+    if not isinstance(column, VariantType) or (decimal is None and type not in _EXTRACTED):
+        raise Unsaid
+    return iceberg.DecimalType(*map(int, decimal.groups())) if decimal else _EXTRACTED[type]
+
+
+def _path(text: str) -> Path:
+    try:
+        return read_path(text)
+    except InvalidInput:
+        raise Unsaid from None
 
 
 def literal_of(constant: Constant, field: Field, schema: Schema) -> Literal[Any] | None:
@@ -164,6 +202,9 @@ _LITERALS: Final[Mapping[type[iceberg.IcebergType], Callable[[str, Constant], Li
     iceberg.DateType: _date,
     iceberg.TimestampType: _timestamp,
     iceberg.TimestamptzType: _timestamp,
+    # To Spark they are numbers of nanoseconds.
+    iceberg.TimestampNanoType: lambda text, _: ice.LongLiteral(int(text)),
+    iceberg.TimestamptzNanoType: lambda text, _: ice.LongLiteral(int(text)),
     iceberg.StringType: lambda text, _: ice.StringLiteral(text),
     iceberg.UUIDType: _uuid,
     iceberg.BinaryType: _binary,

@@ -7,20 +7,22 @@ from typing import Any, Final
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.types import (
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
-    StructType,
+    TimestampNanoType,
+    TimestamptzNanoType,
     UUIDType,
 )
 
 from icetree.codec import metadata as metadata_codec
 from icetree.rows.schema import plain
+from icetree.spark.nested import rebuilt
 from icetree.spark.ship import shipped_metadata, unshipped
 from icetree.spark.types import arrow_for_spark
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.types import VariantType
 from icetree.store.base import Store
 
 #: Spark holds a batch of Arrow data in memory as a whole.
@@ -28,45 +30,27 @@ _ROWS_AT_ONCE: Final = 1 << 16
 
 
 def for_spark(array: pa.Array | pa.ChunkedArray, type: IcebergType) -> pa.Array:
-    """Return values as Spark takes them; UUIDs as text."""
+    """Return values as Spark takes them: UUIDs as text, nanoseconds as numbers."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     want = arrow_for_spark(type)
-    if _has_uuids(type):
-        return pa.array([_with_texts(each, type) for each in array.to_pylist()], want)
-    stored = plain(array)
-    return stored if stored.type.equals(want) else stored.cast(want)
+    found = rebuilt(plain(array), type, _leaf)
+    return found if found.type.equals(want) else found.cast(want)
 
 
-def _has_uuids(type: IcebergType) -> bool:
-    match type:
-        case StructType():
-            return any(_has_uuids(field.field_type) for field in type.fields)
-        case ListType():
-            return _has_uuids(type.element_type)
-        case MapType():
-            return _has_uuids(type.key_type) or _has_uuids(type.value_type)
-    return isinstance(type, UUIDType)
-
-
-def _with_texts(value: Any, type: IcebergType) -> Any:
-    """Return a value with each UUID in it as text."""
-    if value is None:
-        return None
+def _leaf(array: pa.Array, type: IcebergType) -> pa.Array:
+    values = plain(array)
     match type:
         case UUIDType():
-            return str(value if isinstance(value, UUID) else UUID(bytes=value))
-        case StructType():
-            fields = type.fields
-            return {each.name: _with_texts(value[each.name], each.field_type) for each in fields}
-        case ListType():
-            return [_with_texts(each, type.element_type) for each in value]
-        case MapType():
-            return [
-                (_with_texts(key, type.key_type), _with_texts(item, type.value_type))
-                for key, item in value
-            ]
-    return value
+            texts = [None if each is None else str(UUID(bytes=each)) for each in values.to_pylist()]
+            return pa.array(texts, pa.string())
+        case TimestampNanoType() | TimestamptzNanoType():
+            return values.cast(pa.int64())
+        case VariantType():
+            want = arrow_for_spark(type)
+            parts = [pc.fill_null(pc.struct_field(values, each.name), b"") for each in want]
+            return pa.StructArray.from_arrays(parts, fields=list(want), mask=values.is_null())
+    return values
 
 
 def batch_for_spark(

@@ -13,16 +13,25 @@ import pyarrow as pa
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
 from pyiceberg.schema import Schema
-from pyiceberg.types import IcebergType, UUIDType
+from pyiceberg.types import (
+    IcebergType,
+    NestedField,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    TimeType,
+    UUIDType,
+)
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType
 
 from icetree.rows.filter import row_filter
-from icetree.rows.schema import arrow_type
+from icetree.rows.fit import WriteRules
+from icetree.rows.project import nodes, project
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spark.types import spark_type
+from icetree.spark.write.sink import fitting
 from icetree.spec.types import has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit
@@ -37,6 +46,10 @@ _COMPARE: Final[dict[type[Any], Callable[[Column, Column], Column]]] = {
     ice.NotEqualTo: lambda value, literal: value != literal,
 }
 _NEEDS_A_NUMBER: Final = (ice.GreaterThan, ice.GreaterThanOrEqual)
+
+
+#: Types whose values Spark has as something else, or has no literals of.
+_ODD: Final = (UUIDType, TimeType, TimestampNanoType, TimestamptzNanoType)
 
 
 def row_condition(
@@ -74,7 +87,9 @@ def _condition(predicate: Any, schema: Schema, case_sensitive: bool) -> Column:
 
 def _is_odd(predicate: Any, schema: Schema, case_sensitive: bool) -> bool:
     field = predicate.term.bind(schema, case_sensitive).ref().field
-    return isinstance(field.field_type, UUIDType)
+    return isinstance(field.field_type, _ODD) and not isinstance(
+        predicate, ice.IsNull | ice.NotNull
+    )
 
 
 def _test(predicate: Any, schema: Schema, case_sensitive: bool) -> Column:
@@ -125,10 +140,14 @@ def _judged_in_python(predicate: Any, schema: Schema, case_sensitive: bool) -> C
     """Return a test that only our own code knows, such as one of a bucket."""
     judge = row_filter(predicate, schema, case_sensitive=case_sensitive)
     [field_id] = judge.field_ids
-    field = schema.find_field(field_id)
+    type = schema.find_type(field_id)
+    wanted = [NestedField(field_id, "c", type, required=False)]
 
     def holds(values: pa.Array) -> pa.Array:
-        fitted = values.cast(arrow_type(field.field_type))
+        batch = fitting(pa.record_batch([values], names=["c"]), {"c": type})
+        found = nodes(batch.schema, lambda path, _: field_id if path == ("c",) else None)
+        rules = WriteRules("the table")
+        [fitted] = project({"c": batch.column(0)}, found, wanted, len(values), rules)
         return judge.mask(lambda _: fitted, len(values))
 
     return in_python(holds, BooleanType(), _column(field_id, schema))

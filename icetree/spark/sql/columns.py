@@ -16,6 +16,7 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.trees import option, seq
+from icetree.spec.types import VariantType
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLAIN: Final[dict[type[sql.DataType], iceberg.IcebergType]] = {
@@ -34,6 +35,8 @@ _PLAIN: Final[dict[type[sql.DataType], iceberg.IcebergType]] = {
     sql.VarcharType: iceberg.StringType(),
     sql.BinaryType: iceberg.BinaryType(),
     sql.NullType: iceberg.UnknownType(),
+    sql.TimeType: iceberg.TimeType(),
+    sql.VariantType: VariantType(),
 }
 
 

@@ -18,7 +18,13 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import FixedType, IcebergType, ListType, MapType, StructType, UUIDType
+from pyiceberg.types import (
+    FixedType,
+    IcebergType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+    UUIDType,
+)
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
@@ -27,6 +33,7 @@ from icetree.errors import InvalidInput
 from icetree.rows.write import write_files
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
+from icetree.spark.nested import rebuilt
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
@@ -190,7 +197,7 @@ def _row(ordinal: int, content: bytes) -> pa.RecordBatch:
 
 
 def fitting(batch: pa.RecordBatch, types: dict[str, IcebergType]) -> pa.RecordBatch:
-    """Return the batch with the types that Spark lacks put back: UUIDs and fixed lengths."""
+    """Return the batch with the types that Spark lacks put back: UUIDs, fixed lengths, nanoseconds."""
     arrays = [
         _restored(array, types[name]) if name in types else array
         for name, array in zip(batch.schema.names, batch.columns, strict=True)
@@ -199,48 +206,36 @@ def fitting(batch: pa.RecordBatch, types: dict[str, IcebergType]) -> pa.RecordBa
 
 
 def _restored(array: pa.Array, type: IcebergType) -> pa.Array:
+    return rebuilt(array, type, _leaf)
+
+
+def _leaf(array: pa.Array, type: IcebergType) -> pa.Array:
     match type:
         case UUIDType() if pa.types.is_string(array.type):
-            made = [None if each is None else UUID(each).bytes for each in array.to_pylist()]
+            made = [None if each is None else _uuid(each) for each in array.to_pylist()]
             return pa.array(made, pa.binary(16))
         case FixedType() if pa.types.is_binary(array.type):
-            return array.cast(pa.binary(len(type)))
-        case StructType() if pa.types.is_struct(array.type):
-            inner = {field.name: field.field_type for field in type.fields}
-            members = [
-                _restored(pc.struct_field(array, at), inner[field.name])
-                if field.name in inner
-                else pc.struct_field(array, at)
-                for at, field in enumerate(array.type)
-            ]
-            return pa.StructArray.from_arrays(
-                members, names=[field.name for field in array.type], mask=pc.is_null(array)
-            )
-        case ListType() if pa.types.is_list(array.type) and _is_lacking(type.element_type):
-            flat = _restored(array.flatten(), type.element_type)
-            offsets = np.concatenate(
-                [[0], np.cumsum(pc.fill_null(pc.list_value_length(array), 0).to_numpy())]
-            )
-            return pa.ListArray.from_arrays(
-                pa.array(offsets.astype(np.int32)), flat, mask=pc.is_null(array)
-            )
-        case MapType() if _is_lacking(type):
-            raise InvalidInput(f"maps with {type.key_type} and {type.value_type} cannot be written")
+            return _fixed(array, len(type))
+        case TimestampNanoType() | TimestamptzNanoType() if pa.types.is_int64(array.type):
+            zone = "UTC" if isinstance(type, TimestamptzNanoType) else None
+            return array.cast(pa.timestamp("ns", tz=zone))
     return array
+
+
+def _uuid(text: str) -> bytes:
+    try:
+        return UUID(text).bytes
+    except ValueError:
+        raise InvalidInput(f"{text!r} is no UUID") from None
+
+
+def _fixed(array: pa.Array, width: int) -> pa.Array:
+    try:
+        return array.cast(pa.binary(width))
+    except pa.ArrowInvalid:
+        raise InvalidInput(f"not all values have {width} bytes") from None
 
 
 def restored_type(have: pa.DataType, type: IcebergType) -> pa.DataType:
     """Return the Arrow type that values from Spark are written as."""
     return _restored(pa.array([], have), type).type
-
-
-def _is_lacking(type: IcebergType) -> bool:
-    """Tell whether Spark has another type for this one."""
-    match type:
-        case StructType():
-            return any(_is_lacking(field.field_type) for field in type.fields)
-        case ListType():
-            return _is_lacking(type.element_type)
-        case MapType():
-            return _is_lacking(type.key_type) or _is_lacking(type.value_type)
-    return isinstance(type, UUIDType | FixedType)
