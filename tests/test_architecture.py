@@ -39,7 +39,7 @@ LEVEL = {room: level for level, row in enumerate(ROWS) for room in row}
 # is the ground, which all may stand on. As between rooms, no floor imports upwards or sideways.
 FLOORS = {
     "spec": [["edit"]],
-    "codec": [["encryption"], ["avro", "orc", "parquet"], ["legacy", "manifest"]],
+    "codec": [["encryption"], ["avro", "orc", "parquet", "variant"], ["legacy", "manifest"]],
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],

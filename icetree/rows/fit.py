@@ -237,7 +237,7 @@ class WriteRules:
         """Refuse what no reader understands: text that is not UTF-8, times outside a day, bytes
         that are no geometry or no variant."""
         for at, kind, why in broken(array, type, where):
-            raise InvalidInput(f"{self._table}: column {at} has values that are no {kind}, {why}")
+            raise InvalidInput(f"{self._table}: column {at} has values that are no {kind}: {why}")
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
         if field.write_default is not None:

@@ -50,7 +50,6 @@ _OF_OTHERS: Final = (
     "write.parquet.row-group-check-.*",
     "write.parquet.bloom-filter-.*",
     "write.parquet.stats-enabled.column.*",
-    "write.parquet.shred-variants",
     "write.(delete.)?(avro|orc).*",
     "write.delete.parquet.*",
     "commit.manifest.*",

@@ -95,6 +95,7 @@ _READERS: Final[Mapping[str, Read]] = {
             EXPORT_ON_COMMIT,
             REBASE_APPENDS,
             WAP_ENABLED,
+            metrics.SHRED_VARIANTS,
             reading.CHECKSUMS,
             *retention.GARBAGE,
         )

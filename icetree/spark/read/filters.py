@@ -30,8 +30,8 @@ from icetree.rows.fit import WriteRules
 from icetree.rows.project import nodes, project
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
+from icetree.spark.restored import fitting
 from icetree.spark.types import spark_type
-from icetree.spark.write.sink import fitting
 from icetree.spec.types import has_nans
 from icetree.tree import literals
 from icetree.tree.literals import Fit

@@ -19,9 +19,10 @@ from typing_extensions import override
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import IcetreeError, InvalidInput
 from icetree.rows.write import write_files
+from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options
-from icetree.spark.write.sink import discard, fitting
+from icetree.spark.write.sink import discard
 from icetree.spec.encryption import require_told
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.snapshot import MAIN

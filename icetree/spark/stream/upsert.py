@@ -16,9 +16,9 @@ from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
 from icetree.spark.names import column
+from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.fit import fit
-from icetree.spark.write.sink import fitting
 from icetree.spec.entry import concat
 from icetree.spec.metadata import TableMetadata
 from icetree.table.commit.commit import Committed

@@ -17,6 +17,7 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.fit import fitted
 from icetree.spark.names import column
+from icetree.spark.restored import restored_type
 from icetree.spark.types import default_literal, nullable, spark_type
 
 _ANSI: Final = "spark.sql.ansi.enabled"
@@ -149,8 +150,6 @@ def _require_once(names: Iterable[str]) -> None:
 
 def _require_fit(seen: pa.Schema, fields: tuple[NestedField, ...], table: str) -> None:
     """Refuse types and columns that the table does not take."""
-    from icetree.spark.write.sink import restored_type
-
     types = {field.name: field.field_type for field in fields}
     restored = [
         field.with_type(restored_type(field.type, types[field.name]))

@@ -13,18 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import (
-    FixedType,
-    IcebergType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    UUIDType,
-)
 from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 
@@ -33,8 +25,8 @@ from icetree.errors import InvalidInput
 from icetree.rows.write import write_files
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import rows_in_python
-from icetree.spark.nested import rebuilt
 from icetree.spark.read.listing import ORDINAL, POSITION
+from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
 from icetree.spec.encryption import require_told
@@ -194,48 +186,3 @@ def _row(ordinal: int, content: bytes) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(
         [{"ordinal": ordinal, "content": content}], schema=_OUT_SCHEMA
     )
-
-
-def fitting(batch: pa.RecordBatch, types: dict[str, IcebergType]) -> pa.RecordBatch:
-    """Return the batch with the types that Spark lacks put back: UUIDs, fixed lengths, nanoseconds."""
-    arrays = [
-        _restored(array, types[name]) if name in types else array
-        for name, array in zip(batch.schema.names, batch.columns, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
-
-
-def _restored(array: pa.Array, type: IcebergType) -> pa.Array:
-    return rebuilt(array, type, _leaf)
-
-
-def _leaf(array: pa.Array, type: IcebergType) -> pa.Array:
-    match type:
-        case UUIDType() if pa.types.is_string(array.type):
-            made = [None if each is None else _uuid(each) for each in array.to_pylist()]
-            return pa.array(made, pa.binary(16))
-        case FixedType() if pa.types.is_binary(array.type):
-            return _fixed(array, len(type))
-        case TimestampNanoType() | TimestamptzNanoType() if pa.types.is_int64(array.type):
-            zone = "UTC" if isinstance(type, TimestamptzNanoType) else None
-            return array.cast(pa.timestamp("ns", tz=zone))
-    return array
-
-
-def _uuid(text: str) -> bytes:
-    try:
-        return UUID(text).bytes
-    except ValueError:
-        raise InvalidInput(f"{text!r} is no UUID") from None
-
-
-def _fixed(array: pa.Array, width: int) -> pa.Array:
-    try:
-        return array.cast(pa.binary(width))
-    except pa.ArrowInvalid:
-        raise InvalidInput(f"not all values have {width} bytes") from None
-
-
-def restored_type(have: pa.DataType, type: IcebergType) -> pa.DataType:
-    """Return the Arrow type that values from Spark are written as."""
-    return _restored(pa.array([], have), type).type

@@ -176,7 +176,7 @@ class DataCheck:
             parts.append(self._expressions(rows))
             for field, column in zip(fields, rows.columns, strict=True):
                 for at, kind, why in _broken(column, field):
-                    yield Kind.UNREADABLE, name, f"column {at} has values that are no {kind}, {why}"
+                    yield Kind.UNREADABLE, name, f"column {at} has values that are no {kind}: {why}"
         told, of_columns = _told(entry), gathered.stats()
         for column in dict.fromkeys(column for column, _ in told):
             named = {stat: stats.column(column, stat) for stat in _CHECKED}
