@@ -36,21 +36,21 @@ from tests.laws.table import Table
 from tests.laws.world import COMPARED_REMOVED, World, rows
 
 #: Shared out over tests, so that tests which run side by side share them.
-PARTS, OPERATIONS = 2, 400
+PARTS, OPERATIONS = 2, 200
 #: What must have happened how often, or the law was tested on too little.
 SEEN = {
-    "commits": 150,
-    "conflicts": 15,
-    "leaves of new files": 30,
-    "flushed leaves": 10,
-    "compacted leaves": 10,
-    "leaves dropped or rewritten": 10,
+    "commits": 75,
+    "conflicts": 8,
+    "leaves of new files": 15,
+    "flushed leaves": 5,
+    "compacted leaves": 5,
+    "leaves dropped or rewritten": 5,
     "affiliated delete manifests": 1,
-    "inline manifest DVs": 25,
-    "manifest DVs in Puffin": 25,
-    "entries removed from leaves": 50,
-    "data DVs replaced in leaves": 2,
-    "stale hints": 2,
+    "inline manifest DVs": 12,
+    "manifest DVs in Puffin": 12,
+    "entries removed from leaves": 25,
+    "data DVs replaced in leaves": 1,
+    "stale hints": 1,
 }
 
 
