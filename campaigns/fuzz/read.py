@@ -209,6 +209,11 @@ def data_file(data: bytes) -> None:
     _read_rows(checked)
 
 
+def avro_file(data: bytes) -> None:
+    """Read a data file in Avro."""
+    _read_rows(open_file(_store(data), FILE, "avro", mapping=None))
+
+
 def orc_file(data: bytes) -> None:
     """Read a data file in ORC."""
     mapping = name_mapping(

@@ -20,6 +20,10 @@ from icetree.codec import manifest, puffin
 from icetree.codec import metadata as metadata_codec
 from icetree.codec import view as view_codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.rows.as_avro import AVRO
+from icetree.rows.as_orc import ORC
+from icetree.rows.fit import fitted
+from icetree.rows.format import Format
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
@@ -333,10 +337,26 @@ def _parquet(held: pa.Table, **options: object) -> bytes:
 
 
 def orc_files() -> list[bytes]:
-    """Data files in ORC, of types that it has."""
+    """Data files in ORC as icetree writes them, packed in each way, and one without ids."""
     out = io.BytesIO()
     orc.write_table(rows(0).select(["id", "country", "x", "day"]), out, compression="zstd")
-    return [out.getvalue()]
+    return [*(written(ORC, codec) for codec in ("none", "zstd", "zlib", "lz4")), out.getvalue()]
+
+
+def avro_files() -> list[bytes]:
+    """Data files in Avro, packed in each way."""
+    return [written(AVRO, codec) for codec in ("uncompressed", "gzip", "snappy", "zstd")]
+
+
+def written(format: Format, codec: str) -> bytes:
+    """Rows of the table as a file of a format."""
+    fields = table().metadata.schema().fields
+    sink = pa.BufferOutputStream()
+    writer = format.begin(sink, fields, {f"write.{format.name}.compression-codec": codec})
+    writer.write(pa.Table.from_batches(list(fitted(rows(0, 30), fields, table="db.t"))))
+    writer.close()
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
 
 
 # --- texts ---------------------------------------------------------------------------------------

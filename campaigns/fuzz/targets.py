@@ -78,6 +78,7 @@ TARGETS: Final[dict[str, Target]] = {
         Target(name="position-deletes", seeds=sound.position_deletes, run=read.positions, share=3),
         Target(name="equality-deletes", seeds=sound.data_files, run=read.equality, share=2),
         Target(name="orc", seeds=sound.orc_files, run=read.orc_file, share=2),
+        Target(name="avro", seeds=sound.avro_files, run=read.avro_file, share=3, is_guided=True),
         Target(
             name="filter",
             seeds=sound.filters,

@@ -377,3 +377,38 @@ def test_a_deletion_vector_is_held_against_the_rows_of_its_file_before_it_is_tak
     }
     with pytest.raises(CorruptTable, match="removes row 4294967295 of 10"):
         read_vector(store, task, "memory://w/t")
+
+
+def test_rows_that_take_no_bytes_are_not_counted_out() -> None:
+    nothing = {
+        "type": "record",
+        "name": "row",
+        "fields": [avro.field(1, "a", "null", required=True)],
+    }
+    content = avro.write(nothing, [])
+    sync = content[-16:]
+    # A block of 2^40 records in no byte at all.
+    content += bytes([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0x00]) + sync
+    store = MemoryStore()
+    store.write_new(FILE, content)
+    with pytest.raises(CorruptTable, match="its rows take no bytes"):
+        open_file(store, FILE, "avro", mapping=None)
+
+
+@pytest.mark.parametrize("rows", [2**40, 2**62, 2**64 - 1])
+def test_stripes_that_claim_too_many_rows_are_refused(rows: int) -> None:
+    def varint(number: int) -> bytes:
+        found = b""
+        while number > 0x7F:
+            found, number = found + bytes([number & 0x7F | 0x80]), number >> 7
+        return found + bytes([number])
+
+    stripe = b"\x08\x03\x18\x00\x28" + varint(rows)
+    footer = b"\x1a" + varint(len(stripe)) + stripe + b"\x30" + varint(rows)
+    script = b"\x08" + varint(len(footer)) + b"\x10\x00" + b"\x82\xf4\x03\x03ORC"
+    content = b"ORC" + footer + script + bytes([len(script)])
+    store = MemoryStore()
+    store.write_new(FILE, content)
+    with pytest.raises(CorruptTable) as error:
+        open_file(store, FILE, "orc", mapping=None)
+    assert error.value.file == FILE

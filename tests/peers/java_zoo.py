@@ -105,6 +105,38 @@ def many(spark: SparkSession, name: str, create: Create, insert: Insert) -> None
         table.newFastAppend().appendFile(made).commit()
 
 
+def formats(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
+    """Write data files and deletes in ORC, in Avro and in Parquet, with columns that change between."""
+
+    def write_in(format: str) -> None:
+        spark.sql(
+            f"ALTER TABLE {name} SET TBLPROPERTIES ('write.format.default' = '{format}', "
+            f"'write.delete.format.default' = '{format}')"
+        )
+
+    more = "f float, b binary, l array<struct<a: int, b: string>>, m map<string, array<bigint>>"
+    create(spark, name, 2, "country", more=more)
+    values = (
+        "SELECT *, CAST(id AS FLOAT) / 8, CAST(concat('b', id) AS BINARY), "
+        "IF(id % 5 = 0, NULL, array(named_struct('a', CAST(id AS INT), 'b', 'x'), NULL)), "
+        "IF(id % 4 = 0, NULL, map('k', array(id, NULL), 'l', NULL)) "
+        "FROM rows WHERE id >= {} AND id < {}"
+    )
+    for at, format in enumerate(("orc", "avro", "parquet")):
+        write_in(format)
+        spark.sql(f"INSERT INTO {name} {values.format(60 * at, 60 * at + 25)}")
+        write_in(("orc", "avro", "orc")[at])
+        spark.sql(f"DELETE FROM {name} WHERE id IN ({60 * at + 3}, {60 * at + 7}, 8)")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN l.element.c date")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN n TYPE bigint")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN f TYPE double")
+    spark.sql(f"ALTER TABLE {name} ALTER COLUMN amount TYPE decimal(18, 2)")
+    spark.sql(f"ALTER TABLE {name} RENAME COLUMN m TO b2")
+    spark.sql(f"ALTER TABLE {name} DROP COLUMN b")
+    spark.sql(f"DELETE FROM {name} WHERE id IN (12, 71)")
+    del insert
+
+
 #: What makes each table, by name.
 ZOO: Mapping[str, Callable[..., None]] = {
     "zoo.transforms": transforms,
@@ -112,6 +144,7 @@ ZOO: Mapping[str, Callable[..., None]] = {
     "zoo.rewritten": rewritten,
     "zoo.types": types,
     "zoo.branches": branches,
+    "zoo.formats": formats,
     "zoo.many": many,
 }
 

@@ -46,10 +46,14 @@ def icetree_reads(table: Table, questions: Sequence[Question]) -> list[pa.Table 
     ]
 
 
+#: What PyIceberg says of deletes and formats that it does not read.
+_BEYOND_PYICEBERG = ("equality deletes", "Unsupported file format", "Delete file format")
+
+
 def pyiceberg_reads(opened: Callable[[Table], Open]) -> Reader:
     """Return what reads with stock PyIceberg, as far as it reads what it writes itself.
 
-    It has no equality deletes, takes a null list whose elements have changed for an empty one, and
+    It has no equality deletes and no Avro, takes a null list whose elements have changed for an empty one, and
     looks for NaN in no row group whose bounds Arrow wrote.
     """
 
@@ -63,7 +67,7 @@ def pyiceberg_reads(opened: Callable[[Table], Open]) -> Reader:
             try:
                 return _without_lists(peer(asked.at).scan(snapshot_id=asked.at, **how).to_arrow())
             except ValueError as error:
-                if "equality deletes" not in str(error):
+                if not any(each in str(error) for each in _BEYOND_PYICEBERG):
                     raise
                 return None
             except TypeError as error:

@@ -26,10 +26,11 @@ _ALL_ANIMALS = (
     "zoo.v1",
     "zoo.types",
     "zoo.branches",
+    "zoo.formats",
     "zoo.rewritten",
     "zoo.many",
 )
-JAVA_ZOO = (*JAVA_TABLES, *(_ALL_ANIMALS if EFFORT > 1 else _ALL_ANIMALS[:4]))
+JAVA_ZOO = (*JAVA_TABLES, *(_ALL_ANIMALS if EFFORT > 1 else _ALL_ANIMALS[:5]))
 
 _EPOCH = datetime(1969, 12, 28)  # noqa: DTZ001 (of a column without a zone)
 _YEAR = datetime(2024, 1, 1, tzinfo=timezone.utc)

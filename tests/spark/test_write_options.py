@@ -70,7 +70,6 @@ def test_a_statement_takes_options_too(lake: SparkLake) -> None:
         ("use-table-distribution-and-ordering", "maybe", "allowed are true and false"),
         ("check-nullability", "false", "only 'true'"),
         ("check-ordering", "true", "matched by name"),
-        ("write-format", "orc", "Parquet"),
         ("validate-from-snapshot-id", "7", "since the write began"),
         ("overwrite-mode", "dynamic", "replace_partitions"),
         ("output-spec-id", "one", "number of a spec"),

@@ -18,7 +18,7 @@ import pyarrow as pa
 from icetree.codec import limits
 from icetree.codec.avro.avro import HEADER, MAGIC, Json, kind_of, without_logical_types
 from icetree.codec.avro.blocks import DECODERS, SYNC_BYTES, decompress, varint_at
-from icetree.codec.avro.schema import broken_rule
+from icetree.codec.avro.schema import broken_rule, takes_no_bytes
 from icetree.codec.unpack import UNREADABLE, OverLimit
 from icetree.errors import CorruptTable
 
@@ -100,6 +100,8 @@ def open_container(source: pa.NativeFile, *, file: str) -> Container:
         raise CorruptTable(file, "the Avro schema is not a record")
     if broken := broken_rule(schema):
         raise CorruptTable(file, broken)
+    if takes_no_bytes(schema):
+        raise CorruptTable(file, "its rows take no bytes, so nothing tells how many there are")
     try:
         runs = tuple(_runs(_Windows(source, size), start, sync))
     except ValueError as error:

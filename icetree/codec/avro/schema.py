@@ -14,6 +14,11 @@ _PRIMITIVES: Final = {
 }
 
 
+def takes_no_bytes(schema: Any) -> bool:
+    """Tell whether values of a sound schema may take no bytes, so that any number are in none."""
+    return not _Walk().least_bytes(schema, 0)
+
+
 def broken_rule(schema: Any) -> str | None:
     """Return why a schema must not be read by; None where nothing speaks against it.
 

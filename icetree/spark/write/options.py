@@ -10,7 +10,8 @@ from msgspec import structs
 from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.rows.as_parquet import CODEC, LEVEL
+from icetree.rows import as_avro, as_orc, as_parquet
+from icetree.rows.formats import WRITE_FORMAT, format_to_write
 from icetree.rows.write import TARGET_FILE_SIZE
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.table_properties import DISTRIBUTION
@@ -21,12 +22,20 @@ from icetree.table.commit.options import CommitOptions
 _PROPERTIES: Final[Mapping[str, str]] = {
     "target-file-size-bytes": TARGET_FILE_SIZE,
     "distribution-mode": DISTRIBUTION,
-    "compression-codec": CODEC,
-    "compression-level": LEVEL,
+    "write-format": WRITE_FORMAT,
+    "compression-strategy": as_orc.STRATEGY,
+}
+#: Options of how files are compressed, by the format of these.
+_COMPRESSION: Final[Mapping[str, Mapping[str, str]]] = {
+    "compression-codec": {
+        "parquet": as_parquet.CODEC,
+        "orc": as_orc.CODEC,
+        "avro": as_avro.CODEC,
+    },
+    "compression-level": {"parquet": as_parquet.LEVEL, "avro": as_avro.LEVEL},
 }
 #: What may be said only as it is done anyway, and why.
 _FIXED: Final[Mapping[str, tuple[str, str]]] = {
-    "write-format": ("parquet", "data files are Parquet"),
     "delete-format": ("puffin", "deleted rows are marked in Puffin files"),
     "delete-granularity": ("file", "deleted rows are marked file by file"),
     "check-nullability": ("true", "a null never gets into a required column"),
@@ -40,14 +49,21 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "overwrite-mode": "call overwrite(…) or replace_partitions()",
     "advisory-partition-size": "set spark.sql.adaptive.advisoryPartitionSizeInBytes",
     "target-delete-file-size-bytes": "a commit writes one file of deletes",
-    "compression-strategy": "it is for ORC, and data files are Parquet",
 }
 _SUMMARY: Final = "snapshot-property."
 _OWN: Final = (
     *("branch", "isolation-level", "key", "merge-schema", "output-spec-id"),
     "use-table-distribution-and-ordering",
 )
-NAMES: Final = (*_OWN, *_PROPERTIES, *_FIXED, *sorted(_IDLE), *_INSTEAD, f"{_SUMMARY}NAME")
+NAMES: Final = (
+    *_OWN,
+    *_PROPERTIES,
+    *_COMPRESSION,
+    *_FIXED,
+    *sorted(_IDLE),
+    *_INSTEAD,
+    f"{_SUMMARY}NAME",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +75,16 @@ class Options:
     merges: bool = False
     #: Properties of the table, for this write alone.
     properties: Mapping[str, str] = field(default_factory=dict)
+    #: Those of `_COMPRESSION` that are said.
+    compression: Mapping[str, str] = field(default_factory=dict)
     #: Whether rows are brought together and sorted as the table says.
     arranges: bool = True
     spec_id: int | None = None
 
     def over(self, metadata: TableMetadata) -> TableMetadata:
         """Return the table's metadata as the writers of rows are to see it."""
-        changed: dict[str, Any] = {"properties": {**metadata.properties, **self.properties}}
+        properties = {**metadata.properties, **self.properties}
+        changed: dict[str, Any] = {"properties": {**properties, **self._packing(properties)}}
         if not self.arranges:
             changed["properties"][DISTRIBUTION] = "none"
             changed["default_sort_order_id"] = 0
@@ -76,6 +95,19 @@ class Options:
                 raise InvalidInput(f"option output-spec-id={self.spec_id}: there are {told}")
             changed["default_spec_id"] = self.spec_id
         return structs.replace(metadata, **changed)
+
+    def _packing(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """Return how files are compressed, as properties of the format that is written."""
+        if not self.compression:
+            return {}
+        format = format_to_write(properties).name
+        found = {}
+        for option, value in self.compression.items():
+            name = _COMPRESSION[option].get(format)
+            if name is None:
+                raise Unsupported(f"option {option}: {format} has none")
+            found[name] = value
+        return found
 
     def noting(self, **more: Unpack[CommitOptions]) -> Options:
         """Return them with more that a transaction takes; parts of summaries add up."""
@@ -88,6 +120,8 @@ class Options:
         low, text = name.lower(), str(value)
         if low in _PROPERTIES:
             return replace(self, properties={**self.properties, _PROPERTIES[low]: text.lower()})
+        if low in _COMPRESSION:
+            return replace(self, compression={**self.compression, low: text.lower()})
         if low.startswith(_SUMMARY):
             return self.noting(summary={name[len(_SUMMARY) :]: text})
         if low in _FIXED:
