@@ -1,6 +1,7 @@
-"""Parquet files of others as entries, from their footers: nothing is copied, rows stay unread.
+"""Files of others as entries: nothing is copied, and rows of Parquet stay unread, for footers tell.
 
-Only a partition that no bounds can tell is looked for among the rows, in the columns it is of.
+Only a partition that no bounds can tell is looked for among the rows, in the columns it is of. Of ORC and
+Avro all rows are looked at.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField, StructType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.rows.as_parquet import PARQUET
 from icetree.rows.files import DataFile, ReadRules, open_file
+from icetree.rows.formats import format_by_name
 from icetree.rows.partition import expression_values
 from icetree.rows.project import Node, project
 from icetree.rows.row_groups import flat_leaves, group_stats
 from icetree.rows.schema import arrow_type
-from icetree.rows.stats import FileStats, partition_stats
+from icetree.rows.stats import FileStats, StatsGatherer, partition_stats
 from icetree.rows.transform import transformed
 from icetree.rows.write import Written
 from icetree.spec.entry import Entry
@@ -53,7 +56,7 @@ def adopt(
     modes: dict[int, Mode],
     values: Mapping[str, pa.Scalar] | None = None,
 ) -> tuple[Written, bool]:
-    """Return a Parquet file as an entry of the table, and whether it has field ids of its own.
+    """Return a file as an entry of the table, and whether it has field ids of its own.
 
     Columns that the file leaves out have the `values` that are given by name, or else those that
     its path tells. InvalidInput where its columns are not the table's, or it is of no one partition.
@@ -65,16 +68,20 @@ def adopt(
     except CorruptTable as error:
         raise InvalidInput(f"{error.file} cannot be added: {error.rule}") from None
     rows = sum(group.rows for group in file.groups)
-    told = {
-        id: _told(file, id, leaf, shape)
-        for id, leaf in flat_leaves(file.nodes)
-        if id in shape.columns
-    }
-    _require_no_nulls(location, told, shape)
+    told: dict[int, _Column] = {}
+    if file.format == PARQUET.name:
+        told = {
+            id: _told(file, id, leaf, shape)
+            for id, leaf in flat_leaves(file.nodes)
+            if id in shape.columns
+        }
+        _require_no_nulls(location, told, shape)
     stats: FileStats = {}
     for id, each in told.items():
         if id in modes and modes[id].kind != "none":
             stats |= _kept(id, each, modes[id])
+    if file.format != PARQUET.name:
+        stats = _stats_of_rows(file, shape, modes)
     for expression in shape.spec(metadata.default_spec_id):
         if expression.transform != "void":
             value = _partition(file, expression, told, constants, shape)
@@ -82,25 +89,36 @@ def adopt(
             stats |= partition_stats(expression.stats_field, value, rows)
     entry = Entry(
         location=location,
+        file_format=file.format,
         partition_spec_id=metadata.default_spec_id,
         record_count=rows,
         file_size_in_bytes=store.size(location),
-        split_offsets=[
-            min(chunk.first_page for chunk in group.chunks)
-            for group in file.reader.file.row_groups
-            if group.chunks
-        ],
+        split_offsets=file.reader.split_offsets,
     )
     return Written(entry=entry, stats=stats), has_ids
 
 
 def _opened(store: Store, location: str, mapping: NameMapping) -> tuple[DataFile, bool]:
+    format = format_by_name(location)
     try:
-        return open_file(store, location, "parquet", mapping=None), True
+        return open_file(store, location, format, mapping=None), True
     except CorruptTable as error:
         if "no field ids" not in error.rule:
             raise
-    return open_file(store, location, "parquet", mapping=mapping), False
+    return open_file(store, location, format, mapping=mapping), False
+
+
+def _stats_of_rows(file: DataFile, shape: Shape, modes: dict[int, Mode]) -> FileStats:
+    """Return the stats of the columns that a file has, by its rows, a run of them at a time."""
+    fields = tuple(each for each in shape.schema.fields if file.has(each.field_id))
+    gatherer, rules = StatsGatherer(fields, modes), ReadRules(location=file.location)
+    try:
+        for group in file.groups:
+            for batch in file.read(group, fields, rules):
+                gatherer.add(pa.Table.from_batches([batch]))
+    except CorruptTable as error:
+        raise InvalidInput(f"{error.file} cannot be added: {error.rule}") from None
+    return gatherer.stats()
 
 
 def _require_fit(

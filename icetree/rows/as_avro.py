@@ -45,6 +45,10 @@ class AvroReader:
     def group_rows(self) -> Sequence[int]:
         return [run.rows for run in self._file.runs]
 
+    @property
+    def split_offsets(self) -> None:
+        return None
+
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
         wanted = list(dict.fromkeys(names))
         stored = [self._columns.stored_names[name] for name in wanted]

@@ -74,6 +74,10 @@ class OrcReader:
     def group_rows(self) -> Sequence[int]:
         return [stripe.rows for stripe in self._stripes]
 
+    @property
+    def split_offsets(self) -> list[int]:
+        return [stripe.offset for stripe in self._stripes]
+
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:
         claimed = _BYTES_A_VALUE * self._stripes[group].rows * len(leaves)
         limits.ROW_GROUP.require(claimed, file=self._location, what=f"stripe {group}")

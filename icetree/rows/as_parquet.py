@@ -67,6 +67,11 @@ class ParquetReader:
     def group_rows(self) -> Sequence[int]:
         return [group.rows for group in self.file.row_groups]
 
+    @property
+    def split_offsets(self) -> list[int]:
+        groups = [group for group in self.file.row_groups if group.chunks]
+        return [min(chunk.first_page for chunk in group.chunks) for group in groups]
+
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
         return self.file.read(group, leaves)
 

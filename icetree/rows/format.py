@@ -24,6 +24,10 @@ class Reader(Protocol):
     def group_rows(self) -> Sequence[int]:
         """How many rows each run has that is read at once."""
 
+    @property
+    def split_offsets(self) -> list[int] | None:
+        """Where readers can begin; None where the file tells nothing."""
+
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:
         """Return columns of a run of rows: at least those of the leaves, or of the names."""
 

@@ -30,6 +30,12 @@ def format_of(name: str, location: str) -> Format:
     return found
 
 
+def format_by_name(location: str) -> str:
+    """Return the format that a file is of by the end of its name; Parquet where it has another."""
+    end = location.rpartition(".")[2].lower()
+    return end if end in FORMATS else PARQUET.name
+
+
 def format_to_write(properties: Mapping[str, str], *, deletes: bool = False) -> Format:
     """Return the format of new files."""
     usual = choice(properties, WRITE_FORMAT, NAMES, default=PARQUET.name)

@@ -46,8 +46,13 @@ def icetree_reads(table: Table, questions: Sequence[Question]) -> list[pa.Table 
     ]
 
 
-#: What PyIceberg says of deletes and formats that it does not read.
-_BEYOND_PYICEBERG = ("equality deletes", "Unsupported file format", "Delete file format")
+#: What PyIceberg says of deletes and formats that it does not read, and of times in ORC.
+_BEYOND_PYICEBERG = (
+    "equality deletes",
+    "Unsupported file format",
+    "Delete file format",
+    "Unsupported schema projection from timestamp[ns",
+)
 
 
 def pyiceberg_reads(opened: Callable[[Table], Open]) -> Reader:

@@ -257,6 +257,29 @@ MAPPING = """[{"field-id":1,"names":["first"]},{"field-id":2,"names":["place"],
 {"field-id":4,"names":["again"]}]"""
 
 
+@pytest.mark.parametrize("format", OTHERS)
+def test_files_of_others_are_added_with_the_stats_of_their_rows(format: str) -> None:
+    table = new_table(FOREIGN, partition_by=["day(when)"])
+    when = dt.datetime(2026, 1, 2, tzinfo=dt.timezone.utc)
+    tall = Decimal("1.25")
+    given = [
+        {"first": first, "place": {"tall": tall * first}, "when": when, "again": None}
+        for first in (5, 3)
+    ]
+    content = foreign(format, pa.Table.from_pylist(given, FOREIGN))
+    table.files.store.write_new(f"memory://lake/theirs/x.{format}", content)
+    table.add_files("memory://lake/theirs/")
+    assert table.scan().to_arrow().to_pylist() == given
+    assert table.scan("first < 3").plan().tasks.num_rows == 0
+    assert table.scan("when < '2026-01-01T00:00:00Z'").plan().tasks.num_rows == 0
+    assert table.verify(deep=True).is_clean
+    later = [{**each, "when": when + dt.timedelta(days=at)} for at, each in enumerate(given)]
+    content = foreign(format, pa.Table.from_pylist(later, FOREIGN))
+    table.files.store.write_new(f"memory://lake/more/y.{format}", content)
+    with pytest.raises(InvalidInput, match="rows of several partitions"):
+        table.add_files(f"memory://lake/more/y.{format}")
+
+
 def test_stock_readers_of_avro_read_what_is_written() -> None:
     data = every_type()
     table = written_in("avro", data.schema)

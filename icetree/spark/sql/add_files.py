@@ -1,4 +1,4 @@
-"""`CALL system.add_files(…)`: which Parquet files a source has, a folder or a table of Spark's own."""
+"""`CALL system.add_files(…)`: which files a source has, a folder or a table of Spark's own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.rows.adopt import path_values
+from icetree.rows.formats import FORMATS, format_by_name
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.sql.names import find_table
@@ -18,8 +19,7 @@ from icetree.table.table import Table
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-_FORMAT: Final = "parquet"
-_OTHERS: Final = frozenset({"avro", "csv", "json", "orc", "text"})
+_OTHERS: Final = frozenset({"csv", "json", "text"})
 #: What Spark calls a table that has files, and is no view.
 _STORED: Final = ("MANAGED", "EXTERNAL")
 
@@ -27,11 +27,14 @@ _STORED: Final = ("MANAGED", "EXTERNAL")
 def source_files(
     lake: SparkLake, table: Table, parts: list[str], partition: Mapping[str, str]
 ) -> list[str]:
-    """Return the files of `parquet.<path>`, or of a table of Spark's, in some partitions or in all."""
+    """Return the files of `parquet.<path>`, `orc.<path>` or `avro.<path>`, or of a table of Spark's, in some partitions or in all."""
     kind = parts[0].lower()
-    if len(parts) == 2 and kind == _FORMAT:
-        path = parts[1] if parts[1].endswith((".parquet", "/")) else f"{parts[1]}/"
-        files = files_at(path, table.metadata, table.files.store)
+    if len(parts) == 2 and kind in FORMATS:
+        path = parts[1] if parts[1].endswith((f".{kind}", "/")) else f"{parts[1]}/"
+        found = files_at(path, table.metadata, table.files.store)
+        files = [file for file in found if format_by_name(file) == kind]
+        if not files:
+            raise NotFound(f"{path} has no {kind} files")
     elif len(parts) == 2 and kind in _OTHERS:
         raise Unsupported(f"{kind} files cannot be added: INSERT INTO … SELECT writes their rows")
     else:

@@ -15,6 +15,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.rows.adopt import adopt
 from icetree.rows.files import NAME_MAPPING, name_mapping
+from icetree.rows.formats import FORMATS
 from icetree.rows.write import entries_of
 from icetree.spec.encryption import require_plain_target
 from icetree.spec.entry import Entries
@@ -30,6 +31,8 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 #: What engines leave in folders beside data files.
 _HIDDEN: Final = ("_", ".")
+#: How names of data files end.
+_ENDS: Final = tuple(f".{name}" for name in FORMATS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +102,7 @@ def files_at(paths: Paths, metadata: TableMetadata, store: Store) -> list[str]:
                 raise InvalidInput(f"{place} is given twice: a file is in a table once")
             found[place] = None
     if not found:
-        raise InvalidInput("there is no file to add: give the paths of Parquet files")
+        raise InvalidInput("there is no file to add: give the paths of Parquet, ORC or Avro files")
     return [*found]
 
 
@@ -124,8 +127,8 @@ def _below(place: str, store: Store) -> list[str]:
     found = sorted(
         info.location
         for info in store.list(place)
-        if info.location.endswith(".parquet") and not is_hidden(info.location[len(place) :])
+        if info.location.endswith(_ENDS) and not is_hidden(info.location[len(place) :])
     )
     if not found:
-        raise NotFound(f"{place} has no Parquet files")
+        raise NotFound(f"{place} has no Parquet files, and none in ORC or Avro")
     return found
