@@ -1,17 +1,17 @@
-"""Avro files of rows. Avro is a format of rows: they are taken apart into columns, some at a time."""
+"""Avro files of rows, some blocks at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.types import NestedField
 
 from icetree.codec.avro.columns import ArrowColumns
-from icetree.codec.avro.container import only, open_container
+from icetree.codec.avro.container import open_container
 from icetree.codec.avro.from_arrow import AvroRows
+from icetree.codec.avro.lanes import Lanes
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.format import Format
 from icetree.spec.properties import choice, whole_number
@@ -20,11 +20,9 @@ CODEC: Final = "write.avro.compression-codec"
 #: Codecs of blocks, and the highest level of those that have levels.
 CODECS: Final = {"gzip": 9, "zstd": 22, "snappy": 0, "uncompressed": 0}
 LEVEL: Final = "write.avro.compression-level"
-#: So many rows exist as Python objects at a time: few, for the garbage collector walks over them.
-_ROWS_AT_ONCE: Final = 8192
 _PORTION_BYTES: Final = 16 * 1024 * 1024
-#: What values out of the range of their type raise.
-_WRONG: Final = (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError)
+#: What a schema or bytes raise that are none.
+_WRONG: Final = (pa.ArrowException, ValueError, TypeError, KeyError, IndexError, OverflowError)
 
 
 class AvroReader:
@@ -51,20 +49,16 @@ class AvroReader:
 
     def read(self, group: int, leaves: Sequence[int], names: Sequence[str]) -> pa.Table:  # noqa: ARG002
         wanted = list(dict.fromkeys(names))
-        stored = [self._columns.stored_names[name] for name in wanted]
-        records = self._file.records(self._file.runs[group], only(self._file.schema, stored))
         schema = pa.schema([self.schema.field(name) for name in wanted])
         batches = []
-        while rows := list(islice(records, _ROWS_AT_ONCE)):
+        for blocks, counts in self._file.portions(self._file.runs[group]):
             try:
-                arrays = [
-                    self._columns.column(name, [row[key] for row in rows])
-                    for name, key in zip(wanted, stored, strict=True)
-                ]
+                found = Lanes(self._columns, blocks, wanted).read(counts)
             except _WRONG as error:
-                rule = f"a value does not fit its column: {error}"
-                raise CorruptTable(self._file.file, rule) from None
-            batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+                raise CorruptTable(self._file.file, f"broken Avro data: {error}") from None
+            batches.append(
+                pa.RecordBatch.from_arrays([found[name] for name in wanted], schema=schema)
+            )
         return pa.Table.from_batches(batches, schema)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,8 +16,8 @@ import fastavro
 import pyarrow as pa
 
 from icetree.codec import limits
-from icetree.codec.avro.avro import HEADER, MAGIC, Json, kind_of, without_logical_types
-from icetree.codec.avro.blocks import DECODERS, SYNC_BYTES, decompress, varint_at
+from icetree.codec.avro.avro import HEADER, MAGIC, Json, kind_of
+from icetree.codec.avro.blocks import DECODERS, SYNC_BYTES, varint_at
 from icetree.codec.avro.schema import broken_rule, takes_no_bytes
 from icetree.codec.unpack import UNREADABLE, OverLimit
 from icetree.errors import CorruptTable
@@ -30,6 +30,8 @@ _WINDOW_BYTES: Final = 8 * 1024 * 1024
 #: Runs of blocks have about so many bytes, as they are stored.
 _RUN_BYTES: Final = 4 * 1024 * 1024
 _NUMBERS_BYTES: Final = 20
+#: Blocks of so many bytes are unpacked and read together.
+_PORTION_BYTES: Final = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,34 +51,34 @@ class Container:
     #: As the header has it, logical types and all.
     schema: Json
     codec: str
-    sync: bytes
     runs: tuple[Run, ...]
     source: Any
 
-    def records(self, run: Run, schema: Json) -> Iterator[dict[str, Any]]:
-        """Yield the records of a run, plain; `schema` may leave fields of the file's out."""
+    def portions(self, run: Run) -> Iterator[tuple[list[bytes], list[int]]]:
+        """Yield the blocks of a run, unpacked, and how many records each has; some at a time."""
         content = self.source.read_at(run.length, run.offset)
-        if self.codec != "null":
-            content = self._unpacked(content)
-        plain = io.BytesIO()
-        told = {
-            "avro.schema": json.dumps(without_logical_types(self.schema)).encode(),
-            "avro.codec": b"null",
-        }
-        fastavro.schemaless_writer(plain, HEADER, {"magic": MAGIC, "meta": told, "sync": self.sync})
-        plain.write(content)
-        plain.seek(0)
-        # fastavro has no error of its own: broken bytes surface as whatever they led to.
-        try:
-            yield from fastavro.reader(plain, reader_schema=schema)  # type: ignore[misc]
-        except CorruptTable:
-            raise
-        except Exception as error:
-            raise CorruptTable(self.file, f"broken Avro data: {error}") from error
+        blocks: list[bytes] = []
+        counts: list[int] = []
+        at, allowed = 0, limits.ROW_GROUP.bytes
+        while at < len(content):
+            count, at = varint_at(content, at)
+            length, at = varint_at(content, at)
+            end = at + (length >> 1)
+            blocks.append(self._unpacked(content[at:end], allowed))
+            counts.append(count >> 1)
+            allowed -= len(blocks[-1])
+            at = end + SYNC_BYTES
+            if sum(map(len, blocks)) >= _PORTION_BYTES:
+                yield blocks, counts
+                blocks, counts = [], []
+        if blocks:
+            yield blocks, counts
 
-    def _unpacked(self, content: bytes) -> bytes:
+    def _unpacked(self, block: bytes, allowed: int) -> bytes:
+        if self.codec == "null":
+            return block
         try:
-            return decompress(content, self.codec, limits.ROW_GROUP.bytes)
+            return DECODERS[self.codec](block, allowed)
         except OverLimit:
             raise limits.ROW_GROUP.exceeded(self.file, "its Avro blocks unpack to more") from None
         except UNREADABLE as error:
@@ -106,7 +108,7 @@ def open_container(source: pa.NativeFile, *, file: str) -> Container:
         runs = tuple(_runs(_Windows(source, size), start, sync))
     except ValueError as error:
         raise CorruptTable(file, f"broken Avro data: {error}") from None
-    return Container(file=file, schema=schema, codec=codec, sync=sync, runs=runs, source=source)
+    return Container(file=file, schema=schema, codec=codec, runs=runs, source=source)
 
 
 def _header(source: Any, size: int, file: str) -> tuple[dict[str, bytes], bytes, int]:
@@ -164,51 +166,3 @@ def _runs(windows: _Windows, start: int, sync: bytes) -> Iterator[Run]:
             first, rows = at, 0
     if rows:
         yield Run(offset=first, length=at - first, rows=rows)
-
-
-def only(schema: Json, names: Sequence[str]) -> Json:
-    """Return a record's schema with some of its fields alone; all of it where types have namespaces.
-
-    A type with a name that a field left out tells is told where it is met next.
-    """
-    plain = without_logical_types(schema)
-    if '"namespace"' in json.dumps(plain):
-        return plain
-    named: dict[str, Json] = {}
-    _gather(plain["fields"], named)
-    kept = [each for each in plain["fields"] if each["name"] in names]
-    return {**plain, "fields": _told_again(kept, named, set())}
-
-
-def _gather(schema: Json, named: dict[str, Json]) -> None:
-    match schema:
-        case dict():
-            if schema.get("type") in ("record", "fixed", "enum", "error") and "name" in schema:
-                named.setdefault(schema["name"], schema)
-            for value in schema.values():
-                _gather(value, named)
-        case list():
-            for each in schema:
-                _gather(each, named)
-
-
-def _told_again(schema: Json, named: dict[str, Json], told: set[str]) -> Json:
-    match schema:
-        case str() if schema in named and schema not in told:
-            return _told_again(named[schema], named, told)
-        case list():
-            return [_told_again(each, named, told) for each in schema]
-        case {"type": "record" | "error", "fields": fields, "name": name}:
-            told.add(name)
-            inner = [{**each, "type": _told_again(each["type"], named, told)} for each in fields]
-            return {**schema, "fields": inner}
-        case {"type": "fixed" | "enum", "name": name}:
-            told.add(name)
-            return schema
-        case {"type": "array", "items": items}:
-            return {**schema, "items": _told_again(items, named, told)}
-        case {"type": "map", "values": values}:
-            return {**schema, "values": _told_again(values, named, told)}
-        case {"type": inner}:
-            return {**schema, "type": _told_again(inner, named, told)}
-    return schema

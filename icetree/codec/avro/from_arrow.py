@@ -26,11 +26,13 @@ from pyiceberg.types import (
 from icetree.codec.avro import pieces
 from icetree.codec.avro.pieces import Piece
 from icetree.codec.avro.types import Types, decimal_width, record
-from icetree.codec.avro.write import BLOCK_ROWS, AvroBlocks
+from icetree.codec.avro.write import AvroBlocks
 from icetree.codec.cuts import cut, masked
 from icetree.codec.single_value_bytes import decimal_bytes
 from icetree.spec.arrays import one_chunk
 
+#: Readers take blocks side by side, so many small ones are read faster than few large ones.
+_BLOCK_ROWS: Final = 1000
 #: Bytes of rows in a block, about: pieces of more than 2 GB cannot be.
 _BLOCK_BYTES: Final = 4 * 1024 * 1024
 _DECIMAL_BYTES: Final = 16
@@ -49,7 +51,7 @@ class AvroRows:
     def write(self, rows: pa.Table) -> None:
         """Add rows, whose columns are the fields in order."""
         a_row = max(1, rows.nbytes // max(1, rows.num_rows))
-        size = max(1, min(BLOCK_ROWS, _BLOCK_BYTES // a_row))
+        size = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // a_row))
         for start in range(0, rows.num_rows, size):
             part = rows.slice(start, size)
             found = [_field(one_chunk(c), f) for c, f in zip(part, self._fields, strict=True)]
