@@ -91,7 +91,7 @@ def test_a_v1_manifest_has_data_files_with_sequence_number_zero() -> None:
 
 
 def test_entries_have_every_base_column_then_stats_then_the_position() -> None:
-    entries = decode(manifest(2, entry("a", file_path=f"{DATA}/a", value_counts=pairs({1: 9}))))
+    entries = decode(manifest(2, entry("a", file_path=f"{DATA}/a", value_counts=pairs({1: 10}))))
     assert entries.column_names == [*BASE_COLUMNS, "1:values", "position"]
 
 
@@ -214,6 +214,13 @@ def test_column_metrics_become_typed_stats() -> None:
     assert entries.schema.field("1:lower").type == pa.int64()
     assert "1:nans" not in entries.column_names
     assert not [name for name in entries.column_names if name.endswith(":tight")]
+
+
+def test_a_count_of_fewer_values_than_rows_tells_nothing_of_nulls() -> None:
+    counts = {"value_counts": pairs({1: 7, 2: 10}), "null_value_counts": pairs({1: 0, 2: 3})}
+    found = decode(manifest(2, entry(f"{DATA}/a", rows=10, **counts)))
+    assert "1:nulls" not in found.column_names
+    assert (values(found, "2:values"), values(found, "2:nulls")) == ([10], [3])
 
 
 def test_metrics_of_a_column_that_never_was_are_left_out() -> None:

@@ -170,7 +170,7 @@ def test_position_deletes_of_v2_are_read(format: str) -> None:
     content = position_deletes(format, data)
     write_file(table, f"deletes.{format}", content)
     known = Deletes(
-        files=[{"location": f"data/deletes.{format}", "file_format": format}],
+        files=[{"location": f"data/deletes.{format}", "file_format": format, "key_metadata": None}],
         store=table.files.store,
         metadata=table.metadata,
         schema=table.schema,

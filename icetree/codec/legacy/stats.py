@@ -70,7 +70,7 @@ class Metrics:
             type = _type(shape, field_id)
             rows = applies.to(field_id)
             if type is not None and (rows is None or rows.any()):
-                for stat, column in self._field(maps, field_id, type):
+                for stat, column in self._field(maps, field_id, type, base["record_count"]):
                     if rows is not None:
                         column = pc.if_else(pa.array(rows), column, pa.scalar(None, column.type))
                     if column.null_count < len(column):
@@ -78,7 +78,7 @@ class Metrics:
         return found
 
     def _field(
-        self, maps: dict[str, _Map], field_id: int, type: IcebergType
+        self, maps: dict[str, _Map], field_id: int, type: IcebergType, rows: pa.Array
     ) -> Iterator[tuple[str, pa.Array]]:
         picked = {stat: each.pick(field_id, self._size) for stat, each in maps.items()}
         bounds = bounds_type(type)
@@ -92,6 +92,13 @@ class Metrics:
                 what=f"column {field_id}",
             )
             yield from (("lower", lower), ("upper", upper))
+        if "values" in picked:
+            # Of ORC, Iceberg Java counts no row in which a struct around the field is null: a field
+            # with fewer values than rows is null in some, whatever the count of its nulls says.
+            whole = pc.fill_null(pc.equal(picked["values"], rows), False)
+            nothing = pa.scalar(None, pa.int64())
+            for stat in picked.keys() & {"values", "nulls"}:
+                picked[stat] = pc.if_else(whole, picked[stat], nothing)
         for stat in ("values", "nulls", "nans"):
             if stat in picked and (stat != "nans" or has_nans(type)):
                 yield stat, picked[stat]
