@@ -81,7 +81,8 @@ def print_rows(
         return
     numbers = [all(map(_is_number, cells)) for cells in zip(*found, strict=True)]
     texts = [[cell_text(cell) for cell in row] for row in found]
-    headings = list(columns.values())
+    # Of rows of a table, they are its names.
+    headings = list(map(visible, columns.values()))
     if sys.stdout.isatty():
         _print_on_terminal(texts, headings, numbers)
     else:

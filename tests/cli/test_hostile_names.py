@@ -93,6 +93,14 @@ def commands() -> Iterator[tuple[str, ...]]:
         ("describe", table),
         ("snapshots", table),
         ("refs", table),
+        ("head", table, "--where", "n = 2"),
+        ("schema", table, "--all"),
+        ("spec", table, "--all"),
+        ("spec", table),
+        ("properties", table),
+        ("tag", table, f"{NAME}3"),
+        ("tag", table, f"{NAME}3", "--drop"),
+        ("rollback", table, "--to", NAME),
         ("files", table),
         ("plan", table),
         ("plan", table, *where),
@@ -116,6 +124,7 @@ def commands() -> Iterator[tuple[str, ...]]:
         yield (*words, "--json")
     yield ("tree", table, "--format", "svg")
     yield ("tree", table, "--format", "mermaid")
+    yield ("tree", table, "--format", "html")
 
 
 def test_no_command_lets_a_name_or_value_act_on_the_terminal(folder: Path) -> None:
