@@ -37,6 +37,8 @@ endef
 comma := ,
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where Python may not keep what it compiled, each of the many processes of tests compiles icetree again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
