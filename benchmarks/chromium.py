@@ -173,10 +173,11 @@ class Page:
 
     def until(self, script: str) -> Any:
         """Return what a script comes to, once that is something; Failed where it never is."""
+        # An element is not told as it is: what hangs on it may have no end.
+        asked = f"((found) => found instanceof Node ? true : found)({script})"
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
-            # An element is an empty object here, and is something.
-            if (found := self.run(script)) not in (None, False, 0, ""):
+            if found := self.run(asked):
                 return found
             time.sleep(0.02)
         raise Failed(f"never came: {script}; the page says {self.run('document.body.innerText')!r}")

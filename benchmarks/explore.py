@@ -93,7 +93,8 @@ def _running(folder: Path, table: str) -> Iterator[tuple[str, int]]:
                 yield found[0], process.pid
                 break
     finally:
-        process.terminate()
+        # It only reads: there is nothing to finish.
+        process.kill()
         process.communicate(timeout=30)
 
 

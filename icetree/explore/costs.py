@@ -30,7 +30,7 @@ from icetree.tree.live import live_files
 #: Commits that are told, the newest.
 _COMMITS: Final = 400
 #: v3 is worked out while commits have changed so many files at most.
-_FILES: Final = 200_000
+_FILES: Final = 50_000
 
 
 def costs(table: Table, *, branch: str | None = None) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import pytest
 from benchmarks.chromium import Chromium, Page, chromium
 from icetree.explore.page import one_file
 from icetree.explore.views import look
+from icetree.serve.access import Access
+from icetree.serve.grants import digest_of, grants_in
 from icetree.serve.onlookers import Onlookers
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
@@ -248,3 +250,25 @@ def test_a_screen_reader_and_a_keyboard_find_their_way(
     page.until("document.querySelector('#side dl')")
     page.press("Escape")
     page.until("document.querySelector('#side').hidden")
+
+
+def test_a_server_that_asks_who_somebody_is_is_told_by_the_page(
+    browser: Chromium, lake: Lake
+) -> None:
+    file = f"clients:\n  ann:\n    secret: {digest_of('of ann')}\n    read: db\n"
+    access = Access(grants=grants_in(file, "grants"))
+    with listening(Server(lake, access)) as server:
+        page = browser.page(f"http://127.0.0.1:{server.port}/ui", still=True)
+        page.until("document.querySelector('form.enter')")
+        for secret in ("of bob", "of ann"):
+            page.run("document.querySelector('#client').value = 'ann'")
+            page.run(f"document.querySelector('#secret').value = {json.dumps(secret)}")
+            page.run("document.querySelector('form.enter').requestSubmit()")
+            if secret == "of bob":
+                page.until("document.querySelector('form.enter .wrong').textContent")
+        page.until("document.querySelector('.cell, .leaf')")
+        names = page.run(
+            "[...document.querySelectorAll('header option')].map((each) => each.value)"
+        )
+        assert "db.t" in names
+        assert not [each for each in names if each.startswith(NAME)]

