@@ -293,6 +293,22 @@ def test_a_broken_variant_is_read_is_nowhere_and_is_found_by_deep_verification()
     assert "column v has values that are no variant" in finding.rule
 
 
+def test_deep_verification_knows_bounds_of_fields_cut_or_wrong() -> None:
+    table, other = _table(properties=SHREDS), _table(properties=SHREDS)
+    texts = [{"s": "same beginning for all, and then " + end, "n": 1} for end in "az"]
+    table.append(_rows(*texts))
+    other.append(_rows({"s": "zz", "n": 2}, {"s": "zzz"}))
+    assert table.verify(deep=True).is_clean
+    [file], [strange] = files(table), files(other)
+    table.files.store.delete([file])
+    table.files.store.write_new(file, other.files.store.read(strange))
+    rules = [each.rule for each in table.verify(deep=True).findings]
+    assert any("bounds of v $['s'] do not hold" in rule for rule in rules)
+    assert any(
+        "bounds of $['n'], of which not all values are of one kind" in rule for rule in rules
+    )
+
+
 def test_parts_that_do_not_belong_together_are_corrupt() -> None:
     table = _table()
     table.append(_rows({"a": 1}))

@@ -17,6 +17,7 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import GeographyType, NestedField, UnknownType
 
 from icetree.codec import puffin
+from icetree.codec.variant.bounds import decode
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.sealed import read_part, size_of
 from icetree.rows.equality_files import lacking
@@ -34,6 +35,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
+from icetree.spec.types import GEO_BOUND, VARIANT_BOUND
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.verify.findings import Gathering, Kind
@@ -189,7 +191,11 @@ class DataCheck:
             mine = {stat: value for (id, stat), value in told.items() if id == column}
             label = self.shape.names.get(column, str(column))
             earth = isinstance(self.shape.types.get(column), GeographyType)
-            for rule in (*_contradicted(label, mine, real), *_outside(label, mine, real, earth)):
+            for rule in (
+                *_contradicted(label, mine, real),
+                *_outside(label, mine, real, earth),
+                *_fields_beyond(label, mine, real),
+            ):
                 yield Kind.STATS, name, rule
 
     def _expressions(self, rows: pa.Table) -> _Stats:
@@ -288,7 +294,7 @@ def _contradicted(
     tight = "tight" in told and told["tight"].as_py()
     for stat, holds in (("lower", pc.less_equal), ("upper", pc.greater_equal)):
         mine, actual = told.get(stat), real[stat]
-        if mine is None or actual is None or pa.types.is_struct(mine.type):
+        if mine is None or actual is None or mine.type in (GEO_BOUND, VARIANT_BOUND):
             continue
         mine, actual = _ordered(mine), _ordered(actual)
         try:
@@ -318,6 +324,25 @@ def _outside(
     mine, actual = (_corners(ends.get("lower"), ends.get("upper")) for ends in (told, real))
     if mine is not None and actual is not None and not within(actual, mine, earth=earth):
         yield f"box of {label} is {_box_text(mine)}, but it has {_box_text(actual)}"
+
+
+def _fields_beyond(
+    label: str, told: Mapping[str, pa.Scalar], real: Mapping[str, pa.Scalar | None]
+) -> Iterator[str]:
+    """Yield a sentence for each field of variants whose values its bounds do not hold."""
+    ends = [each.get(stat) for each in (told, real) for stat in ("lower", "upper")]
+    if any(end is None or end.type != VARIANT_BOUND for end in ends):
+        return
+    low, high, least, most = (decode(end.as_py()) for end in ends if end is not None)
+    # Of arrays others tell bounds of elements, of which nothing is gathered here.
+    for path in sorted(low.keys() & high.keys() & least.keys()):
+        if not (
+            low[path].kind == least[path].kind
+            and low[path].value <= least[path].value
+            and most[path].value <= high[path].value
+        ):
+            found = f"{least[path].value!r} to {most[path].value!r}"
+            yield f"bounds of {label} {path} do not hold what it has, {found}"
 
 
 def _corners(lower: pa.Scalar | None, upper: pa.Scalar | None) -> Corners | None:
