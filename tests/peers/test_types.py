@@ -18,6 +18,8 @@ from icetree.table.lake import Lake
 from tests.java import IcebergJava, iceberg_java
 from tests.rows.geometries import line, point, square
 from tests.rows.test_geo import TYPES
+from tests.rows.test_variant import SHREDS
+from tests.rows.variants import pairs
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +64,11 @@ VALUES: dict[str, tuple[Any, list[Any], list[str]]] = {
 }
 
 
-def _exported(lake: Lake, type: str, values: pa.Array) -> str:
+def _exported(
+    lake: Lake, type: str, values: pa.Array, properties: dict[str, str] | None = None
+) -> str:
     lake.create_namespace("db")
-    table = lake.create_table("db.t", {"id": "int", "c": type})
+    table = lake.create_table("db.t", {"id": "int", "c": type}, properties=properties)
     table.append(pa.table({"id": pa.array(range(len(values)), pa.int32()), "c": values}))
     return table.export().metadata_location
 
@@ -82,6 +86,20 @@ def test_java_reads_values_that_we_wrote(type: str, java: IcebergJava, lake: Lak
     theirs = java.table(_exported(lake, type, pa.array([*values, None], arrow)))
     wanted = [(str(at), each) for at, each in enumerate([*told, "null"])]
     assert java.rows(theirs, ["id", "c"]) == wanted
+
+
+@pytest.mark.parametrize("shreds", [False, True])
+def test_java_reads_variants_that_we_wrote(shreds: bool, java: IcebergJava, lake: Lake) -> None:
+    values = pairs({"a": 1, "b": "x"}, {"a": 2, "b": "y"}, ..., [Decimal("1.5"), None])
+    theirs = java.table(_exported(lake, "variant", values, SHREDS if shreds else {}))
+    told = java.rows(theirs, ["id", "c"])
+    assert told is not None
+    assert [id for id, _ in told] == ["0", "1", "2", "3"]
+    assert told[2][1] == "null"
+    for text, (_, found) in zip(['"a"', '"b"', None, "1.5"], told, strict=True):
+        assert text is None or text.strip('"') in found
+    assert "x" in told[0][1]
+    assert "y" in told[1][1]
 
 
 @pytest.mark.parametrize("type", ["geometry(srid:4326)", "geography(srid:4326, karney)"])
