@@ -8,7 +8,6 @@ import click
 
 from icetree.cli.lake import Chosen
 from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument
-from icetree.spec.types import type_text
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -52,6 +51,8 @@ def schema(lake: Chosen, name: str, former: bool, as_json: bool) -> None:
 
 def columns_of(schema: Schema) -> list[dict[str, Any]]:
     """Return columns as plain values."""
+    from icetree.spec.types import type_text
+
     return [
         {
             "id": field.field_id,
