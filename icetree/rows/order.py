@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from icetree.rows.partition import sort_indices, source_values
+from icetree.rows.spill import Spill
 from icetree.rows.zorder import ZOrder
 from icetree.spec.shape import Shape, SortKey
 
@@ -92,12 +92,14 @@ def in_order(
     read: Callable[[frozenset[int] | None], Iterator[pa.RecordBatch]],
     order: Order,
     *,
+    key_bytes: int | None = None,
     held_bytes: int = _HELD_BYTES,
 ) -> Iterator[pa.Table]:
     """Yield rows in order, a part at a time.
 
     `read` gives the rows: the columns that hold some fields, or all. It is asked twice where there
     are more bytes than are held in memory: rows are parted on disk then, and sorted part by part.
+    On disk they are encrypted, with keys of `key_bytes`, where the table that they are of is.
     """
     held: list[pa.RecordBatch] = []
     size = 0
@@ -118,7 +120,7 @@ def in_order(
     at = np.linspace(0, sample.num_rows, count + 1).astype(np.int64)[1:-1]
     splits = sample.take(pa.array(order.indices(sample)[at]))
     with ExitStack() as stack:
-        parts = _Parts(held[0].schema, count, stack)
+        parts = _Parts(held[0].schema, count, stack, key_bytes)
         while held:
             parts.add(held.pop(0), splits, order)
         for batch in batches:
@@ -148,36 +150,30 @@ def _sample(batches: Iterator[pa.RecordBatch]) -> tuple[pa.Table, int]:
 class _Parts:
     """Rows in files that go with their process, each file all of a range of the order."""
 
-    def __init__(self, schema: pa.Schema, count: int, stack: ExitStack) -> None:
-        self._files: list[IO[bytes]] = []
-        for _ in range(count):
-            file = tempfile.TemporaryFile(prefix="icetree-")  # noqa: SIM115 (the stack closes it)
-            self._files.append(stack.enter_context(file))
-        options = pa.ipc.IpcWriteOptions(compression="lz4")
-        self._writers = [
-            pa.ipc.new_stream(pa.PythonFile(file, mode="w"), schema, options=options)
-            for file in self._files
-        ]
+    def __init__(
+        self, schema: pa.Schema, count: int, stack: ExitStack, key_bytes: int | None
+    ) -> None:
+        self._spills = [Spill(schema, key_bytes) for _ in range(count)]
+        for spill in self._spills:
+            stack.callback(spill.close)
 
     def add(self, batch: pa.RecordBatch, splits: pa.Table, order: Order) -> None:
         """Put rows where they belong."""
         rows = pa.Table.from_batches([batch])
         part = _part_of(rows, splits, order)
         by_part = np.argsort(part, kind="stable")
-        ends = np.searchsorted(part[by_part], np.arange(len(self._files) + 1))
+        ends = np.searchsorted(part[by_part], np.arange(len(self._spills) + 1))
         together = rows.take(pa.array(by_part))
-        for number, writer in enumerate(self._writers):
+        for number, spill in enumerate(self._spills):
             if ends[number] < ends[number + 1]:
                 some = together.slice(int(ends[number]), int(ends[number + 1] - ends[number]))
-                writer.write_table(some)
+                spill.write(some)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield the rows of each file."""
-        for file, writer in zip(self._files, self._writers, strict=True):
-            writer.close()
-            file.seek(0)
-            found = pa.ipc.open_stream(pa.PythonFile(file, mode="r")).read_all()
-            file.close()
+        for spill in self._spills:
+            found = spill.read()
+            spill.close()
             if found.num_rows:
                 yield found
 

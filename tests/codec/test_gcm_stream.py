@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from io import BytesIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from icetree.codec.encryption import key_metadata, stream
-from icetree.codec.encryption.key_metadata import FileKey
-from icetree.codec.encryption.stream import BLOCK_BYTES, Stream, StreamFile, seal
+from icetree.codec.encryption.key_metadata import FileKey, new_file_key
+from icetree.codec.encryption.stream import BLOCK_BYTES, Stream, StreamFile, StreamWriter, seal
 from icetree.errors import CorruptTable, TooLarge
 
 FILE = "metadata/m.parquet"
@@ -35,6 +36,19 @@ def test_what_was_encrypted_comes_back(size: int, key_bytes: int) -> None:
     assert stream.decrypt(stored, key, file=FILE) == text
     assert len(text) < 8 or text[:20] not in stored
     assert len(key.key) == key_bytes
+
+
+@pytest.mark.parametrize("size", [0, 1, BLOCK_BYTES, BLOCK_BYTES + 1, 3 * BLOCK_BYTES])
+@pytest.mark.parametrize("step", [300_000, 4 * BLOCK_BYTES])
+def test_a_file_that_is_written_bit_by_bit_is_that_of_one_write(size: int, step: int) -> None:
+    text, key = bytes(size), new_file_key(16)
+    made = BytesIO()
+    writer = StreamWriter(made.write, key)
+    for start in range(0, size, step):
+        writer.write(text[start : start + step])
+    whole = writer.finish()
+    assert len(made.getvalue()) == whole.length == len(stream.encrypt(text, key))
+    assert stream.decrypt(made.getvalue(), whole, file=FILE) == text
 
 
 def test_a_stream_is_laid_out_as_the_specification_says() -> None:

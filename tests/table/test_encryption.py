@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import tempfile
 from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +19,7 @@ import icetree
 from icetree.cli.main import cli
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, Unsupported
 from icetree.explore.entry import entry
+from icetree.rows.order import in_order
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.metadata import EncryptionKey, TableMetadata
 from icetree.table.lake import Lake
@@ -239,6 +241,30 @@ def test_maintenance_keeps_a_table_encrypted(tmp_lake: Path) -> None:
     assert texts_in(tmp_lake / "lake", *VALUES) == {}
     found = texts_in(tmp_lake / "lake", *NAMES)
     assert {name.rpartition("/")[2].partition(".")[2] for name in found} == {"gz.metadata.json"}
+
+
+def test_sorting_more_rows_than_memory_holds_leaves_no_value_in_temporary_files(
+    tmp_lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aside = tmp_path / "aside"
+    aside.mkdir()
+
+    def kept(**_: object) -> object:
+        return tempfile.NamedTemporaryFile(dir=aside, delete=False)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", kept)
+    monkeypatch.setitem(in_order.__kwdefaults__, "held_bytes", 500)
+    with connected(tmp_lake, k=KEY) as lake:
+        for order in ({"strategy": "sort", "sort_order": "n"}, {"sort_order": "zorder(n, city)"}):
+            done = lake.table("db.t").maintenance.rewrite_data_files(
+                **order, options={"rewrite-all": "true"}
+            )
+            assert done.rewritten_data_files_count > 1
+            assert numbers(lake.table("db.t")) == EXPECTED
+        assert lake.table("db.t").verify(deep=True).is_clean
+    magics = {path.read_bytes()[:4] for path in aside.iterdir()}
+    assert magics == {b"AGS1"}
+    assert texts_in(aside, *VALUES, *NAMES) == {}
 
 
 def test_keys_of_expired_snapshots_go_with_them(tmp_lake: Path) -> None:

@@ -125,6 +125,42 @@ def _length(key: FileKey, file: str) -> int:
     return key.length
 
 
+class StreamWriter(io.RawIOBase):
+    """A stream that is being made, a block at a time, by who writes a file to it."""
+
+    def __init__(self, write: Callable[[bytes], object], key: FileKey) -> None:
+        self._write = write
+        self._key = key
+        self._cipher = Cipher(key.key)
+        self._held = bytearray()
+        self._number = 0
+        write(_HEAD.pack(MAGIC, BLOCK_BYTES))
+        self._length = _HEAD.size
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: Buffer) -> int:
+        self._held += text
+        while len(self._held) > BLOCK_BYTES:
+            self._put(bytes(self._held[:BLOCK_BYTES]))
+            del self._held[:BLOCK_BYTES]
+        return memoryview(text).nbytes
+
+    def finish(self) -> FileKey:
+        """Write what is left, and return the key of the whole file."""
+        self._put(bytes(self._held))
+        self._held.clear()
+        return replace(self._key, length=self._length)
+
+    def _put(self, block: bytes) -> None:
+        aad = self._key.aad_prefix + _NUMBER.pack(self._number)
+        stored = self._cipher.encrypt(block, aad)
+        self._write(stored)
+        self._length += len(stored)
+        self._number += 1
+
+
 class StreamFile(io.RawIOBase):
     """A stream as a file that Python, and Arrow through it, reads ranges of."""
 

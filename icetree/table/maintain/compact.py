@@ -30,6 +30,7 @@ from icetree.rows.pack import PackedSize, layout_of, write_packed
 from icetree.rows.read import read_tasks
 from icetree.rows.write import Layout
 from icetree.spec.columns import holders
+from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import Entries, concat
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
@@ -118,7 +119,10 @@ class Rewriting:
         layout = layout_of(self.metadata, self.options.spec_id)
         read = partial(self._read, plan, layout)
         order = self.arrangement.order
-        portions = _portions(read(None)) if order is None else in_order(read, order)
+        if order is None:
+            portions = _portions(read(None))
+        else:
+            portions = in_order(read, order, key_bytes=data_key_bytes(self.metadata.properties))
         return write_packed(
             portions,
             layout,
