@@ -157,7 +157,8 @@ def test_views_made_elsewhere_may_say_the_catalogs_name_and_go_by_place(sql: Sql
 
 def test_a_view_is_told_of_as_tables_are(sql: SqlLake) -> None:
     sql("CREATE VIEW v (n COMMENT 'it''s', w) COMMENT 'c' AS SELECT id, s FROM t")
-    assert sql("SHOW VIEWS") == [("db", "v", False)]
+    # Other tests of the session may have left temporary ones.
+    assert [each for each in sql("SHOW VIEWS") if not each[2]] == [("db", "v", False)]
     assert sql("SHOW VIEWS IN db LIKE 'x*'") == []
     assert sql("SHOW TABLES") == [("db", "t", False)]
     assert sql("DESCRIBE v") == [("n", "int", "it's"), ("w", "string", None)]
