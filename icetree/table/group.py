@@ -35,7 +35,7 @@ _TRIES: Final = 100
 GroupCommit = Callable[[Table], object]
 
 
-def commit_group(table: Table, commits: Sequence[GroupCommit]) -> list[IcetreeError | None]:
+def commit_group(table: Table, commits: Sequence[GroupCommit]) -> list[Exception | None]:
     """Carry out commits with one swap, and return what each was refused with, if it was.
 
     The table's handle sees all of them then. What is raised befell the whole group: none of it
@@ -63,11 +63,16 @@ class _Group:
         self._kept = AsideStore(table.files.store)
         self._side = aside(_with_store(table, self._kept))
 
-    def add(self, commit: GroupCommit) -> IcetreeError | None:
-        """Make one more commit; return what it was refused with."""
+    def add(self, commit: GroupCommit) -> Exception | None:
+        """Make one more commit; return what it was refused with, and be as without it then."""
+        before = self._side.table
+        state = before.state
         try:
-            commit(self._side.table)
-        except IcetreeError as error:
+            commit(before)
+        except Exception as error:
+            # One that nobody foresaw may have come after its swap.
+            before.state = state
+            self._side = replace(self._side, table=aside(before).table)
             return error
         return None
 

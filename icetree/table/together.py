@@ -118,6 +118,9 @@ def _asked(catalog: Catalog, swaps: Sequence[Swap], table: Table) -> Outcome:
             heads = {each.table: _head(catalog, each.table) for each in swaps}
         except Unavailable:
             continue
+        except IcetreeError as error:
+            # Nothing is learnt by asking: what was swapped in may be there all the same.
+            return Unknown(reason=f"{outcome.reason}; then {error}")
         if all(heads[each.table] == each.to for each in swaps):
             return Swapped()
         # Others may have committed on top of what was swapped in, or instead of it.

@@ -8,13 +8,13 @@ import pytest
 
 from icetree.catalog.base import Catalog
 from icetree.catalog.memory import MemoryCatalog
-from icetree.errors import CommitUnknown, InvalidInput, Unavailable
+from icetree.errors import CommitUnknown, CorruptTable, InvalidInput, NotFound, Unavailable
 from icetree.store.base import Store
 from icetree.store.memory import MemoryStore
 from icetree.table.group import commit_group
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.catalog.flaky import Before, FlakyCatalog, LoseAnswer, LoseRequest
+from tests.catalog.flaky import Before, FlakyCatalog, LoseAnswer, LoseRequest, Refuse
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import ARROW, some
 
@@ -84,6 +84,18 @@ def test_one_that_is_refused_leaves_the_others_as_they_are() -> None:
     assert ids(again(lake)) == [0, 1, 2]
 
 
+def test_one_that_fails_after_its_swap_is_as_if_it_had_not_been() -> None:
+    def stumble(table: Table) -> None:
+        append(7)(table)
+        raise ZeroDivisionError
+
+    lake = new_lake()
+    refusals = commit_group(lake.table("db.t"), [append(1), stumble, append(2)])
+    assert [type(each) for each in refusals] == [type(None), ZeroDivisionError, type(None)]
+    assert ids(again(lake)) == [0, 1, 2]
+    assert again(lake).verify(deep=True).is_clean
+
+
 def test_a_group_of_which_nothing_is_left_changes_nothing() -> None:
     lake = new_lake()
     before = files(lake)
@@ -129,6 +141,17 @@ def test_a_swap_of_which_nothing_is_heard_deletes_nothing(lost: LoseAnswer | Los
             commit_group(table, [append(1), append(2)])
         assert ids(again(lake)) == [0]
     assert again(lake).verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("error", [CorruptTable("c.db", "malformed"), NotFound("gone")])
+def test_a_head_that_cannot_be_learnt_after_a_lost_answer_deletes_nothing(error: Exception) -> None:
+    lake = new_lake(**{"commit.status-check.max-wait-ms": "1"})
+    table = lake.table("db.t")
+    faults = {("swap", 1): LoseAnswer(), ("load", 2): Refuse(error)}
+    table.catalog = FlakyCatalog(lake.catalog, faults)
+    with pytest.raises(CommitUnknown):
+        commit_group(table, [append(1), append(2)])
+    assert ids(again(lake)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("how", [How.BEFORE, How.AFTER])

@@ -16,7 +16,6 @@ from icetree.errors import (
     CommitConflict,
     CommitExhausted,
     CorruptTable,
-    IcetreeError,
     InvalidInput,
     NotFound,
     Unsupported,
@@ -123,7 +122,7 @@ def _add_one(table: Table, asked: Commit) -> None:
     add_snapshot(table, new, facts=_facts(_of_rows(asked.requirements, new, table), table))
 
 
-def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | IcetreeError]:
+def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Exception]:
     """Add the snapshots of several requests with one swap; return what each comes to."""
     if len(group) == 1:
         _add_one(table, group[0])

@@ -132,25 +132,25 @@ def _swap(catalog: Catalog, state: ViewState, at: str, after: ViewMetadata) -> O
                 return Swapped()
             case Stale() as stale if doubt is None:
                 return stale
-            case CommitConflict() as gone if doubt is None:
-                raise gone
-            case Stale() | CommitConflict():
-                # Another change came after ours, or instead of it: view metadata does not say.
-                return Unknown(reason=f"{doubt}; then another change was found")
             case Unknown(reason=reason):
                 doubt = reason
-            case Unavailable() as unsent if doubt is None and ask >= _ASKS:
-                # No ask has changed anything.
-                raise unsent
-            case Unavailable() as unsent:
+            case Unavailable() as unsent if doubt is not None or ask < _ASKS:
                 pass
+            case IcetreeError() as error if doubt is None:
+                # No ask has changed anything.
+                raise error
+            case IcetreeError() as error:
+                return Unknown(reason=f"{doubt}; then {error}")
+            case Stale():
+                # Another change came after ours, or instead of it: view metadata does not say.
+                return Unknown(reason=f"{doubt}; then another change was found")
         pause()
     if doubt is None:
         raise unsent
     return Unknown(reason=doubt)
 
 
-def _asked(catalog: Catalog, state: ViewState, at: str) -> Outcome | CommitConflict | Unavailable:
+def _asked(catalog: Catalog, state: ViewState, at: str) -> Outcome | IcetreeError:
     """Ask once; a conflict is that the name is gone."""
     try:
         outcome = catalog.swap(state.name, expected=state.metadata_location, to=at)
@@ -158,7 +158,7 @@ def _asked(catalog: Catalog, state: ViewState, at: str) -> Outcome | CommitConfl
         return CommitConflict(str(error))
     except CommitUnknown as lost:
         return Unknown(reason=str(lost))
-    except Unavailable as error:
+    except IcetreeError as error:
         return error
     if isinstance(outcome, Stale) and outcome.metadata_location == at:
         return Swapped()

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.errors import CommitUnknown, IcetreeError, Unavailable
+from icetree.errors import CommitUnknown, CorruptTable, IcetreeError, Unavailable
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from tests.catalog.flaky import Before, Fault, FlakyCatalog, LoseAnswer, LoseRequest, Refuse
@@ -139,3 +139,14 @@ def test_a_change_in_doubt_on_a_view_that_is_renamed_meanwhile_deletes_nothing()
     with pytest.raises(CommitUnknown):
         held.set_properties({"a": "1"})
     assert lake.view("db.elsewhere").properties["a"] == "1"
+
+
+def test_a_change_in_doubt_on_a_catalog_that_is_damaged_then_deletes_nothing() -> None:
+    run = Run("set properties")
+    broken = Refuse(CorruptTable("lake.db", "malformed"))
+    faults: dict[tuple[str, int], Fault] = {("swap", 1): LoseAnswer(), ("swap", 2): broken}
+    catalog = FlakyCatalog(run.names, faults=faults)
+    held = Lake(catalog=catalog, store=run.files, warehouse="memory://w").view("db.old")
+    with pytest.raises(CommitUnknown):
+        held.set_properties({"a": "1"})
+    assert run.lake.view("db.old").properties["a"] == "1"
