@@ -10,7 +10,16 @@ import pyarrow.compute as pc
 from icetree.errors import NotFound
 from icetree.explore.plain import plain
 from icetree.spec import stats
-from icetree.spec.entry import BASE_COLUMNS, POSITION, Content, Entries, Status, is_live, only
+from icetree.spec.entry import (
+    BASE_COLUMNS,
+    POSITION,
+    Content,
+    Entries,
+    Status,
+    is_live,
+    is_named,
+    only,
+)
 from icetree.table.table import Table
 from icetree.table.told import KEYS
 from icetree.tree.reading import leaves_in
@@ -26,9 +35,8 @@ def entry(
     snapshot, shape = table.snapshot(at), table.metadata.shape()
     root = table.files.root(snapshot, shape, keep=True)
     within = root if leaf is None else _leaf(table, root, leaf)
-    named = pc.equal(within["location"], pa.scalar(file))
-    refers = pc.equal(within["referenced_file"], pa.scalar(file))
-    found = only(within, pc.fill_null(pc.or_kleene(named, refers), False))
+    refers = pc.fill_null(pc.equal(within["referenced_file"], pa.scalar(file)), False)
+    found = only(within, pc.or_(is_named(within, file), refers))
     if not found.num_rows:
         raise NotFound(f"nothing here is named {file}")
     return {
@@ -38,7 +46,7 @@ def entry(
 
 
 def _leaf(table: Table, root: Entries, leaf: str) -> Entries:
-    named = only(root, pc.fill_null(pc.equal(root["location"], pa.scalar(leaf)), False))
+    named = only(root, is_named(root, leaf))
     found = leaves_in(only(named, is_live(named)))
     if not found:
         raise NotFound(f"{leaf} is no leaf of this snapshot")

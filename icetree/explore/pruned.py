@@ -19,7 +19,7 @@ from icetree.tree.bind import bind
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import may_match
 
-#: Objects whose fate is told one by one: leaves come before the files in them.
+#: Objects whose fate is told one by one, leaves first; sums are of all, whatever is told.
 _OBJECTS: Final = 3_000
 #: Up to so many files, a whole scan is planned to say how many bytes they are.
 _FILES: Final = 100_000
@@ -39,7 +39,7 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
         for each in explained.objects.to_pylist()
         if each["level"] == "root" and each["kind"].endswith("manifest")
     ]
-    kept = pa.array([each["object"] for each in manifests if each["kept"]], pa.string())
+    kept = only(leaves, may_match(leaves, bound))
     return {
         "where": explained.where,
         "conjuncts": list(explained.conjuncts),
@@ -48,8 +48,7 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
         "planned": {
             "files": plan.metrics.data_files,
             "file_size_in_bytes": _sum(plan.tasks["file_size_in_bytes"]),
-            "leaves": plan.metrics.data_leaves_read,
-            "leaf_bytes": _sum(_among(leaves, kept)["file_size_in_bytes"]),
+            **_told_of(kept),
         },
         "by_partitions": _told_of(_by_partitions(leaves, bound, shape)),
         "full": _whole(table, at, root, leaves),
@@ -84,10 +83,6 @@ def _by_partitions(leaves: Entries, bound: Predicate, shape: Shape) -> Entries:
     return only(
         leaves, may_match(leaves.select([n for n in leaves.column_names if n in known]), bound)
     )
-
-
-def _among(leaves: Entries, names: pa.Array) -> Entries:
-    return only(leaves, pc.is_in(leaves["location"], value_set=names))
 
 
 def _told_of(leaves: Entries) -> dict[str, int]:

@@ -14,7 +14,7 @@ from icetree.explore.plain import plain
 from icetree.files.parallel import in_order
 from icetree.rows.read import read_tasks
 from icetree.rows.schema import arrow_schema
-from icetree.spec.entry import MANIFESTS, Content, Entries, is_content, only
+from icetree.spec.entry import MANIFESTS, Content, Entries, is_content, is_named, only
 from icetree.table.table import Table
 from icetree.tree.plan import Planner
 
@@ -41,7 +41,7 @@ def rows(
         stats_columns=True,
         run=in_order,
     ).whole()
-    tasks = plan.tasks.filter(pc.equal(plan.tasks["location"], pa.scalar(file)))
+    tasks = plan.tasks.filter(is_named(plan.tasks, file))
     if not tasks.num_rows:
         raise NotFound(f"{file} is no data file of this snapshot")
     reading = read_tasks(
@@ -79,9 +79,8 @@ def _near(root: Entries, leaf: str | None) -> Entries:
     is_data = is_content(root, Content.DATA_MANIFEST)
     if leaf is None:
         return only(root, pc.invert(is_data))
-    is_it = pc.equal(root["location"], pa.scalar(leaf))
     others = pc.and_(
         is_content(root, Content.DATA, *MANIFESTS),
         pc.invert(is_content(root, Content.DELETE_MANIFEST)),
     )
-    return only(root, pc.or_(is_it, pc.invert(others)))
+    return only(root, pc.or_(is_named(root, leaf), pc.invert(others)))

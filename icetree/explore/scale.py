@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import NotFound
@@ -15,7 +14,7 @@ from icetree.explore.film import read_root
 from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, only
+from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
 from icetree.spec.shape import Shape
 from icetree.table.table import Table
 from icetree.tree.bind import bind
@@ -83,7 +82,7 @@ def _leaf(
     table: Table, root: Entries, leaf: str, shape: Shape, removed: Any, columns: set[str]
 ) -> tuple[Entries, Flags]:
     """Return the entries of one leaf, and which of them do not count any more."""
-    named = only(root, pc.equal(root["location"], pa.scalar(leaf)))
+    named = only(root, is_named(root, leaf))
     found = leaves_in(only(named, is_live(named)))
     if not found:
         raise NotFound(f"{leaf} is no leaf of this snapshot")

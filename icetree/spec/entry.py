@@ -273,6 +273,11 @@ def is_live(entries: Entries) -> pa.ChunkedArray:
     return pc.not_equal(entries["status"], _STATUSES[Status.DELETED])
 
 
+def is_named(entries: Entries, location: str) -> pa.ChunkedArray:
+    """Tell which entries are of a file; one that is in no file, as an inline bitmap, never is."""
+    return pc.fill_null(pc.equal(entries["location"], pa.scalar(location)), False)
+
+
 def keys_of(entries: Entries) -> pa.ChunkedArray:
     """Return the name by which a file is removed: its location, for a data DV its data file."""
     return pc.if_else(is_data_dv(entries), entries["referenced_file"], entries["location"])

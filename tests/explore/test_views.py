@@ -121,6 +121,19 @@ def test_what_a_filter_leaves_is_what_explain_and_the_plan_say(table: Table) -> 
     assert day["by_partitions"]["leaves"] < day["full"]["leaves"]
 
 
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_sums_do_not_follow_from_how_many_objects_are_told(
+    table: Table, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"where": "country = 'DE' and id < 330"}
+    told = look(table, "pruned", given)
+    monkeypatch.setattr("icetree.explore.pruned._OBJECTS", most)
+    few = look(table, "pruned", given)
+    assert 1 < few["planned"]["leaves"] == told["planned"]["leaves"]
+    assert few["planned"] == told["planned"]
+    assert len(few["leaves"]) == min(most, len(told["leaves"]))
+
+
 def test_bars_under_a_filter_keep_what_the_plan_keeps(table: Table) -> None:
     told = look(table, "scale", {"by": "id", "where": "id < 100"})
     leaves = [each for each in told["bars"] if each["content"] == 3 and each["kept"]]
@@ -175,6 +188,22 @@ def test_rows_of_a_file_are_those_that_a_scan_reads_of_it(table: Table) -> None:
     assert look(table, "rows", {"file": worn["location"], "leaf": worn["leaf"] or ""})[
         "deleted_rows"
     ]
+
+
+def test_rows_are_told_of_the_files_that_a_scan_reads_and_of_no_others(table: Table) -> None:
+    def read(at: str) -> set[tuple[str, str]]:
+        tasks = table.scan(at=int(at)).plan().tasks.select(["location", "leaf"]).to_pylist()
+        return {(each["location"], each["leaf"] or "") for each in tasks}
+
+    live = {at: read(at) for at in look(table, "history", {})["line"][::-3]}
+    ever = set().union(*live.values())
+    for at, mine in live.items():
+        told = set()
+        for file, leaf in ever:
+            with suppress(NotFound):
+                look(table, "rows", {"file": file, "leaf": leaf, "at": at})
+                told.add((file, leaf))
+        assert told == mine
 
 
 @pytest.mark.parametrize("file", ["c.db", "../c.db", "/etc/passwd", "metadata/x.parquet", "data/"])

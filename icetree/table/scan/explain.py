@@ -17,6 +17,7 @@ from icetree.filters.text import predicate_text
 from icetree.rows.files import name_mapping, open_file
 from icetree.rows.row_groups import groups_that_may_match
 from icetree.spec.entry import (
+    MANIFESTS,
     POSITION,
     Content,
     Entries,
@@ -321,6 +322,9 @@ def _root_level(
     """Judge the root's entries; return the leaves to read, and the files that are left."""
     here = root.filter(is_live(root))
     here = here.filter(pc.invert(is_content(here, Content.MANIFEST_DV)))
+    # Leaves first: where not all can be told, what is told is of the most.
+    is_leaf = is_content(here, *MANIFESTS).to_numpy()
+    here = here.take(pa.array(np.argsort(~is_leaf, kind="stable")))
     fate = account.judge(here, predicate)
     content = here["content_type"].to_numpy()
     kept = here["location"].filter(pa.array((fate == 0) & (content == int(Content.DATA_MANIFEST))))
