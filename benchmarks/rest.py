@@ -209,7 +209,8 @@ def _plan(connection: http.client.HTTPConnection) -> int:
         {"type": "lt", "term": "id", "value": first + MATCHES * SLOT},
     ]
     body = {"filter": {"type": "and", "left": sides[0], "right": sides[1]}}
-    connection.request("POST", f"/v1/namespaces/db/tables/t{FAR}/plan", json.dumps(body))
+    path = f"/v1/namespaces/db/tables/t{FAR}/plan"
+    connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     answer = connection.getresponse().read()
     return answer.count(b'"data-file"')
 

@@ -66,7 +66,8 @@ def _appends(report: Report, uri: str, clients: int, bodies: list[bytes]) -> flo
         connection = http.client.HTTPConnection(place.hostname or "", place.port)
         for body in bodies[number::clients]:
             started = time.perf_counter()
-            connection.request("POST", f"/v1/namespaces/db/tables/appends{clients}", body)
+            path = f"/v1/namespaces/db/tables/appends{clients}"
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
             answer = connection.getresponse()
             told = answer.read()
             assert answer.status == 200, told[:500]

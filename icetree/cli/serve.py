@@ -12,7 +12,7 @@ from icetree.cli.options import pass_lake
 from icetree.errors import InvalidInput, Unsupported
 
 if TYPE_CHECKING:
-    from icetree.serve.grants import Grants
+    from icetree.serve.access import Access
     from icetree.serve.run import Address, Tls
     from icetree.table.lake import Lake
 
@@ -77,8 +77,9 @@ def serve(
         logging.getLogger("icetree.serve").setLevel(logging.INFO)
     with chosen.open() as lake:
         listening = address.listen()
-        _show(lake, address, listening.getsockname()[1], grants, known, tls)
-        run.serve(Server(lake, Access(grants=known)), listening, Limits(workers=workers), tls)
+        access = Access(grants=known, any_host=anyone)
+        _show(lake, address, listening.getsockname()[1], grants, access, tls)
+        run.serve(Server(lake, access), listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
 
 
@@ -87,13 +88,15 @@ def _show(
     address: Address,
     port: int,
     file: str | None,
-    grants: Grants | None,
+    access: Access,
     tls: Tls | None,
 ) -> None:
     """Show what is served, and how to reach it, on one screen."""
     host = f"[{address.host}]" if ":" in address.host else address.host
     uri = f"{'https' if tls else 'http'}://{host}:{port}"
-    who = "anyone who reaches it" if grants is None else f"{len(grants.clients)} clients of {file}"
+    grants = access.grants
+    anyone = "anyone who reaches it" if access.any_host else "anyone on this machine"
+    who = anyone if grants is None else f"{len(grants.clients)} clients of {file}"
     lines = {
         "serving": lake.catalog.name,
         "at": uri,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, unquote_plus
 
+from icetree.serve.foreign import require_here, require_json, require_own
 from icetree.serve.grants import Grants
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer, Request
@@ -20,10 +21,22 @@ _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Who may come in. Without grants anyone may, and do all."""
+    """Who may come in. Without grants anyone on this machine may, and do all."""
 
     grants: Grants | None = None
     tokens: Tokens = field(default_factory=Tokens)
+    #: Whether without grants the server may be reached by any name, and so from anywhere.
+    any_host: bool = False
+
+    def require_no_page(self, request: Request, *, takes_json: bool) -> None:
+        """Refuse what a web page of elsewhere makes a browser send: 403, or 415 for its body."""
+        if self.grants is not None:
+            return
+        if not self.any_host:
+            require_here(request)
+        require_own(request)
+        if takes_json:
+            require_json(request)
 
     def who(self, request: Request) -> Who:
         """Return who asks; Refused with 401 where that is not known."""

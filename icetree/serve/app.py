@@ -76,7 +76,7 @@ class App:
             await self._send(send, answer, answer.body(), close=True)
             return
         answer, told = await self._worked(replace(head, body=body))
-        await self._send(send, answer, told, close=route is None and _has_body(head))
+        await self._send(send, answer, told, close=route is None and head.has_body)
 
     def _head(self, scope: Message) -> Request:
         size = len(scope["raw_path"]) + len(scope["query_string"])
@@ -151,10 +151,6 @@ class App:
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
         await send({"type": "http.response.body", "body": body})
-
-
-def _has_body(head: Request) -> bool:
-    return head.headers.get("content-length", "0") != "0" or "transfer-encoding" in head.headers
 
 
 def _query(given: bytes) -> dict[str, str]:

@@ -27,6 +27,12 @@ class Request:
     #: The address that the client has.
     peer: str = ""
 
+    @property
+    def has_body(self) -> bool:
+        """Whether a body came, or is announced."""
+        announced = self.headers.get("content-length", "0") != "0"
+        return bool(self.body) or announced or "transfer-encoding" in self.headers
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

@@ -45,6 +45,11 @@ class Route:
         return self.method != "POST" or self.needs is Needs.NOTHING
 
     @property
+    def takes_json(self) -> bool:
+        """Whether a body is JSON; the one that asks for a token is a form."""
+        return self.method == "POST" and self.needs is not Needs.NOTHING
+
+    @property
     def about(self) -> str:
         """What is missing when something is not found."""
         if "/views/" in self.path:

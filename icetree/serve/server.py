@@ -88,6 +88,8 @@ class Server:
     def _admitted(self, request: Request, told: _Told) -> tuple[Route, Call] | Answer:
         """Return a request's route, and its call by who may make it; Refused, or a refusal."""
         found = find(self._routes, request.method, request.path)
+        takes_json = not isinstance(found, NotFoundHere) and found.route.takes_json
+        self.serving.access.require_no_page(request, takes_json=takes_json)
         if isinstance(found, NotFoundHere):
             return _nowhere(request, found)
         told.route = found.route.path

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from icetree.serve.request import Answer, Request
+from icetree.serve.request import JSON, Answer, Request
 from icetree.serve.server import Server
 
 
@@ -50,9 +50,9 @@ class Client:
                 method=method,
                 path=where,
                 query=dict(parse_qsl(query, keep_blank_values=True)),
-                headers={**self.headers, **named},
+                headers={"content-type": JSON, **self.headers, **named},
                 body=sent,
-                base="http://catalog",
+                base="http://localhost",
             )
         )
         return Told(answer.status, answer.body(), dict(answer.headers))

@@ -14,6 +14,7 @@ from http.client import HTTPConnection, HTTPResponse
 import uvicorn
 
 from icetree.serve.limits import Limits
+from icetree.serve.request import JSON
 from icetree.serve.run import Address, Tls, serving
 from icetree.serve.server import Server
 
@@ -33,7 +34,7 @@ class Listening:
         self, method: str, path: str, body: bytes | None = None, **headers: str
     ) -> HTTPResponse:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
-        connection.request(method, path, body, headers)
+        connection.request(method, path, body, {"Content-Type": JSON, **headers})
         return connection.getresponse()
 
     def raw(self, content: bytes) -> bytes:

@@ -53,6 +53,9 @@ def slow() -> Iterator[Slow]:
     catalog.go.set()
 
 
+POST = b"POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
 def server(catalog: MemoryCatalog | None = None) -> Server:
     return Server(Lake(catalog=catalog or MemoryCatalog("m"), store=MemoryStore()))
 
@@ -68,8 +71,8 @@ def is_well(at: Listening) -> bool:
 @pytest.mark.parametrize(
     "content",
     [
-        b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n",
-        b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n"
+        POST + b"Content-Length: 10001\r\n\r\n",
+        POST + b"Transfer-Encoding: chunked\r\n\r\n4000\r\n"
         b"%b\r\n" % (b"x" * 0x4000),
     ],
 )  # fmt: skip
@@ -84,14 +87,14 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(content: bytes) -
 @pytest.mark.parametrize(
     "content",
     [
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 9_000 + b"\r\n\r\n",
-        b"GET /" + b"x" * 9_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 9_000 + b"\r\n\r\n",
+        b"GET /" + b"x" * 9_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"\x00\x01\x02\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
         b"GET / healthz HTTP/9.9\r\n\r\n",
         b"GET /healthz\r\n\r\n",
-        b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
 def test_what_is_no_request_is_refused(content: bytes) -> None:
@@ -118,7 +121,7 @@ def test_a_client_that_does_not_say_what_it_wants_is_let_go() -> None:
 
 def test_a_client_whose_body_does_not_come_is_told_so() -> None:
     with listening(server(), SMALL) as at:
-        told = at.raw(b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+        told = at.raw(POST + b"Content-Length: 100\r\n\r\n{")
         assert told.startswith(b"HTTP/1.1 408 ")
         assert is_well(at)
 
@@ -132,7 +135,7 @@ def test_bodies_of_strangers_are_not_read() -> None:
             ("/v1/namespaces/a/tables", "x", b"403"),
             ("/v1/nowhere", "x", b"404"),
         ):
-            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n"
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000\r\n"
             told = at.raw(f"{head}Authorization: Bearer {token}\r\n\r\n".encode())
             assert told[9:12] == status, told
         assert is_well(at)
@@ -149,20 +152,22 @@ def test_what_is_raised_beside_all_exceptions_is_answered_too() -> None:
         def namespaces(self, parent: Namespace = ()) -> list[Namespace]:
             raise Panic
 
-    told = server(Panicking("p")).answer(Request(method="GET", path="/v1/namespaces"))
+    told = server(Panicking("p")).answer(
+        Request(method="GET", path="/v1/namespaces", base="http://localhost")
+    )
     assert told.status == 500
 
 
 def test_who_needs_no_name_has_little_to_say() -> None:
     with listening(server(), Limits(small_body_bytes=100)) as at:
         for route in (b"POST /v1/oauth/tokens", b"DELETE /v1/namespaces/x", b"GET /healthz"):
-            told = at.raw(route + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n")
+            told = at.raw(route + b" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n")
             assert told.startswith(b"HTTP/1.1 413 ")
 
 
 def test_bodies_of_all_clients_together_have_a_limit(slow: Slow) -> None:
     limits = Limits(body_bytes=10_000, bodies_bytes=15_000)
-    head = b"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: 9500\r\n\r\n"
+    head = POST + b"Content-Length: 9500\r\n\r\n"
     with listening(server(slow), limits) as at:
         with at.connect() as first:
             first.sendall(head + b" " * 9_000)
@@ -188,7 +193,7 @@ def test_a_client_that_does_not_read_its_answer_is_let_go() -> None:
     with listening(Talkative(lake), SMALL) as at:
         with at.connect() as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /v1/config HTTP/1.1\r\nHost: localhost\r\n\r\n")
             _until(lambda: at.inner.server_state.connections)
             _until(lambda: not at.inner.server_state.connections)
         assert is_well(at)
@@ -227,7 +232,9 @@ def test_a_connection_serves_one_request_after_the_other() -> None:
 )  # fmt: skip
 def test_paths_that_lead_elsewhere_lead_nowhere(target: str) -> None:
     with listening(server(), SMALL) as at:
-        told = at.raw(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        told = at.raw(
+            f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
+        )
         assert told[9:12] in (b"400", b"404"), told
 
 
@@ -255,7 +262,7 @@ def test_work_is_finished_for_a_client_that_went_away(slow: Slow) -> None:
     with listening(server(slow)) as at:
         with at.connect() as connection:
             body = create("a")
-            head = f"POST /v1/namespaces HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = POST.decode() + f"Content-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
             assert slow.asked.wait(5)
         slow.go.set()

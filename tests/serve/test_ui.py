@@ -8,7 +8,7 @@ import pytest
 from icetree.serve.access import Access
 from icetree.serve.grants import digest_of, grants_in
 from icetree.serve.onlookers import Onlookers
-from icetree.serve.request import Request
+from icetree.serve.request import JSON, Request
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
 from icetree.table.lake import Lake
@@ -70,6 +70,7 @@ def test_every_view_is_kept_by_nobody_on_the_way(reader: Client) -> None:
         ("http://127.0.0.1.evil.example", 403),
         ("http://192.168.1.9:80", 403),
         ("", 403),
+        ("http://[::1", 403),
     ],
 )
 def test_an_onlooker_asks_for_this_machine(
@@ -89,6 +90,12 @@ def test_an_onlooker_changes_nothing(lake: Lake, tables: None) -> None:
         (Server(lake, Onlookers(), routes=EXPLORER), 404),
         (Server(lake, Onlookers()), 403),
     ):
-        asked = Request(method="POST", path="/v1/namespaces", body=given, base="http://localhost")
+        asked = Request(
+            method="POST",
+            path="/v1/namespaces",
+            headers={"content-type": JSON},
+            body=given,
+            base="http://localhost",
+        )
         assert server.answer(asked).status == status
     assert "mine" not in lake.namespaces()
