@@ -54,6 +54,14 @@ class TableFiles:
 
     def fetch(self, stored: str, key: bytes | None = None) -> bytes:
         """Return the bytes of an immutable file; `key` is its key metadata where it is encrypted."""
+        self.ring.require_allowed(key, file=stored)
+        return self._cached(stored, key)
+
+    def fetch_page(self, ref: SnapshotPage) -> bytes:
+        """Return the bytes of a page of history, which is plain in every table."""
+        return self._cached(ref.location, None)
+
+    def _cached(self, stored: str, key: bytes | None) -> bytes:
         location = absolute(stored, self.location)
         return self.cache.get(location, lambda: read_whole(self.store, location, key))
 
@@ -65,6 +73,7 @@ class TableFiles:
         location = absolute(leaf.location, self.location)
         if leaf.size_bytes <= _WHOLE_BYTES or scheme_of(location) not in LOCAL:
             return self.fetch(leaf.location, leaf.key_metadata)
+        self.ring.require_allowed(leaf.key_metadata, file=leaf.location)
         return self.cache.peek(location) or open_ranges(self.store, location, leaf.key_metadata)
 
     def require_open(self, stored: pa.Array) -> None:
@@ -221,7 +230,7 @@ class TableFiles:
     def page(self, ref: SnapshotPage) -> Page:
         """Return a page of history."""
         return metadata_codec.decode_page(
-            self.fetch(ref.location), file=ref.location, table_location=self.location
+            self.fetch_page(ref), file=ref.location, table_location=self.location
         )
 
     def _legacy_root(self, file: str, key: bytes | None, shape: Shape) -> Entries:

@@ -32,9 +32,14 @@ class Ring:
     """What opens the roots of one table, as far as its metadata was seen."""
 
     def __init__(
-        self, keeper: Keeper | None = None, handed: Mapping[str, bytes] | None = None
+        self,
+        keeper: Keeper | None = None,
+        handed: Mapping[str, bytes] | None = None,
+        refuses_plain: bool = False,
     ) -> None:
         self._keeper = keeper
+        #: Whether each file that is not table metadata must be encrypted.
+        self._refuses_plain = refuses_plain
         #: What some keys of the metadata open, in a process that has no keeper.
         self._handed = dict(handed or {})
         self._known: dict[str, EncryptionKey] = {}
@@ -44,14 +49,24 @@ class Ring:
     def __repr__(self) -> str:
         return f"Ring({self._keeper!r})"
 
-    def __reduce__(self) -> tuple[type[Ring], tuple[None, dict[str, bytes]]]:
+    def __reduce__(self) -> tuple[type[Ring], tuple[None, dict[str, bytes], bool]]:
         # The keeper's own keys stay in the process that they were given to.
-        return Ring, (None, self._handed)
+        return Ring, (None, self._handed, self._refuses_plain)
 
     def only(self, key_ids: Iterable[str | None]) -> Ring:
         """Return what opens some files and no other, to be sent to another process."""
         ids = {each for each in key_ids if each is not None}
-        return Ring(handed={each: self.unlock(each, file=each) for each in ids})
+        handed = {each: self.unlock(each, file=each) for each in ids}
+        return Ring(handed=handed, refuses_plain=self._refuses_plain)
+
+    def require_allowed(self, key: bytes | None, *, file: str) -> None:
+        """Refuse a file without key metadata in a table that is encrypted: who forges one has no key."""
+        if key is None and self._refuses_plain:
+            raise CorruptTable(
+                file,
+                "by the table's metadata it is plain, but this table has a key "
+                f"({KEY_PROPERTY}), and each file of it is encrypted",
+            )
 
     def learn(self, keys: Iterable[EncryptionKey]) -> None:
         """Take in the keys of newer metadata of the table."""
@@ -134,7 +149,7 @@ class Ring:
 
 def ring_of(metadata: TableMetadata, keeper: Keeper | None) -> Ring:
     """Return the keys of a table, as its metadata has them."""
-    ring = Ring(keeper)
+    ring = Ring(keeper, refuses_plain=bool(metadata.properties.get(KEY_PROPERTY)))
     ring.learn(metadata.encryption_keys)
     return ring
 

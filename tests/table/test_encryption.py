@@ -17,6 +17,7 @@ from msgspec.structs import replace as replaced
 
 import icetree
 from icetree.cli.main import cli
+from icetree.codec.metadata import encode
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, Unsupported
 from icetree.explore.entry import entry
 from icetree.rows.order import in_order
@@ -25,6 +26,7 @@ from icetree.spec.metadata import EncryptionKey, TableMetadata
 from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
+from icetree.tree.reading import leaves_in
 
 KEY, WRONG = b"0123456789012345", b"1123456789012345"
 #: Values, and names of columns, that nobody may find.
@@ -222,6 +224,57 @@ def test_a_plain_file_in_the_place_of_an_encrypted_one_is_not_read(tmp_lake: Pat
             shutil.copy(theirs, path)
         with pytest.raises(CorruptTable, match="not encrypted, though its entry has key metadata"):
             lake.table("db.t").scan().to_arrow()
+
+
+def forged(tmp_lake: Path, change: Callable[[TableMetadata, Table], TableMetadata]) -> None:
+    """Write over the table's metadata file; `change` is told of a plain table, which has a row."""
+    with connected(tmp_lake, k=KEY) as lake:
+        plain = lake.create_table("db.plain", SCHEMA)
+        plain.append(rows(666))
+        state = lake.table("db.t").state
+        made = change(state.metadata, plain)
+        Path(state.metadata_location).write_bytes(encode(made, compress=True))
+
+
+def require_found(tmp_lake: Path) -> None:
+    """Whatever is asked of the newest snapshot, it is found not to be the table's own."""
+    with connected(tmp_lake, k=KEY) as lake:
+        for verb in (
+            lambda: lake.table("db.t").scan().to_arrow(),
+            lambda: lake.table("db.t").append(rows(7)),
+            lambda: lake.table("db.t").scan("n = 1").plan(),
+        ):
+            with pytest.raises(CorruptTable, match="is plain"):
+                verb()
+        [finding] = lake.table("db.t").verify(deep=True, snapshots="current").findings
+        assert "is plain" in str(finding)
+
+
+@pytest.mark.parametrize("kept", ["manifest_list", "root_manifest"])
+def test_a_plain_root_that_metadata_names_is_not_read(kept: str, tmp_lake: Path) -> None:
+    def change(metadata: TableMetadata, plain: Table) -> TableMetadata:
+        theirs = plain.snapshot()
+        assert theirs is not None
+        *others, newest = metadata.snapshots
+        if kept == "root_manifest":
+            root = {"root_manifest": f"{plain.location}/{theirs.root_manifest}"}
+        else:
+            root = {"root_manifest": None, "manifest_list": f"{plain.location}/metadata/x.avro"}
+        return replaced(metadata, snapshots=(*others, replaced(newest, key_id=None, **root)))
+
+    forged(tmp_lake, change)
+    require_found(tmp_lake)
+
+
+def test_a_plain_leaf_is_not_read(tmp_lake: Path) -> None:
+    with connected(tmp_lake, k=KEY) as lake:
+        table = lake.table("db.t")
+        root = table.files.root(table.snapshot(), table.metadata.shape())
+        for leaf in leaves_in(root):
+            for size in (leaf.size_bytes, 1 << 40):
+                forged = replace(leaf, key_metadata=None, size_bytes=size)
+                with pytest.raises(CorruptTable, match="is plain"):
+                    table.files.reader(table.metadata.shape()).leaf(forged)
 
 
 def test_maintenance_keeps_a_table_encrypted(tmp_lake: Path) -> None:

@@ -54,7 +54,7 @@ def check_history(
 def read_page(ref: SnapshotPage, files: TableFiles, found: Gathering) -> Page | None:
     """Return a page of history; None, with a finding, where it is lost."""
     try:
-        content = files.fetch(ref.location)
+        content = files.fetch_page(ref)
         page = files.page(ref)
     except NotFound:
         found.add(Kind.LOST_PAGE, ref.location, "this page of history is missing")
