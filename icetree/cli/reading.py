@@ -28,7 +28,6 @@ def files(
     """List live files, or those a filter may match."""
     from icetree.cli.output import print_json, print_rows
     from icetree.cli.past import kind_of
-    from icetree.filters.filter import parse_filter
     from icetree.table.told import told
     from icetree.tree.bind import bind
     from icetree.tree.delete_stats import judged
@@ -36,11 +35,12 @@ def files(
     from icetree.tree.prune import may_match
 
     with lake.table(name) as table:
-        shape = table.metadata.shape()
-        root = table.files.counted_root(table.snapshot(at), shape)
+        scan = table.scan(where, at=at)
+        shape = scan.metadata.shape(scan.schema.schema_id)
+        root = table.files.counted_root(scan.snapshot, shape)
         live = live_files(root, table.files.reader(shape))
         if where is not None:
-            live = live.filter(may_match(judged(live, shape), bind(parse_filter(where), shape)))
+            live = live.filter(may_match(judged(live, shape), bind(scan.where, shape)))
     facts = ["content_type", "file_format", "location", "record_count", "file_size_in_bytes"]
     facts += ["partition_spec_id", "sequence_number", "first_row_id", "referenced_file", LEAF]
     found = told(live, facts, table.location)

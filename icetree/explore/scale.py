@@ -11,7 +11,6 @@ from icetree.errors import NotFound
 from icetree.explore.axis import axis_of, ranges
 from icetree.explore.bars import Flags, depth, draw
 from icetree.explore.film import read_root
-from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
@@ -21,7 +20,6 @@ from icetree.tree.bind import bind
 from icetree.tree.delete_stats import judged
 from icetree.tree.live import is_live_in
 from icetree.tree.manifest_dvs import read_manifest_dvs
-from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match
 from icetree.tree.reading import leaves_in
 
@@ -46,10 +44,12 @@ def scale(
     """Return a snapshot's data on an axis; of the files of one leaf, where that is named.
 
     Only the root is read, or the root and that leaf. With a filter each bar tells what is left of it.
+    A filter is about the columns that the snapshot has, as of a scan; an axis is one of today.
     """
-    snapshot, shape = table.snapshot(at), table.metadata.shape()
-    axis = axis_of(shape, by)
-    bound = bind(parse_filter(where), shape) if where else Predicate()
+    scan = table.scan(where, at=at)
+    snapshot, shape = scan.snapshot, scan.metadata.shape(scan.schema.schema_id)
+    axis = axis_of(table.metadata.shape(), by)
+    bound = bind(scan.where, shape)
     wanted = {*stats_columns(shape), *columns_needed(bound)}
     wanted |= set(axis.columns) if axis is not None else set()
     root = read_root(table, snapshot, shape, frozenset(wanted))
