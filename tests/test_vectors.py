@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,22 @@ def test_the_reader_by_hand_knows_nothing_of_icetree() -> None:
 def test_a_vector_reads_as_it_says_by_hand(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert CHECK.main([str(VECTORS / name)]) == 0
     assert "as expected" in capsys.readouterr().out
+
+
+def test_however_many_are_wrong_none_or_all_it_does_not_say_that_it_is_well(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of an exit status only 8 bits are told: 256 would be 0."""
+    assert CHECK.main([str(tmp_path / "nowhere")] * 256) == 1
+    assert CHECK.main([]) == CHECK.main(["--tell"]) == 2
+    assert "which folders?" in capsys.readouterr().err
+
+
+def test_a_bitmap_that_is_cut_off_is_no_bitmap_to_it() -> None:
+    one_block = struct.pack("<IIHHI", 12346, 1, 0, 65535, 16) + bytes(8192)
+    assert CHECK.roaring(one_block) == set()
+    with pytest.raises(CHECK.Broken, match="cut off"):
+        CHECK.roaring(one_block[:-1])
 
 
 def test_the_commands_of_the_page_run() -> None:

@@ -110,7 +110,6 @@ def roaring(data: bytes) -> set[int]:
 
 
 def _roaring(data: bytes, at: int) -> tuple[set[int], int]:
-    start = at
     (cookie,) = struct.unpack_from("<I", data, at)
     at += 4
     runs = b""
@@ -143,7 +142,7 @@ def _roaring(data: bytes, at: int) -> tuple[set[int], int]:
             bits = int.from_bytes(data[at : at + 8192], "little")
             found.update(high + low for low in range(65536) if bits >> low & 1)
             at += 8192
-    require(at >= start, "a bitmap that ends before it begins")
+    require(at <= len(data), "a bitmap that is cut off")
     return found, at
 
 
@@ -377,7 +376,10 @@ def _place(told: Entry) -> tuple[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the folders that are named; the number of those that are not as expected."""
+    """Check the folders that are named: 1 where one is not as expected, 2 where none is named."""
+    if not [each for each in arguments if each != "--tell"]:
+        print("which folders? python vectors/check.py vectors/*/", file=sys.stderr)
+        return 2
     if arguments[:1] == ["--tell"]:
         for name in arguments[1:]:
             print(json.dumps(tell(Path(name)), indent=1))
@@ -393,7 +395,7 @@ def main(arguments: list[str]) -> int:
         except (Broken, OSError) as error:
             wrong += 1
             print(f"{folder.name}: {error}")
-    return wrong
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":
