@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 import click
 
 from icetree.cli.lake import Chosen
+
+#: Names that no shell takes for anything but a word. What completes stands on the line as it is, and
+#: is run with it: a name that is a command to the shell, or an option to us, is not offered.
+_WORD: Final = re.compile(r"\w[\w.@:+/-]*")
 
 
 def tables_like(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -23,7 +29,7 @@ def refs_like(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 def _those(incomplete: str, found: Iterator[str]) -> list[str]:
     try:
-        return [name for name in found if name.startswith(incomplete)]
+        return [name for name in found if name.startswith(incomplete) and _WORD.fullmatch(name)]
     except Exception:  # whoever presses Tab wants help or nothing, but no traceback
         return []
 

@@ -41,6 +41,10 @@ _KEYWORDS: Final = re.findall(
 )
 
 
+#: Names that stand in SQL as they are, and so end no statement and begin none.
+_NAME: Final = re.compile(r"[\w.]+")
+
+
 class Shows(Protocol):
     """What carries out a statement."""
 
@@ -120,7 +124,7 @@ class Words(Completer):
         if not word:
             return
         for name in sorted({*self._names()}):
-            if name.lower().startswith(word.lower()):
+            if name.lower().startswith(word.lower()) and _NAME.fullmatch(name):
                 yield Completion(name, start_position=-len(word))
         for keyword in _KEYWORDS:
             if keyword.startswith(word.upper()):
