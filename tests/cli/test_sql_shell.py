@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
+import pyarrow as pa
 import pytest
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent
@@ -11,10 +15,15 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from icetree.cli.lake import Chosen
+from icetree.cli.sql.run import Runner
 from icetree.cli.sql.shell import Words, _history, loop, names_in
 from icetree.cli.sql.statements import split, statements
 from icetree.errors import NotFound
 from tests.table.damage import make_table, open_lake
+
+if TYPE_CHECKING:
+    from icetree.spark.lake import SparkLake
 
 
 @pytest.mark.parametrize(
@@ -32,6 +41,14 @@ from tests.table.damage import make_table, open_lake
         ("-- nothing; at all\n;", []),
         ("select 4/2 - 1; b", ["select 4/2 - 1", "b"]),
         ("select 'it''s; so'; b", ["select 'it''s; so'", "b"]),
+        (
+            "/* old: /* see */ ; drop t; */ select 1; b",
+            ["/* old: /* see */ ; drop t; */ select 1", "b"],
+        ),
+        ("/*/ ; */ a; /**/ ; b /*+ hint */", ["/*/ ; */ a", "b /*+ hint */"]),
+        ("select '/*'; b; '*/'", ["select '/*'", "b", "'*/'"]),
+        (r"select r'\'; b; r'\'", [r"select r'\'", "b", r"r'\'"]),
+        (r"select four'\';'; b", [r"select four'\';'", "b"]),
     ],
 )
 def test_a_semicolon_ends_a_statement_outside_quotes_and_comments(
@@ -40,9 +57,62 @@ def test_a_semicolon_ends_a_statement_outside_quotes_and_comments(
     assert statements(text) == expected
 
 
-@pytest.mark.parametrize("text", ["select '; ", 'select 1; select "', "a; /* ;", "select `;"])
+@pytest.mark.parametrize(
+    "text", ["select '; ", 'select 1; select "', "a; /* ;", "select `;", "/* a /* b */ ; c;"]
+)
 def test_what_is_open_is_not_ended_by_a_semicolon(text: str) -> None:
     assert split(text)[1].strip()
+
+
+class Frame:
+    """What Spark would hand over of a result."""
+
+    def __init__(self, found: pa.Table) -> None:
+        self._found = found
+        self.columns = found.column_names
+
+    def toDF(self, *names: str) -> Frame:  # noqa: N802
+        return Frame(self._found.rename_columns(list(names)))
+
+    def limit(self, count: int) -> Frame:
+        return Frame(self._found.slice(0, count))
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        return self._found
+
+
+def show(found: pa.Table, *, limit: int = 100, as_json: bool = False) -> None:
+    chosen = Chosen(catalog=None, warehouse=None)
+    run = Runner(chosen, limit=limit, as_json=as_json)
+    run.lake = cast("SparkLake", SimpleNamespace(sql=lambda _: Frame(found)))
+    run.show("select")
+
+
+def test_columns_of_one_name_are_all_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    twice = pa.table([[1], [2], [3], [4]], names=["id", "id", "id_2", "x"])
+    show(twice)
+    heading, row, _ = capsys.readouterr().out.splitlines()
+    assert (heading.split(), row.split()) == (["id", "id", "id_2", "x"], ["1", "2", "3", "4"])
+    show(twice, as_json=True)
+    assert json.loads(capsys.readouterr().out) == [{"id": 1, "id_3": 2, "id_2": 3, "x": 4}]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("values", [[1, 2, 3], ["a\nb"] * 3])
+def test_no_more_rows_are_shown_than_the_limit_and_that_there_are_more_is_said(
+    capsys: pytest.CaptureFixture[str], values: list[object], as_json: bool
+) -> None:
+    found = pa.table({"x": values})
+    show(found, limit=2, as_json=as_json)
+    cut = capsys.readouterr()
+    # Standard output has results and nothing else, where a program reads it.
+    said = cut.err if as_json else cut.out
+    assert said.endswith("... and more; --limit 20 shows more\n")
+    if as_json:
+        assert len(json.loads(cut.out)) == 2
+    show(found, limit=3, as_json=as_json)
+    whole = capsys.readouterr()
+    assert "more" not in whole.out + whole.err
 
 
 @pytest.fixture

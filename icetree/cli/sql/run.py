@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from typing_extensions import Self
 
@@ -56,23 +56,35 @@ class Runner:
         with one_line():
             frame = self.lake.sql(statement)
             names = frame.columns
+            keys = _distinct(names)
+            if keys != names:
+                frame = frame.toDF(*keys)
             # One more than is shown tells whether there are more.
             found = frame.limit(self._limit + 1).toArrow() if names else None
         rows = [] if found is None else found.to_pylist(maps_as_pydicts="lossy")
+        shown, is_cut = rows[: self._limit], len(rows) > self._limit
         if self._as_json:
-            print_json(rows)
+            print_json(shown)
         elif not names:
             say("done")
-        elif len(names) == 1 and any("\n" in str(row[names[0]]) for row in rows):
-            for row in rows:
+        elif len(names) == 1 and any("\n" in str(row[names[0]]) for row in shown):
+            for row in shown:
                 say(str(row[names[0]]).rstrip("\n"))
         else:
-            self._table(rows, names)
+            print_rows(shown, dict(zip(keys, names, strict=True)), empty="no rows")
+            if shown and not is_cut:
+                say(f"({counted(len(shown), 'row')})")
+        if is_cut:
+            more = f"... and more; --limit {self._limit * 10} shows more"
+            print(more, file=sys.stderr if self._as_json else sys.stdout)
 
-    def _table(self, rows: list[dict[str, Any]], names: list[str]) -> None:
-        shown = rows[: self._limit]
-        print_rows(shown, {each: each for each in names}, empty="no rows")
-        if len(rows) > len(shown):
-            say(f"... and more; --limit {self._limit * 10} shows more")
-        elif shown:
-            say(f"({counted(len(shown), 'row')})")
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return a key for each column: its name, with a number where an earlier one has that."""
+    taken, found = {*names}, list[str]()
+    for name in names:
+        key, number = name, 2
+        while key in found or (key != name and key in taken):
+            key, number = f"{name}_{number}", number + 1
+        found.append(key)
+    return found

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: What a semicolon may stand in without ending anything; a quote that is never closed is open.
+#: What a semicolon may stand in without ending anything; a quote that is never closed is open. In
+#: a raw string, of the letter r before it, a backslash is one.
 _PARTS: Final = re.compile(
     r"""
-    (?P<shut> '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*` | --[^\n]* | /\*.*?\*/ )
-    | (?P<open> ['"`] | /\* )
+    (?P<shut> (?<=\W[rR])(?: '[^']*' | "[^"]*" )
+        | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | `[^`]*` | --[^\n]* )
+    | (?P<comment> /\* )
+    | (?P<open> ['"`] )
     | (?P<end> ; )
     | [^'"`;/-]+ | .
     """,
     re.VERBOSE | re.DOTALL,
 )
+_COMMENT_SIGN: Final = re.compile(r"/\*|\*/")
 
 
 def split(text: str) -> tuple[list[str], str]:
@@ -27,9 +31,10 @@ def split(text: str) -> tuple[list[str], str]:
     while at < len(text):
         part = _PARTS.match(text, at)
         assert part is not None  # any character is a part
-        if part["open"]:
+        end = _comment_end(text, part.end()) if part["comment"] else part.end()
+        if part["open"] or end is None:
             return done, text[start:]
-        at = part.end()
+        at = end
         if part["end"]:
             if says:
                 done.append(text[start : part.start()].strip())
@@ -37,6 +42,16 @@ def split(text: str) -> tuple[list[str], str]:
         else:
             says = says or not (part[0].isspace() or part[0].startswith(("--", "/*")))
     return done, text[start:] if says else ""
+
+
+def _comment_end(text: str, at: int) -> int | None:
+    """Return where a comment ends whose inside begins here, None if it never does; they nest."""
+    depth = 1
+    for sign in _COMMENT_SIGN.finditer(text, at):
+        depth += 1 if sign[0] == "/*" else -1
+        if depth == 0:
+            return sign.end()
+    return None
 
 
 def statements(text: str) -> list[str]:
