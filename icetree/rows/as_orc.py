@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 from pyiceberg.types import (
     FixedType,
@@ -53,6 +54,7 @@ _UNIT: Final = b"iceberg.timestamp-unit"
 _UUID_BYTES: Final = 16
 #: What a value takes in memory at the least.
 _BYTES_A_VALUE: Final = 8
+_NANOS_A_MICRO: Final = 1000
 #: What Arrow says of a time that its nanoseconds cannot count.
 _TOO_FAR: Final = "out of range for nanosecond"
 _NANOS: Final = (TimestampNanoType, TimestamptzNanoType)
@@ -84,7 +86,7 @@ class OrcReader:
         # Names are paths to ORC, which finds another column where one has a dot in its name.
         chosen = None if self._is_dotted else list(dict.fromkeys(names))
         try:
-            found = pa.Table.from_batches([self._file.read_stripe(group, columns=chosen)])
+            found = self._file.read_stripe(group, columns=chosen)
         except pa.ArrowInvalid as error:
             if _TOO_FAR not in str(error):
                 raise
@@ -92,12 +94,46 @@ class OrcReader:
                 f"{self._location} has a time that no count of nanoseconds reaches, which ORC is "
                 "read in here: read it with an engine, or rewrite it as Parquet"
             ) from None
-        arrays = []
-        for name in found.column_names:
-            column, want = found[name], self.schema.field(name).type
-            # Writers may have more digits than the table has: readers floor, as Iceberg Java does.
-            arrays.append(column if column.type == want else column.cast(want, safe=False))
-        return pa.table(arrays, names=found.column_names)
+        names = found.schema.names
+        types = [self.schema.field(name).type for name in names]
+        return pa.table([_as_meant(*each) for each in zip(found, types, strict=True)], names=names)
+
+
+def _as_meant(array: pa.Array, want: pa.DataType) -> pa.Array:
+    """Return values in the type that they are meant in.
+
+    Writers may have more digits of a time than the table has: readers floor, as Iceberg Java does.
+    """
+    have = array.type
+    if have == want:
+        return array
+    if pa.types.is_timestamp(want):
+        return _floored(array.view(pa.int64())).view(want)
+    if pa.types.is_struct(want):
+        members = [_as_meant(array.field(at), each.type) for at, each in enumerate(want)]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(members, fields=[*want], mask=mask)
+    if pa.types.is_list(want):
+        return _around(array, want, _as_meant(array.values, want.value_type))
+    if pa.types.is_map(want):
+        pair = [_as_meant(array.keys, want.key_type), _as_meant(array.items, want.item_type)]
+        fields = [want.key_field, want.item_field]
+        return _around(array, want, pa.StructArray.from_arrays(pair, fields=fields))
+    return array.cast(want, safe=False)
+
+
+def _floored(nanos: pa.Int64Array) -> pa.Int64Array:
+    """Return the microseconds that nanoseconds fall in; Arrow alone cuts towards 1970."""
+    cut = pc.divide(nanos, _NANOS_A_MICRO)
+    over = pc.greater(pc.multiply(cut, _NANOS_A_MICRO), nanos)
+    return pc.subtract(cut, over.cast(pa.int64()))
+
+
+def _around(array: pa.Array, type: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return lists, or maps, with other values under the same offsets."""
+    return pa.Array.from_buffers(
+        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
+    )
 
 
 def _names(schema: pa.Schema) -> list[str]:

@@ -244,6 +244,16 @@ class ReadRules:
     constants: dict[int, pa.Scalar] = field(default_factory=dict)
 
     def convert(self, array: pa.Array, type: IcebergType, where: str) -> pa.Array:
+        found = self._converted(array, type, where)
+        if isinstance(type, StringType):
+            # Arrow takes the bytes of a file for text, whatever they are.
+            try:
+                found.validate(full=True)
+            except pa.ArrowException as error:
+                raise self.broken(where, type, str(error)) from None
+        return found
+
+    def _converted(self, array: pa.Array, type: IcebergType, where: str) -> pa.Array:
         want = arrow_type(type)
         if array.type == want:
             return array

@@ -15,6 +15,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, IntegerType, NestedField, StringType, TimestampType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.rows.as_orc import OrcReader
 from icetree.rows.deletes import Deletes
 from icetree.spec.entry import Entry
 from icetree.spec.stats import parse_column
@@ -336,3 +337,30 @@ def test_times_that_orc_is_not_read_in_are_refused_before_they_are_written() -> 
     )
     with pytest.raises(Unsupported, match=r"far\.orc has a time that no count of nanoseconds"):
         table.scan().to_arrow()
+
+
+def test_times_of_orc_with_more_digits_are_floored_on_both_sides_of_1970() -> None:
+    """A time is that of the microsecond which it falls in, at the top and within any nesting."""
+    told = pa.field("t", pa.timestamp("ns"), metadata={"iceberg.id": "2"})
+    zoned = pa.field("z", pa.timestamp("ns", "UTC"), metadata={"iceberg.id": "3"})
+    fields = [
+        pa.field("t", told.type, metadata={"iceberg.id": "1"}),
+        pa.field("s", pa.struct([zoned]), metadata={"iceberg.id": "4"}),
+        pa.field("l", pa.list_(told), metadata={"iceberg.id": "5"}),
+        pa.field("m", pa.map_(pa.int64(), told), metadata={"iceberg.id": "6"}),
+    ]
+    nanos = [-1, -1500, 1500, -1000, 0, 999, None, -(2**63) + 1]
+    times = pa.array(nanos, told.type)
+    starts = pa.array([*range(len(nanos) + 1)], pa.int32())
+    sink = io.BytesIO()
+    inner = pa.StructArray.from_arrays([times.cast(zoned.type)], fields=[zoned])
+    keyed = pa.MapArray.from_arrays(starts, pa.array([*range(len(nanos))]), times)
+    columns = [times, inner, pa.ListArray.from_arrays(starts, times), keyed]
+    written = [each.cast(field.type) for each, field in zip(columns, fields, strict=True)]
+    orc.write_table(pa.table(written, schema=pa.schema(fields)), sink)
+    found = OrcReader(pa.BufferReader(sink.getvalue()), "x.orc").read(0, [*range(4)], [*"tslm"])
+    floors = [None if each is None else each // 1000 for each in nanos]
+    plain, struct, list, map = (column.combine_chunks() for column in found)
+    for read in (plain, struct.field("z"), list.values, map.items):
+        assert read.type.unit == "us"
+        assert read.view(pa.int64()).to_pylist() == floors

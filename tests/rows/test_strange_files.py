@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
@@ -129,3 +130,40 @@ def test_metadata_whose_columns_nest_too_deep_is_refused() -> None:
         bad = text.replace('"type": "long"', f'"type": {deep}', 1)
         with pytest.raises(CorruptTable, match=r"nest deeper|recursion"):
             metadata_codec.decode(bad.encode(), file="x.metadata.json")
+
+
+@pytest.mark.parametrize("format", ["parquet", "orc"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_text_that_is_no_utf_8_is_neither_handed_on_nor_the_end_of_verify(
+    format: str, nested: bool
+) -> None:
+    key = FIELD_ID_KEY if format == "parquet" else b"iceberg.id"
+    text = pa.field("a", pa.string(), metadata={key: "1"})
+    bad = pa.array([b"\xff\xfe", b"ok"]).view(pa.string())
+    if nested:
+        text = text.with_name("element").with_metadata({key: "2"})
+        starts = pa.array([0, 1, 2], pa.int32())
+        bad = pa.ListArray.from_arrays(starts, bad).cast(pa.list_(text))
+        text = pa.field("a", bad.type, metadata={key: "1"})
+    sink = pa.BufferOutputStream()
+    write = pq.write_table if format == "parquet" else orc.write_table
+    write(pa.table([bad], schema=pa.schema([text])), sink)
+    content = sink.getvalue().to_pybytes()
+    table = new_table(pa.schema([("a", pa.list_(pa.string()) if nested else pa.string())]))
+    write_file(table, "x", content)
+    entry = Entry(
+        location="data/x",
+        file_format=format,
+        record_count=2,
+        file_size_in_bytes=len(content),
+    )
+    table.append_files([entry])
+    for read in (
+        table.scan().to_arrow,
+        table.scan("a is not null").to_arrow,
+        lambda: table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}),
+    ):
+        with pytest.raises(CorruptTable, match=r"column a.* no string: .*UTF"):
+            read()
+    report = table.verify(deep=True)
+    assert any("UTF" in finding.rule for finding in report.findings), str(report)

@@ -359,4 +359,7 @@ def _box_text(corners: Corners) -> str:
 
 
 def _text(value: pa.Scalar) -> str:
-    return repr(str(value)) if pa.types.is_string(value.type) else str(value)
+    if not pa.types.is_string(value.type):
+        return str(value)
+    # A bound that is cut, or damaged, need not be text.
+    return repr(value.as_buffer().to_pybytes().decode(errors="backslashreplace"))
