@@ -178,7 +178,7 @@ def _view(lake: SparkLake, parts: Sequence[str]) -> View | None:
         return None
     name = find_lasting(lake, parts)
     if name is None and (table := find_table(lake, parts)) is not None:
-        raise InvalidInput(f"{table.name} is a table, not a view: say TABLE")
+        raise InvalidInput(f"table {table.name} is no view: say TABLE")
     return None if name is None else lake.view(name)
 
 
