@@ -80,8 +80,20 @@ def told_by_v3(entries: Entries, version: int = 3) -> Entries:
         if name.split(":")[-1] in {"tight", "avg_size", "max_size"}
     ]
     entries = entries.drop_columns(lost)
+    for name in entries.column_names:
+        if name.endswith(":values"):
+            entries = _less_odd_counts(entries, name.partition(":")[0])
     if version < 3:
         entries = with_columns(entries, first_row_id=None, dv_offset=None, dv_size_in_bytes=None)
+    return entries
+
+
+def _less_odd_counts(entries: Entries, field: str) -> Entries:
+    """Return entries without counts of a column that has not as many values as there are rows."""
+    whole = pc.fill_null(pc.equal(entries[f"{field}:values"], entries["record_count"]), True)
+    for name in {f"{field}:values", f"{field}:nulls"} & {*entries.column_names}:
+        column = pc.if_else(whole, entries[name], pa.scalar(None, pa.int64()))
+        entries = entries.set_column(entries.column_names.index(name), name, column)
     return entries
 
 

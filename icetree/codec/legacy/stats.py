@@ -95,7 +95,7 @@ class Metrics:
         if "values" in picked:
             # Of ORC, Iceberg Java counts no row in which a struct around the field is null: a field
             # with fewer values than rows is null in some, whatever the count of its nulls says.
-            whole = pc.fill_null(pc.equal(picked["values"], rows), False)
+            whole = pc.fill_null(pc.equal(picked["values"], rows), True)
             nothing = pa.scalar(None, pa.int64())
             for stat in picked.keys() & {"values", "nulls"}:
                 picked[stat] = pc.if_else(whole, picked[stat], nothing)
