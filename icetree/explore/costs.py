@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -9,7 +11,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import IcetreeError
 from icetree.explore.cost import Cost
-from icetree.explore.history import line_of
+from icetree.explore.history import line_upto
 from icetree.explore.v3 import V3
 from icetree.explore.v3_sizes import sizes
 from icetree.spec.entry import (
@@ -22,7 +24,7 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.location import absolute
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.tree.diff import Diff
 from icetree.tree.live import live_files
@@ -33,36 +35,46 @@ _COMMITS: Final = 400
 _FILES: Final = 50_000
 
 
-def costs(table: Table, *, branch: str | None = None) -> dict[str, Any]:
-    """Return the metadata files and bytes of each commit, the oldest first.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """What a commit has of metadata.json: a file or none, and how large."""
 
-    A metadata.json that is not there any more is taken to have been as large as the next that is
+    files: int
+    size_bytes: int
+    is_exact: bool
+
+
+def costs(table: Table, *, at: str | None = None) -> dict[str, Any]:
+    """Return the metadata files and bytes of each commit up to a snapshot, the oldest first.
+
+    Commits that came in one metadata.json have it together: it is told with the last of them. A metadata.json that is not there any more is taken to have been as large as the next that is
     (`is_exact` is false). v3's part is an estimate, in favour of v3; where there is none,
     `v3_left` says why.
     """
-    line = line_of(table, MAIN if branch is None else branch)[-_COMMITS:]
-    own, exact = _own(table, line)
-    estimated, left = _as_v3(table, line)
+    last = table.snapshot(at)
+    line = [] if last is None else line_upto(table, last.snapshot_id, _COMMITS)
+    versions = _versions(table, line)
+    own = _own(table, line, versions)
+    estimated, left = _as_v3(table, line, versions)
     return {
         "commits": [
             {
                 "snapshot_id": str(each.snapshot_id),
                 "files": cost.files,
                 "size_bytes": cost.size_bytes,
-                "is_exact": is_exact,
+                "is_exact": version.is_exact,
                 "v3_files": None if then is None else then.files,
                 "v3_size_bytes": None if then is None else then.size_bytes,
             }
-            for each, cost, is_exact, then in zip(line, own, exact, estimated, strict=True)
+            for each, cost, version, then in zip(line, own, versions, estimated, strict=True)
         ],
         "v3_left": left,
     }
 
 
-def _own(table: Table, line: list[Snapshot]) -> tuple[list[Cost], list[bool]]:
-    versions = _versions(table, line)
+def _own(table: Table, line: list[Snapshot], versions: list[_Version]) -> list[Cost]:
     found = []
-    for snapshot, (size, _) in zip(line, versions, strict=True):
+    for snapshot, version in zip(line, versions, strict=True):
         # Metadata.json, the root, and what the root says is new: leaves, and bitmaps of their own.
         root = table.files.bare_root(snapshot, table.metadata.shape())
         live = only(root, is_live(root))
@@ -73,30 +85,40 @@ def _own(table: Table, line: list[Snapshot]) -> tuple[list[Cost], list[bool]]:
         bitmaps = len(pc.unique(vectors["location"]).drop_null())
         found.append(
             Cost(
-                files=2 + leaves.num_rows + bitmaps,
-                size_bytes=size
+                files=version.files + 1 + leaves.num_rows + bitmaps,
+                size_bytes=version.size_bytes
                 + table.files.root_size_bytes(snapshot)
                 + (pc.sum(leaves["file_size_in_bytes"]).as_py() or 0)
                 + (pc.sum(vectors["dv_size_in_bytes"]).as_py() or 0),
             )
         )
-    return found, [is_exact for _, is_exact in versions]
+    return found
 
 
-def _versions(table: Table, line: list[Snapshot]) -> list[tuple[int, bool]]:
-    """Return how large the metadata.json of each commit was, and whether that is known."""
+def _versions(table: Table, line: list[Snapshot]) -> list[_Version]:
+    """Return what each commit has of metadata.json.
+
+    A version of the table holds what was committed since the one before. Where the log of versions
+    does not reach, each commit is taken to have made one.
+    """
     files = {each.timestamp_ms: each.metadata_file for each in table.metadata.metadata_log}
     files[table.metadata.last_updated_ms] = table.state.metadata_location
-    known: list[tuple[int, bool]] = []
-    last = 0
+    times = sorted(files)
+    known: list[_Version] = []
+    last, told = 0, None
     for snapshot in reversed(line):
-        at = files.get(snapshot.timestamp_ms)
-        size = None if at is None else _size(table, at)
+        at = bisect_left(times, snapshot.timestamp_ms)
+        is_logged = at < len(times) and (at > 0 or times[at] == snapshot.timestamp_ms)
+        if is_logged and at == told:
+            known.append(_Version(files=0, size_bytes=0, is_exact=True))
+            continue
+        told = at if is_logged else None
+        size = _size(table, files[times[at]]) if is_logged else None
         last = last if size is None else size
-        known.append((last, size is not None))
+        known.append(_Version(files=1, size_bytes=last, is_exact=size is not None))
     known.reverse()
-    first = next((size for size, is_exact in known if is_exact), 0)
-    return [(size or first, is_exact) for size, is_exact in known]
+    first = next((each.size_bytes for each in known if each.files and each.is_exact), 0)
+    return [replace(each, size_bytes=each.size_bytes or each.files * first) for each in known]
 
 
 def _size(table: Table, file: str) -> int | None:
@@ -106,17 +128,19 @@ def _size(table: Table, file: str) -> int | None:
         return None
 
 
-def _as_v3(table: Table, line: list[Snapshot]) -> tuple[list[Cost | None], str | None]:
+def _as_v3(
+    table: Table, line: list[Snapshot], versions: list[_Version]
+) -> tuple[list[Cost | None], str | None]:
     nothing: list[Cost | None] = [None] * len(line)
     if not line:
         return nothing, None
-    changed = sum(map(_changed_files, line))
-    if changed > _FILES:
-        return nothing, f"these commits changed {changed:,} files: v3 is told up to {_FILES:,}"
+    files = sum(map(_changed_files, line))
+    if files > _FILES:
+        return nothing, f"these commits changed {files:,} files: v3 is told up to {_FILES:,}"
     shape, then = table.metadata.shape(), V3()
     measured = sizes(table)
     found: list[Cost | None] = []
-    for snapshot in line:
+    for snapshot, version in zip(line, versions, strict=True):
         if not found and snapshot.parent_snapshot_id is not None:
             # What was before is not there any more: v3 begins with all of it, in few manifests.
             root = table.files.root(snapshot, shape)
@@ -124,7 +148,8 @@ def _as_v3(table: Table, line: list[Snapshot]) -> tuple[list[Cost | None], str |
             then.snapshots = 1
             found.append(None)
             continue
-        found.append(then.cost(table.files.changed(snapshot, shape), measured, merges=True))
+        changed = table.files.changed(snapshot, shape)
+        found.append(then.cost(changed, measured, merges=True, versions=version.files))
     return found, None
 
 

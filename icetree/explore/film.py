@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from icetree.errors import InvalidInput
 from icetree.explore.axis import Axis, axis_of
 from icetree.explore.bars import draw, shares
-from icetree.explore.history import line_of, told
+from icetree.explore.history import line_upto, told
 from icetree.picture.rows import stats_columns
 from icetree.picture.tree import pick
 from icetree.picture.words import counted
@@ -29,7 +29,7 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.shape import Shape
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from icetree.tree.recount import with_counts
@@ -47,15 +47,16 @@ _TOLD_OF_CELLS: Final = (
 MOST: Final = 64
 
 
-def film(
-    table: Table, *, branch: str | None = None, first: str | None = None, count: str | None = None
-) -> list[dict[str, Any]]:
-    """Return frames of a branch's line: so many, from the ordinal `first` on."""
-    line = line_of(table, MAIN if branch is None else branch)
-    start, size = whole(first, "first", 0), min(whole(count, "count", MOST), MOST)
+def film(table: Table, *, at: str | None = None, count: str | None = None) -> list[dict[str, Any]]:
+    """Return the frame of a snapshot after those of so many, in all, that led to it.
+
+    Whatever is committed or expired meanwhile, a snapshot's frame is its own.
+    """
+    size, last = min(whole(count, "count", MOST), MOST), table.snapshot(at)
+    line = [] if last is None else line_upto(table, last.snapshot_id, size + 1)
     frames = []
-    before = _leaves_before(table, line, start)
-    for each in line[start : start + size]:
+    before = _leaves_before(table, line, len(line) > size)
+    for each in line[-size:] if size else []:
         frames.append(frame(table, each, before))
         before = leaves_at(table, each)
     return frames
@@ -127,11 +128,9 @@ def _columns(shape: Shape, axis: Axis | None) -> frozenset[str]:
     return frozenset({*stats_columns(shape), *(axis.columns if axis is not None else ())})
 
 
-def _leaves_before(table: Table, line: list[Snapshot], start: int) -> frozenset[str]:
-    """Return the leaves of what was before a frame; where that has expired, those that it has too."""
-    if start > 0:
-        return leaves_at(table, line[start - 1]) if start <= len(line) else frozenset()
-    is_first = not line or line[0].parent_snapshot_id is None
+def _leaves_before(table: Table, line: list[Snapshot], has_parent: bool) -> frozenset[str]:
+    """Return the leaves of what was before the frames; where that has expired, those of the first."""
+    is_first = not line or (line[0].parent_snapshot_id is None and not has_parent)
     return frozenset() if is_first else leaves_at(table, line[0])
 
 

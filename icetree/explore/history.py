@@ -28,7 +28,8 @@ def history(table: Table, *, branch: str | None = None) -> dict[str, Any]:
     if branch is not None and branch not in metadata.refs:
         hint = did_you_mean(branch, metadata.refs)
         raise NotFound(f"{table.name} has no branch or tag {branch!r}{hint}")
-    line = line_of(table, chosen)
+    ref = metadata.refs.get(chosen)
+    line = [] if ref is None else line_upto(table, ref.snapshot_id, MOST)
     every = list(islice(table.history(), MOST))
     known = {each.snapshot_id for each in every}
     every += [each for each in line if each.snapshot_id not in known]
@@ -55,13 +56,10 @@ def history(table: Table, *, branch: str | None = None) -> dict[str, Any]:
     }
 
 
-def line_of(table: Table, branch: str) -> list[Snapshot]:
-    """Return the newest snapshots of a branch, the oldest of them first."""
-    ref = table.metadata.refs.get(branch)
-    if ref is None:
-        return []
-    found = ancestors(table.metadata, ref.snapshot_id, table.files.page)
-    return list(islice(found, MOST))[::-1]
+def line_upto(table: Table, snapshot_id: int, most: int) -> list[Snapshot]:
+    """Return a snapshot and so many in all of those before it, the oldest first."""
+    found = ancestors(table.metadata, snapshot_id, table.files.page)
+    return list(islice(found, most))[::-1]
 
 
 def told(snapshot: Snapshot) -> dict[str, Any]:

@@ -6,15 +6,16 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
 from icetree.errors import IcetreeError, InvalidInput, Unsupported
-from icetree.explore.history import history
+from icetree.explore.history import history, told
 from icetree.explore.views import look
+from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.point import Point
@@ -29,8 +30,6 @@ _LOCKED: Final = (
 POLICY: Final = (
     _LOCKED.format(script="'self'", style="'self'", ask="'self'") + "; frame-ancestors 'none'"
 )
-#: Frames that the page asks for at once: `AT_ONCE` of its `ask.js`.
-_AT_ONCE: Final = 4
 #: Snapshots that a file holds, and axes of the newest of them.
 _SNAPSHOTS: Final = 400
 _AXES: Final = 12
@@ -73,7 +72,7 @@ def one_file(
 
     It holds what the tree tells, bounds of columns among it, and no rows.
     """
-    line = [each.snapshot_id for each in ChangeRange(table, since=since, upto=upto).snapshots]
+    line = ChangeRange(table, since=since, upto=upto).snapshots
     if not line:
         raise InvalidInput(f"{table.name} has no snapshots in this range: there is nothing to show")
     if len(line) > _SNAPSHOTS:
@@ -81,8 +80,8 @@ def one_file(
             f"{len(line):,} snapshots are more than the {_SNAPSHOTS} that one file holds: "
             "say with --since and --upto which"
         )
-    told = dict(_answers(table, [str(each) for each in line], where))
-    return _whole(page(), {"table": str(table.name), "answers": told, "where": where or ""})
+    answers = dict(_answers(table, line, where))
+    return _whole(page(), {"table": str(table.name), "answers": answers, "where": where or ""})
 
 
 def key(view: str, given: Mapping[str, str]) -> str:
@@ -91,28 +90,31 @@ def key(view: str, given: Mapping[str, str]) -> str:
     return f"{view} {json.dumps(pairs, ensure_ascii=False, separators=(',', ':'))}"
 
 
-def _answers(table: Table, line: list[str], where: str | None) -> Iterator[tuple[str, Any]]:
+def _answers(
+    table: Table, snapshots: Sequence[Snapshot], where: str | None
+) -> Iterator[tuple[str, Any]]:
     """Yield what the page may ask, with the answers, for the snapshots of a line."""
     known = history(table)
+    line = [str(each.snapshot_id) for each in snapshots]
     inside = set(line)
-    first = known["line"].index(line[0]) if line[0] in known["line"] else 0
     newest = line[-1]
     yield (
         key("history", {}),
         known
         | {
             "line": line,
-            "snapshots": [each for each in known["snapshots"] if each["snapshot_id"] in inside],
+            "snapshots": [told(each) for each in snapshots],
             "refs": [each for each in known["refs"] if each["snapshot_id"] in inside],
         },
     )
-    for start in range(0, len(line), _AT_ONCE):
-        size = str(min(_AT_ONCE, len(line) - start))
-        frames = look(table, "film", {"first": str(first + start), "count": size})
-        yield key("film", {"first": str(start), "count": str(_AT_ONCE)}), frames
-    asked: list[tuple[str, dict[str, str]]] = [("costs", {}), ("health", {})]
+    with suppress(IcetreeError):
+        found = look(table, "costs", {"at": newest})
+        commits = [each for each in found["commits"] if each["snapshot_id"] in inside]
+        yield key("costs", {"at": newest}), found | {"commits": commits}
+    asked: list[tuple[str, dict[str, str]]] = [("health", {})]
     for at in line:
-        asked += [("scale", {"at": at, "by": known["axis"] or ""}), ("feed", {"at": at})]
+        asked += [("film", {"at": at, "count": "1"}), ("feed", {"at": at})]
+        asked += [("scale", {"at": at, "by": known["axis"] or ""})]
     asked += [("scale", {"at": newest, "by": each["name"]}) for each in known["axes"][:_AXES]]
     if where:
         asked += [("pruned", {"at": newest, "where": where})]

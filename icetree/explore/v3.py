@@ -71,15 +71,18 @@ class V3:
         others = commits - len(changed)
         return total + Cost(files=others, size_bytes=others * size.metadata(self.snapshots))
 
-    def cost(self, diff: Diff, size: Sizes, *, merges: bool) -> Cost:
-        """Make one commit; return what it writes: manifests, their list, and metadata.json."""
+    def cost(self, diff: Diff, size: Sizes, *, merges: bool, versions: int = 1) -> Cost:
+        """Make one commit; return what it writes: manifests, their list, and metadata.json.
+
+        That of several commits may be one: `versions` is 0 for those that have none to themselves.
+        """
         manifests = self.commit(diff, merges=merges)
         self.snapshots += 1
         return Cost(
-            files=len(manifests) + 2,
+            files=len(manifests) + 1 + versions,
             size_bytes=sum(size.manifest(m.is_data, m.entries) for m in manifests)
             + size.manifest_list(self.opened - 1)
-            + size.metadata(self.snapshots),
+            + versions * size.metadata(self.snapshots),
         )
 
     def commit(self, diff: Diff, *, merges: bool) -> list[Manifest]:

@@ -4,9 +4,6 @@ const told = JSON.parse(document.getElementById("told").textContent || "{}");
 const kept = new Map();
 let token = null;
 
-/** Frames that are asked for at once: `_AT_ONCE` of icetree/explore/page.py. */
-export const AT_ONCE = 4;
-
 /** Whether the page is a file with its answers in it; and what it is of. */
 export const file = told.answers ? { table: told.table, where: told.where } : null;
 

@@ -1,6 +1,6 @@
 // The explorer: which table, which snapshot, which view. The address keeps all of it.
 
-import { AT_ONCE, Refusal, ask, enter, file, forget, tables } from "./ask.js";
+import { Refusal, ask, enter, file, forget, tables } from "./ask.js";
 import { byId, el, fill } from "./dom.js";
 import { described, film } from "./film.js";
 import { filter } from "./filter.js";
@@ -14,6 +14,7 @@ const VIEWS = [["film", "Film"], ["scale", "To scale"], ["changes", "Changes"], 
 const KEYS = [["← →", "one snapshot back, or on"], ["Home End", "the first, the last"], ["space", "play, pause"],
   ["1 to 5", "a view"], ["/", "the filter"], ["r", "see what was committed since"], ["Esc", "close what is open"], ["?", "this list"]];
 const STEP_MS = 1150;
+const AHEAD = 3;
 
 const state = { table: "", view: "film", at: "", by: "", where: "", branch: "", leaf: "", theme: "" };
 let known = [];
@@ -135,10 +136,9 @@ async function render(how = {}) {
 }
 
 async function renderFilm(how, isMine) {
-  const first = index - (index % AT_ONCE);
-  const asked = (start) => ask(table(), "film", { branch: state.branch, first: String(start), count: String(AT_ONCE) });
+  const asked = (snapshot) => ask(table(), "film", { at: snapshot.snapshot_id, count: "1" });
   if (!drawing) waiting();
-  const frame = (await asked(first))[index - first];
+  const [frame] = await asked(line[index]);
   if (!isMine()) return;
   if (!drawing) {
     const part = el("div", { class: "drawing" });
@@ -150,7 +150,7 @@ async function renderFilm(how, isMine) {
   drawing.show(frame, { ...how, pruned });
   byId("status").textContent = described(frame);
   // The next frames, so that a film does not stop for them.
-  if (first + AT_ONCE < line.length) asked(first + AT_ONCE).catch(() => {});
+  for (const next of line.slice(index + 1, index + 1 + AHEAD)) asked(next).catch(() => {});
 }
 
 async function renderScale(isMine) {
@@ -331,7 +331,7 @@ async function start() {
   box.set(state.where);
   await render({ animate: false });
   if (state.where) await applyFilter();
-  const costs = ask(table(), "costs", { branch: state.branch });
+  const costs = ask(table(), "costs", { at: line.at(-1)?.snapshot_id });
   costs.then((found) => { below.told(found); below.show(index); }, (error) => below.failed(error.message));
 }
 

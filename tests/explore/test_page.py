@@ -69,10 +69,31 @@ def test_a_file_holds_the_snapshots_of_its_range_alone(table: Table) -> None:
     told = answers(one_file(table, since=int(line[2]), upto=int(line[6])))
     inside = line[3:7]
     assert told[key("history", {})]["line"] == inside
-    [frames] = [part for name, part in told.items() if name.startswith("film")]
-    assert [each["snapshot_id"] for each in frames] == inside
+    _is_of(told, inside)
     others = set(line) - set(inside)
     assert not [name for name in told if any(other in name for other in others)]
+
+
+def test_a_file_may_be_of_a_branch(table: Table) -> None:
+    line = look(table, "history", {"branch": "staging"})["line"]
+    _is_of(answers(one_file(table, upto="staging")), line)
+    _is_of(answers(one_file(table, since=int(line[-2]), upto="staging")), line[-1:])
+
+
+def test_a_file_may_be_of_long_ago(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = look(table, "history", {})["line"]
+    monkeypatch.setattr("icetree.explore.history.MOST", 3)
+    _is_of(answers(one_file(table, upto=int(line[2]))), line[:3])
+
+
+def _is_of(told: dict[str, Any], line: list[str]) -> None:
+    """Assert that every view of a file is of its line, and tells each snapshot."""
+    known = told[key("history", {})]
+    assert known["line"] == [each["snapshot_id"] for each in known["snapshots"]] == line
+    frames = [told[key("film", {"at": at, "count": "1"})] for at in line]
+    assert [each["snapshot_id"] for [each] in frames] == line
+    costs = told[key("costs", {"at": line[-1]})]
+    assert [each["snapshot_id"] for each in costs["commits"]] == line
 
 
 def test_a_file_holds_no_rows(html: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -25,6 +25,7 @@ from icetree.explore.plain import plain
 from icetree.explore.views import VIEWS, look
 from icetree.spec.entry import Entry, Status, to_table
 from icetree.spec.stats import FieldStats
+from icetree.table.group import commit_group
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.explore.tables import COLUMNS, live, open_lake, rows
@@ -77,8 +78,23 @@ def test_a_leaf_that_a_flush_made_of_old_entries_is_new_in_one_frame_only(table:
 
 def test_frames_come_in_parts_that_make_the_whole(table: Table) -> None:
     whole = look(table, "film", {})
-    parts = [look(table, "film", {"first": str(at), "count": "4"}) for at in range(0, 20, 4)]
-    assert [frame for part in parts for frame in part] == whole
+    for at, frame in enumerate(whole):
+        given = {"at": frame["snapshot_id"], "count": "3"}
+        assert look(table, "film", given) == whole[max(0, at - 2) : at + 1]
+
+
+def test_a_frame_is_of_the_snapshot_that_was_asked_for_whatever_is_committed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("icetree.explore.history.MOST", 3)
+    table = lake.create_table("db.moving", COLUMNS)
+    for at in range(5):
+        table.append(rows(at * 40, at))
+    line = look(table, "history", {})["line"]
+    table.append(rows(400, 5))
+    for at in line:
+        [frame] = look(table, "film", {"at": at, "count": "1"})
+        assert frame["snapshot_id"] == at
 
 
 def test_bits_that_go_out_are_those_of_the_manifest_dvs(table: Table) -> None:
@@ -161,6 +177,29 @@ def test_costs_are_the_metadata_files_that_each_commit_wrote(tmp_path: Path) -> 
             if cost["is_exact"]:
                 assert cost["size_bytes"] == seen[id].size_bytes
             assert cost["v3_files"] >= 2
+
+
+def test_commits_of_a_group_have_one_metadata_file_together(tmp_path: Path) -> None:
+    with open_lake(tmp_path) as lake:
+        lake.create_namespace("db")
+        table = lake.create_table("db.t", COLUMNS)
+        folder = Path(table.location) / "metadata"
+        before = set(folder.iterdir())
+        for group in range(3):
+            commit_group(table, [_appends(group * 4 + at) for at in range(4)])
+        table.append(rows(900, 1))
+        told = look(table, "costs", {})["commits"]
+        made = set(folder.iterdir()) - before
+        assert len(told) == 13
+        assert sum(each["files"] for each in told) == len(made)
+        assert sum(each["size_bytes"] for each in told) == sum(at.stat().st_size for at in made)
+        assert all(each["is_exact"] for each in told)
+        # Neither has v3 more of them than there were.
+        assert sum(each["v3_files"] for each in told) == 13 * 2 + 4
+
+
+def _appends(number: int) -> Callable[[Table], object]:
+    return lambda table: table.append(rows(number * 40, 1))
 
 
 def test_the_feed_of_a_snapshot_is_what_changes_tells(table: Table) -> None:
@@ -267,8 +306,8 @@ def test_a_branch_has_a_line_of_its_own(table: Table) -> None:
     [
         ("atlas", {}, "there is no view 'atlas'"),
         ("film", {"colour": "red"}, "film is not asked by 'colour'"),
-        ("film", {"first": "-1"}, "give a whole number of 0 or more"),
-        ("film", {"first": "9" * 30}, "give a whole number of 0 or more"),
+        ("film", {"count": "-1"}, "give a whole number of 0 or more"),
+        ("film", {"count": "9" * 30}, "give a whole number of 0 or more"),
         ("pruned", {}, "pruned needs where"),
         ("pruned", {"where": "id <"}, ""),
         ("scale", {"by": "idd"}, "did you mean 'id'?"),
