@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icetree.errors import IcetreeError, NotFound
-from icetree.explore.plain import plain
+from icetree.explore.plain import first_plain, plain
 from icetree.explore.rows import first_rows
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.table import Table
@@ -50,7 +50,7 @@ def feed(table: Table, *, at: str, rows: str | None = None) -> dict[str, Any]:
             found["rows_left"] = str(error)
         else:
             found["columns"] = first.column_names
-            found["rows"] = [plain(list(each.values())) for each in first.to_pylist()]
+            found["rows"] = first_plain(first)
     return found
 
 

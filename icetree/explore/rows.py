@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import NotFound
-from icetree.explore.plain import plain
+from icetree.explore.plain import first_plain
 from icetree.files.parallel import in_order
 from icetree.rows.read import read_tasks
 from icetree.rows.schema import arrow_schema
@@ -56,7 +56,7 @@ def rows(
     return {
         "file_path": file,
         "columns": [{"name": each.name, "type": str(each.type)} for each in found.schema],
-        "rows": [plain(list(each)) for each in zip(*(c.to_pylist() for c in found), strict=True)],
+        "rows": first_plain(found),
         "record_count": tasks["record_count"][0].as_py(),
         "deleted_rows": tasks["dv_cardinality"][0].as_py() or 0,
     }

@@ -18,6 +18,9 @@ from icetree.explore.rows import rows
 from icetree.explore.scale import scale
 from icetree.table.table import Table
 
+#: Characters of a filter: judging costs by its terms, and somebody else may be asking.
+_FILTER: Final = 2_000
+
 VIEWS: Final[Mapping[str, Callable[..., Any]]] = {
     "history": history,
     "film": film,
@@ -46,4 +49,9 @@ def look(table: Table, view: str, given: Mapping[str, str]) -> Any:
     lacks = [each.name for each in known if each.default is each.empty and each.name not in told]
     if lacks:
         raise InvalidInput(f"{view} needs {lacks[0]}")
+    if len(told.get("where", "")) > _FILTER:
+        raise InvalidInput(
+            f"a filter of {len(told['where']):,} characters is more than the {_FILTER:,} that can be "
+            "looked at here: `icetree explain` takes longer ones"
+        )
     return function(table, **told)

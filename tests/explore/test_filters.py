@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from icetree.cli.main import cli
+from icetree.errors import InvalidInput
 from icetree.explore.views import look
 from icetree.table.lake import Lake
 from icetree.table.table import Table
@@ -78,6 +79,14 @@ def test_an_axis_is_a_column_of_today_whatever_is_looked_at(table: Table) -> Non
     told = look(table, "scale", {"at": "before", "by": "a"})
     assert sorted(each["first"] for each in told["bars"]) == [100, 101, 102, 103]
     assert look(table, "scale", {"at": "before", "by": "d"})["unplaced"] == 4
+
+
+@pytest.mark.parametrize("view", ["pruned", "scale"])
+def test_a_filter_without_end_is_refused_before_it_is_judged(table: Table, view: str) -> None:
+    where = " or ".join(f"a = {at}" for at in range(3_000))
+    with pytest.raises(InvalidInput, match=r"a filter of .* characters is more than the 2,000"):
+        look(table, view, {"where": where})
+    look(table, view, {"where": " or ".join(f"a = {at}" for at in range(100))})
 
 
 def _run(table: Table, *words: str) -> Any:
