@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.encryption import without_keys
+from icetree.spec.metadata import StatisticsFile, TableMetadata
 from icetree.spec.update import (
     AddEncryptionKey,
     RemoveEncryptionKey,
@@ -57,14 +58,22 @@ def remove_orders(m: TableMetadata, update: RemoveSortOrders) -> TableMetadata:
 def set_statistics(m: TableMetadata, update: SetStatistics) -> TableMetadata:
     """Return the metadata with statistics in place of any other of their snapshot."""
     new = update.statistics
-    others = (each for each in m.statistics if each.snapshot_id != new.snapshot_id)
-    return replace(m, statistics=(*others, new))
+    return _with_statistics(m, new.snapshot_id, new)
 
 
 def remove_statistics(m: TableMetadata, update: RemoveStatistics) -> TableMetadata:
     """Return the metadata without the statistics of a snapshot."""
-    kept = tuple(each for each in m.statistics if each.snapshot_id != update.snapshot_id)
-    return replace(m, statistics=kept)
+    return _with_statistics(m, update.snapshot_id)
+
+
+def _with_statistics(m: TableMetadata, snapshot_id: int, *new: StatisticsFile) -> TableMetadata:
+    """Return the metadata with the statistics of a snapshot; the key of former ones goes."""
+    former = {each.key_metadata for each in m.statistics if each.snapshot_id == snapshot_id}
+    others = (each for each in m.statistics if each.snapshot_id != snapshot_id)
+    after = replace(m, statistics=(*others, *new))
+    needed = {each.key_metadata for each in after.statistics}
+    needed |= {each.key_id for each in m.snapshots}
+    return without_keys(after, former - needed)
 
 
 def set_partition_statistics(m: TableMetadata, update: SetPartitionStatistics) -> TableMetadata:
@@ -102,6 +111,11 @@ def remove_key(m: TableMetadata, update: RemoveEncryptionKey) -> TableMetadata:
     for snapshot in m.snapshots:
         if snapshot.key_id == id:
             raise InvalidInput(f"snapshot {snapshot.snapshot_id} needs encryption key {id!r}")
+    for each in m.statistics:
+        if each.key_metadata == id:
+            raise InvalidInput(
+                f"statistics of snapshot {each.snapshot_id} need encryption key {id!r}"
+            )
     for key in m.encryption_keys:
         if key.encrypted_by_id == id and key.key_id != id:
             raise InvalidInput(f"encryption key {key.key_id!r} is wrapped by {id!r}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
+
+from msgspec.structs import replace
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.metadata import TableMetadata
@@ -73,3 +75,12 @@ def require_same_key(before: Mapping[str, str], after: Mapping[str, str]) -> Non
             f"{KEY_PROPERTY} is chosen when a table is made, and files of it depend on that: "
             "make another table and copy the rows"
         )
+
+
+def without_keys(metadata: TableMetadata, ids: Iterable[str | None]) -> TableMetadata:
+    """Return metadata without the keys of roots and statistics that go."""
+    keys = {*ids} - {None}
+    if not keys:
+        return metadata
+    kept = tuple(each for each in metadata.encryption_keys if each.key_id not in keys)
+    return replace(metadata, encryption_keys=kept)

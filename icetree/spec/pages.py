@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.spec.encryption import without_keys
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 
@@ -269,9 +270,7 @@ def remove_snapshots(
     moment = max((each for each in mentions if each is not None), default=None)
     changed: dict[int, Page] = {}
     for index, before in enumerate(contents):
-        rest = _without_keys(
-            rest, [e.key_id for e in before.snapshots if e.snapshot_id in unwanted]
-        )
+        rest = without_keys(rest, [e.key_id for e in before.snapshots if e.snapshot_id in unwanted])
         kept = tuple(each for each in before.snapshots if each.snapshot_id not in unwanted)
         log = () if all_goes else _later(before.snapshot_log, unwanted)
         if moment is not None and mentions[index] != moment:
@@ -294,7 +293,7 @@ def inline_forgotten(metadata: TableMetadata, ids: Collection[int]) -> TableMeta
             raise InvalidInput(f"snapshot {ref.snapshot_id} cannot go: {name!r} points to it")
     gone = [each.key_id for each in metadata.snapshots if each.snapshot_id in unwanted]
     gone += [each.key_metadata for each in metadata.statistics if each.snapshot_id in unwanted]
-    rest = _without_keys(metadata, gone)
+    rest = without_keys(metadata, gone)
     return replace(
         rest,
         snapshots=tuple(e for e in metadata.snapshots if e.snapshot_id not in unwanted),
@@ -304,15 +303,6 @@ def inline_forgotten(metadata: TableMetadata, ids: Collection[int]) -> TableMeta
             e for e in metadata.partition_statistics if e.snapshot_id not in unwanted
         ),
     )
-
-
-def _without_keys(metadata: TableMetadata, ids: Iterable[str | None]) -> TableMetadata:
-    """Return metadata without the keys of roots and statistics that go."""
-    keys = {*ids} - {None}
-    if not keys:
-        return metadata
-    kept = tuple(each for each in metadata.encryption_keys if each.key_id not in keys)
-    return replace(metadata, encryption_keys=kept)
 
 
 def _later(log: tuple[LogEntry, ...], unwanted: Collection[int]) -> tuple[LogEntry, ...]:

@@ -286,14 +286,17 @@ def replace_name(update: SetSnapshotRef, name: str) -> SetSnapshotRef:
     return SetSnapshotRef(ref_name=name, ref=update.ref)
 
 
+STATISTICS = StatisticsFile(
+    snapshot_id=1,
+    statistics_path="a",
+    file_size_in_bytes=1,
+    file_footer_size_in_bytes=1,
+    blob_metadata=(),
+)
+
+
 def test_statistics_are_kept_one_a_snapshot() -> None:
-    one = StatisticsFile(
-        snapshot_id=1,
-        statistics_path="a",
-        file_size_in_bytes=1,
-        file_footer_size_in_bytes=1,
-        blob_metadata=(),
-    )
+    one = STATISTICS
     other = PartitionStatisticsFile(snapshot_id=1, statistics_path="p", file_size_in_bytes=1)
     newer, newer_other = replace(one, statistics_path="b"), replace(other, statistics_path="q")
     after = done(
@@ -320,5 +323,24 @@ def test_encryption_keys_go_only_when_nothing_needs_them() -> None:
     assert "no encryption key 'x'" in refused(RemoveEncryptionKey(key_id="x"), on=after)
     used = done(AddSnapshot(snapshot=snapshot(1, key_id="leaf")), on=after)
     assert "snapshot 1 needs" in refused(RemoveEncryptionKey(key_id="leaf"), on=used)
+    told = done(SetStatistics(statistics=replace(STATISTICS, key_metadata="leaf")), on=after)
+    assert "statistics of snapshot 1 need" in refused(RemoveEncryptionKey(key_id="leaf"), on=told)
     gone = done(RemoveEncryptionKey(key_id="leaf"), RemoveEncryptionKey(key_id="root"), on=after)
     assert gone.encryption_keys == ()
+
+
+def test_the_key_of_statistics_goes_with_them() -> None:
+    keys = [EncryptionKey(key_id=id, encrypted_key_metadata="x") for id in ("one", "two", "other")]
+    added = [AddEncryptionKey(encryption_key=each) for each in keys]
+    one, two = (replace(STATISTICS, key_metadata=id) for id in ("one", "two"))
+    for last, left in (
+        ([SetStatistics(statistics=two)], ["two", "other"]),
+        ([RemoveStatistics(snapshot_id=1)], ["two", "other"]),
+        ([SetStatistics(statistics=replace(one, statistics_path="b"))], ["one", "two", "other"]),
+        ([RemoveStatistics(snapshot_id=2)], ["one", "two", "other"]),
+    ):
+        after = done(*added, SetStatistics(statistics=one), *last)
+        assert [each.key_id for each in after.encryption_keys] == left
+    shared = done(*added, AddSnapshot(snapshot=snapshot(1, key_id="one")))
+    shared = done(SetStatistics(statistics=one), SetStatistics(statistics=two), on=shared)
+    assert len(shared.encryption_keys) == 3

@@ -320,6 +320,28 @@ def test_sorting_more_rows_than_memory_holds_leaves_no_value_in_temporary_files(
     assert texts_in(aside, *VALUES, *NAMES) == {}
 
 
+def test_statistics_have_one_key_and_verify_opens_them(tmp_lake: Path) -> None:
+    with connected(tmp_lake, k=KEY) as lake:
+        table = lake.table("db.t")
+        before = len(table.metadata.encryption_keys)
+        for _ in range(3):
+            table.maintenance.compute_table_stats()
+        table.refresh()
+        assert len(table.metadata.encryption_keys) == before + 1
+        [told] = table.metadata.statistics
+        path = Path(table.location) / told.statistics_path
+        whole = path.read_bytes()
+        for at in (10, len(whole) // 2, len(whole) - 1):
+            flipped = bytearray(whole)
+            flipped[at] ^= 1
+            path.write_bytes(flipped)
+            [finding] = table.verify(deep=True, snapshots="current").findings
+            assert finding.kind.value == "lost statistics"
+            assert "is not what was encrypted" in finding.rule
+        path.write_bytes(whole)
+        assert table.verify(deep=True, snapshots="current").is_clean
+
+
 def test_keys_of_expired_snapshots_go_with_them(tmp_lake: Path) -> None:
     with connected(tmp_lake, k=KEY) as lake:
         table = lake.table("db.t")

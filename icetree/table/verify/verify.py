@@ -21,6 +21,7 @@ from icetree.table.verify.files import check_files
 from icetree.table.verify.findings import Gathering, Kind, Report
 from icetree.table.verify.history import check_history
 from icetree.table.verify.judged_store import JudgedStore
+from icetree.table.verify.statistics import check_statistics
 from icetree.table.verify.trees import SharedReader, Trees
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ def verify(
 ) -> Report:
     """Return every broken rule of a table, as of the state that the handle has seen.
 
-    Everything is read anew from the store. With `deep`, data files and deletion vectors are read
-    whole: rows, field ids, stats and checksums. With "current", only the current snapshot's tree
+    Everything is read anew from the store. With `deep`, data files, deletion vectors and
+    statistics are read whole: rows, field ids, stats and checksums. With "current", only the current snapshot's tree
     is looked at; history itself is checked either way.
     """
     if snapshots not in ("all", "current"):
@@ -52,12 +53,15 @@ def verify(
     store = JudgedStore(table.files.store)
     files = replace(table.files, store=store, cache=Cache(_CACHE_BYTES))
     metadata, file = _stored_metadata(table, files, found)
+    files.ring.learn(metadata.encryption_keys)
     every, pages = check_history(metadata, files, found, metadata_file=file)
     chosen = every
     if snapshots == "current":
         chosen = [each for each in every if each.snapshot_id == metadata.current_snapshot_id]
     counts = {"snapshots": len(chosen), "pages": pages}
     counts |= _check_trees(chosen, metadata, files, found, tell, deep=deep)
+    if deep:
+        check_statistics(metadata, files, found)
     return Report(findings=found.sorted(), counts=counts)
 
 
