@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from icetree.cli.lake import Chosen
 from icetree.cli.options import pass_lake, where_option
 from icetree.errors import InvalidInput, Unsupported
+from icetree.surroundings import new_uuid
 
 if TYPE_CHECKING:
     from icetree.table.lake import Lake
+
+#: How every page begins.
+_START: Final = b"<!doctype html>"
 
 
 @click.command()
@@ -42,6 +47,12 @@ def explore(
     """Show tables as a web page, on this machine alone; nothing can be changed there."""
     if output is None and (since or upto):
         raise InvalidInput("--since and --upto are for a file: give --output too")
+    if output is not None and (port or browser):
+        raise InvalidInput("--port and --browser are for a server: leave out --output, or them")
+    if click.get_current_context().find_root().params.get("as_json"):
+        raise InvalidInput("explore makes a page and prints no JSON: leave out --json")
+    if output is not None:
+        _require_page(output)
     with chosen.open() as lake:
         if name is not None:
             lake.table(name)
@@ -53,15 +64,35 @@ def explore(
             _write(lake, name, output, since, upto, where)
 
 
+def _require_page(output: Path) -> None:
+    """Refuse to write over what is no page; whoever mistypes may name anything."""
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise InvalidInput(f"{output} is to be a web page: end its name in .html")
+    try:
+        with output.open("rb") as file:
+            is_page = file.read(len(_START)).lower() in (_START, b"")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
+    if not is_page:
+        raise InvalidInput(f"{output} is there, and no web page: name another file")
+
+
 def _write(
     lake: Lake, name: str, output: Path, since: str | None, upto: str | None, where: str | None
 ) -> None:
     from icetree.explore.page import one_file
 
     text = one_file(lake.table(name), since=since, upto=upto, where=where)
+    # Beside it first: what was there before stays until all of the new one is.
+    beside = output.with_name(f".{output.name}.{new_uuid()}")
     try:
-        output.write_text(text, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(output)
     except OSError as error:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
     click.echo(f"Wrote {output}, {len(text.encode()):,} bytes: any browser shows it")
 

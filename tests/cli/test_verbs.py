@@ -150,3 +150,31 @@ def test_whole_tables_tell_in_json_what_was_done(run: Run, tmp_path: Path) -> No
     assert told(run("drop", "db.v", "--json"))["dry_run"]
     gone = told(run("drop", "db.v", "--purge", "--yes", "--json"))
     assert gone["result"]["deleted_data_files_count"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-o", "page.html", "--port", "9"), "--port and --browser are for a server"),
+        (("-o", "page.html", "--browser"), "--port and --browser are for a server"),
+        (("-o", "page.html", "--json"), "leave out --json"),
+        (("--json",), "leave out --json"),
+        (("-o", "catalog.db"), "end its name in .html"),
+        (("-o", "other.html"), "is there, and no web page"),
+        (("-o", "folder.html"), "folder.html"),
+    ],
+)
+def test_explore_writes_over_no_file_but_a_page_and_ignores_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+) -> None:
+    make_table(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.html").write_bytes(b"SQLite format 3")
+    (tmp_path / "folder.html").mkdir()
+    before = {each: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()}
+    options = ["--catalog", "sqlite:///catalog.db", "--warehouse", str(tmp_path / "lake")]
+    if words[-1] == "--json":
+        words, options = words[:-1], [*options, "--json"]
+    found = CliRunner().invoke(cli, [*options, "explore", "db.t", *words])
+    assert (found.exit_code != 0, told in found.stderr) == (True, True), found.output
+    assert {each: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()} == before

@@ -160,4 +160,4 @@ def test_the_command_writes_a_file_and_says_how_large_it_is(lake: Lake, tmp_path
     assert "are for a file" in run("db.t", "--since", "main").output
     assert "no snapshots in this range" in run("db.t", "-o", str(target), "--since", "main").output
     assert run("db.nothing", "-o", str(target)).exit_code == 1
-    assert "a file that can be written" in run("db.t", "-o", str(tmp_path / "no" / "x")).output
+    assert "a file that can be written" in run("db.t", "-o", str(tmp_path / "no" / "x.html")).output
