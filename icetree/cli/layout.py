@@ -8,6 +8,7 @@ import click
 
 from icetree.cli.lake import Chosen
 from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument
+from icetree.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pyiceberg.schema import Schema
@@ -123,19 +124,38 @@ def _specs(metadata: TableMetadata) -> list[dict[str, Any]]:
 @table_argument
 @click.option("--set", "set_", multiple=True, metavar="KEY=VALUE", help="Set one; repeat for more.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Remove one; repeat for more.")
+@click.option("--yes", is_flag=True, help="Unset; without, only say what would be done.")
 @as_json_option
 @pass_lake
 def properties(
-    lake: Chosen, name: str, set_: tuple[str, ...], unset: tuple[str, ...], as_json: bool
+    lake: Chosen,
+    name: str,
+    set_: tuple[str, ...],
+    unset: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Show a table's properties, or set and unset some in one commit."""
-    from icetree.cli.output import print_json, print_rows
+    from icetree.cli.output import print_json, print_rows, say
 
+    if yes and not unset:
+        raise InvalidInput(
+            "--yes is for --unset: properties are shown and set at once, leave it out"
+        )
+    given = pairs(set_, option="--set")
     with lake.table(name) as table:
+        if unset and not yes:
+            if as_json:
+                print_json({"properties": dict(sorted(table.properties.items())), "dry_run": True})
+                return
+            kept = f", and set {', '.join(given)}" if given else ""
+            say(f"would unset {', '.join(unset)} of {table.name}{kept}")
+            click.echo("nothing was changed: repeat with --yes to do it")
+            return
         if set_ or unset:
             with table.transaction() as tx:
                 if set_:
-                    tx.set_properties(pairs(set_, option="--set"))
+                    tx.set_properties(given)
                 if unset:
                     tx.remove_properties(*unset)
         found = dict(sorted(table.refresh().properties.items()))

@@ -64,7 +64,7 @@ def test_properties_are_set_and_unset_in_one_commit(run: Run) -> None:
         ]
         == "x=y"
     )
-    changed = told(run("properties", "db.t", "--set", "c=2", "--unset", "a", "--json"))[
+    changed = told(run("properties", "db.t", "--set", "c=2", "--unset", "a", "--yes", "--json"))[
         "properties"
     ]
     assert ("a" in changed, changed["b"], changed["c"]) == (False, "x=y", "2")
@@ -85,15 +85,34 @@ def test_tags_and_branches_come_and_go_and_a_branch_is_rolled_back(run: Run) -> 
     newest, oldest = snapshots[0]["snapshot_id"], snapshots[-1]["snapshot_id"]
     assert told(run("tag", "db.t", "old", "--at", str(oldest), "--json"))["snapshot_id"] == oldest
     assert told(run("branch", "db.t", "audit", "--json"))["snapshot_id"] == newest
-    assert run("rollback", "db.t", "--to", "old", "--branch", "audit").stdout == (
+    assert run("rollback", "db.t", "--to", "old", "--branch", "audit", "--yes").stdout == (
         f"audit of db.t is at snapshot {oldest}\n"
     )
     names = {each["name"]: each["snapshot_id"] for each in told(run("refs", "db.t", "--json"))}
     assert names == {"main": newest, "old": oldest, "audit": oldest}
-    assert told(run("rollback", "db.t", "--to", str(oldest), "--json"))["name"] == "main"
-    assert told(run("branch", "db.t", "audit", "--drop", "--json")) is None
-    assert run("tag", "db.t", "old", "--drop").stdout == "old is gone from db.t\n"
+    assert told(run("rollback", "db.t", "--to", str(oldest), "--yes", "--json"))["name"] == "main"
+    assert told(run("branch", "db.t", "audit", "--drop", "--yes", "--json")) is None
+    assert run("tag", "db.t", "old", "--drop", "--yes").stdout == "old is gone from db.t\n"
     assert len(told(run("refs", "db.t", "--json"))) == 1
+
+
+def test_what_takes_away_or_goes_back_is_only_told_of_without_yes(run: Run) -> None:
+    oldest = told(run("snapshots", "db.t", "--json"))[-1]["snapshot_id"]
+    run("tag", "db.t", "old", "--at", str(oldest))
+    run("branch", "db.t", "audit")
+    run("properties", "db.t", "--set", "a=1")
+    before = run("describe", "db.t", "--json").stdout
+    for words, says in (
+        (("rollback", "db.t", "--to", "old"), f"would move main of db.t to snapshot {oldest}"),
+        (("tag", "db.t", "old", "--drop"), f"would drop old of db.t, at snapshot {oldest}"),
+        (("branch", "db.t", "audit", "--drop"), "would drop audit of db.t, at snapshot "),
+        (("properties", "db.t", "--unset", "a"), "would unset a of db.t"),
+    ):
+        plain = run(*words)
+        assert plain.stdout.startswith(says), plain.output
+        assert plain.stdout.endswith("nothing was changed: repeat with --yes to do it\n")
+        assert told(run(*words, "--json"))["dry_run"]
+        assert run("describe", "db.t", "--json").stdout == before
 
 
 @pytest.mark.parametrize(
@@ -104,6 +123,8 @@ def test_tags_and_branches_come_and_go_and_a_branch_is_rolled_back(run: Run) -> 
         (("branch", "db.t", "main"), "main"),
         (("branch", "db.t", "main", "--drop"), "cannot be removed"),
         (("rollback", "db.t", "--to", "nowhere"), "nowhere"),
+        (("tag", "db.t", "x", "--yes"), "--yes is for --drop"),
+        (("properties", "db.t", "--set", "a=1", "--yes"), "--yes is for --unset"),
         (("head", "db.t", "--columns", "idd"), "idd"),
         (("properties", "db.t", "--set", "x"), "KEY=VALUE"),
         (("tree", "db.t", "-o", "tree.png"), ".txt, .mmd, .svg, .html"),
