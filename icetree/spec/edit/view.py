@@ -32,6 +32,8 @@ from icetree.spec.view_rules import broken_version_rules, broken_view_rule, requ
 
 #: In place of an id: the one that was given last.
 LAST_ADDED: Final = -1
+#: Entries that the log of versions keeps, the newest.
+_LOG: Final = 1_000
 
 
 def view_version(
@@ -164,7 +166,11 @@ def settled(before: ViewMetadata, after: ViewMetadata) -> ViewMetadata:
 
 
 def _shortened(metadata: ViewMetadata, *, least: int) -> ViewMetadata:
-    """Return metadata without the oldest versions, and without the log of what went before them."""
+    """Return metadata without the oldest versions, and without the log of what went before them.
+
+    Few versions may take turns for ever: the log has an end of its own.
+    """
+    metadata = replace(metadata, version_log=metadata.version_log[-_LOG:])
     most = max(least, whole_number(metadata.properties, HISTORY, default=DEFAULT_HISTORY, least=1))
     if len(metadata.versions) <= most:
         return metadata

@@ -53,6 +53,16 @@ def test_a_view_remembers_as_many_versions_as_it_is_told_to() -> None:
     assert [each.version_id for each in found.version_log] == [5, 6, 7]
 
 
+def test_a_view_that_goes_there_and_back_for_ever_remembers_the_newest_of_it() -> None:
+    found = to(view(), "SELECT 1")
+    for number in range(1_200):
+        found = to(found, f"SELECT {number % 2}", at_ms=number)
+    assert len(found.version_log) == 1_000
+    assert found.version_log[-1].timestamp_ms == 1_199
+    assert found.version_log[-1].version_id == found.current_version_id
+    assert len(found.versions) == 2
+
+
 def test_a_version_that_says_what_one_before_said_is_used_again() -> None:
     first = view()
     second = to(first, "SELECT 1", "b")
