@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import AlreadyExists, IcetreeError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -36,6 +36,24 @@ class Chosen:
 
         with open_lake(self.catalog, self._given(create=create)) as connection:
             yield connection
+
+    @contextmanager
+    def making(self, name: str) -> Iterator[Lake]:
+        """Open the catalog for a table to be made, with its namespace: that goes if it is refused."""
+        with self.open(create=True) as connection:
+            namespace, is_new = name.rpartition(".")[0], False
+            if namespace:
+                with suppress(AlreadyExists):
+                    connection.create_namespace(namespace)
+                    is_new = True
+            try:
+                yield connection
+            except IcetreeError:
+                if is_new:
+                    # One that has something by now is not dropped.
+                    with suppress(IcetreeError):
+                        connection.drop_namespace(namespace)
+                raise
 
     @contextmanager
     def open_on_spark(self) -> Iterator[SparkLake]:

@@ -64,8 +64,7 @@ def trial(lake: Chosen, name: str, source: str, location: str | None, as_json: b
     """Make a v4 table beside one of v1 to v3, which shares its files and never harms them."""
     from icetree.cli.tables import tell_made
 
-    with lake.open(create=True) as connection:
-        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+    with lake.making(name) as connection:
         made = connection.trial_table(name, source, location=location)
         more = f", of the files of {source}: what is deleted there, it lacks"
         tell_made(made, as_json=as_json, more=more)
@@ -84,8 +83,7 @@ _folder_option = click.option(
 @pass_lake
 def snapshot(lake: Chosen, name: str, source: str, location: str | None, as_json: bool) -> None:
     """Make a table of a folder's files, which stay where they are and are never deleted."""
-    with lake.open(create=True) as connection:
-        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+    with lake.making(name) as connection:
         _tell(connection.snapshot_table(name, source, location=location), as_json=as_json)
 
 
@@ -109,8 +107,7 @@ def migrate(lake: Chosen, name: str, source: str, yes: bool, as_json: bool) -> N
         )
         click.echo("nothing was changed: repeat with --yes to do it")
         return
-    with lake.open(create=True) as connection:
-        connection.create_namespace(name.rpartition(".")[0], exist_ok=True)
+    with lake.making(name) as connection:
         _tell(connection.migrate_table(name, source), as_json=as_json)
 
 

@@ -73,10 +73,7 @@ def create(
     from icetree.spec.type_text import read_columns
 
     schema = read_columns(columns)
-    with lake.open(create=True) as connection:
-        namespace = name.rpartition(".")[0]
-        if namespace:
-            connection.create_namespace(namespace, exist_ok=True)
+    with lake.making(name) as connection:
         table = connection.create_table(
             name,
             schema,

@@ -199,3 +199,18 @@ def test_explore_writes_over_no_file_but_a_page_and_ignores_no_option(
     found = CliRunner().invoke(cli, [*options, "explore", "db.t", *words])
     assert (found.exit_code != 0, told in found.stderr) == (True, True), found.output
     assert {each: each.read_bytes() for each in tmp_path.iterdir() if each.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("create", "new.t", "--schema", "id long", "--partition-by", "day(nope)"),
+        ("trial", "new.t", "--source", "nowhere"),
+        ("snapshot", "new.t", "--source", "nowhere"),
+        ("migrate", "new.t", "--source", "nowhere", "--yes"),
+    ],
+)
+def test_a_table_that_is_refused_leaves_no_namespace(run: Run, words: tuple[str, ...]) -> None:
+    before = run("ls", "--json").stdout
+    assert run(*words).exit_code == 1
+    assert run("ls", "--json").stdout == before
