@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import literals as lit
 from pyiceberg.schema import Schema
+from pyiceberg.transforms import UnknownTransform
 from pyiceberg.types import (
     BinaryType,
     BooleanType,
@@ -138,8 +139,10 @@ def columns_of(rows: list[Row], names: list[str]) -> dict[int, list[Any]]:
     found = {IDS[name]: [row[name] for row in rows] for name in names}
     for id, expression in EXPRESSIONS.items():
         if expression.source_ids[0] in found and id in SHAPE.types:
-            source = expression.source_ids[0]
-            apply = transform_of(expression).transform(SHAPE.types[source])
+            source, transform = expression.source_ids[0], transform_of(expression)
+            if isinstance(transform, UnknownTransform):
+                continue
+            apply = transform.transform(SHAPE.types[source])
             found[id] = [apply(value) for value in found[source]]
     return found
 
