@@ -38,7 +38,8 @@ CHECK = by_hand()
 
 
 def test_every_vector_is_there() -> None:
-    assert sorted(MADE) == sorted(path.name for path in VECTORS.iterdir() if path.is_dir())
+    folders = {path.name for path in VECTORS.iterdir() if path.is_dir()}
+    assert sorted(MADE) == sorted(folders - {"__pycache__"})
 
 
 def test_the_reader_by_hand_knows_nothing_of_icetree() -> None:
