@@ -151,6 +151,9 @@ def test_a_server_that_is_killed_loses_nothing_that_it_answered(tmp_path: Path) 
         assert table.verify(deep=True).findings == ()
 
 
+JSON = {"content-type": "application/json"}
+
+
 def _commits(server: Running, writer: str, answered: set[str]) -> None:
     connection = HTTPConnection(server.uri.removeprefix("http://"), timeout=10)
     with suppress(OSError, HTTPException):
@@ -158,7 +161,7 @@ def _commits(server: Running, writer: str, answered: set[str]) -> None:
             name = f"writer-{writer}-{number}"
             update = {"action": "set-properties", "updates": {name: "done"}}
             body = json.dumps({"requirements": [], "updates": [update]})
-            connection.request("POST", "/v1/namespaces/db/tables/t", body)
+            connection.request("POST", "/v1/namespaces/db/tables/t", body, JSON)
             answer = connection.getresponse()
             answer.read()
             if answer.status == 200:
