@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -108,12 +109,17 @@ def test_the_film_goes_from_the_first_snapshot_to_the_last(
     page.press("Home")
     for frame in frames:
         shown(page, "film", frame["snapshot_id"])
-        page.until(f"document.querySelectorAll('.cell').length === {len(frame['root']['cells'])}")
-        assert counts(page) == {
+        meant = {
             "cells": len(frame["root"]["cells"]),
             "leaves": len(frame["leaves"]),
             "did": frame["did"],
         }
+        # What goes and what comes are drawn one after the other.
+        for _ in range(300):
+            if counts(page) == meant:
+                break
+            time.sleep(0.01)
+        assert counts(page) == meant
         said = text(page, "#status")
         assert all(each in said for each in frame["did"])
         page.press("ArrowRight")
