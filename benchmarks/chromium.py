@@ -206,6 +206,17 @@ class Page:
                 found.append(told["entry"]["text"])
         return found
 
+    def refused(self) -> list[int]:
+        """Return the status of every answer that the page got and that is a refusal."""
+        self.run("0")
+        told = (
+            event["params"]["response"]["status"]
+            for event in self._browser.events
+            if event.get("sessionId") == self._session
+            and event["method"] == "Network.responseReceived"
+        )
+        return [status for status in told if status >= 400]
+
     def asked(self) -> Sequence[str]:
         """Return every address that the page asked for."""
         self.run("0")
