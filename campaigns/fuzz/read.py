@@ -180,7 +180,12 @@ def positions(data: bytes) -> None:
 def equality(data: bytes) -> None:
     """Read an equality delete file."""
     known = sound.table()
-    entry = {"location": FILE, "file_format": "parquet", "equality_ids": [1, 3]}
+    entry = {
+        "location": FILE,
+        "file_format": "parquet",
+        "equality_ids": [1, 3],
+        "key_metadata": None,
+    }
     Deletes(
         files=[entry],
         store=_store(data),

@@ -144,7 +144,7 @@ class Deletes:
                 location,
                 entry["file_format"],
                 mapping=self.mapping,
-                key=entry.get("key_metadata"),
+                key=entry["key_metadata"],
             )
             rule = lacking(file, self._ids(number), self.metadata.shape())
             if rule is not None:
@@ -201,7 +201,7 @@ class Deletes:
                 location,
                 entry["file_format"],
                 mapping=None,
-                key=entry.get("key_metadata"),
+                key=entry["key_metadata"],
             )
             rows = position_deletes(file, DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD)
             return by_file(rows, self.metadata.location, delete_file=location)
@@ -223,7 +223,7 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
     offset, size = task["dv_offset"], task["dv_size_in_bytes"]
     if offset is None or size is None:
         raise CorruptTable(location, "a data DV needs the offset and size of its blob")
-    blob = read_part(store, location, task.get("dv_key_metadata"), offset=offset, length=size)
+    blob = read_part(store, location, task["dv_key_metadata"], offset=offset, length=size)
     vector = puffin.decode_dv(blob, file=location)
     if len(vector) != task["dv_cardinality"]:
         raise CorruptTable(

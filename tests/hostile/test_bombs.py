@@ -374,6 +374,7 @@ def test_a_deletion_vector_is_held_against_the_rows_of_its_file_before_it_is_tak
         "dv_offset": 0,
         "dv_size_in_bytes": len(blob),
         "dv_cardinality": 2**32,
+        "dv_key_metadata": None,
     }
     with pytest.raises(CorruptTable, match="removes row 4294967295 of 10"):
         read_vector(store, task, "memory://w/t")

@@ -139,7 +139,9 @@ def test_position_delete_files_of_v2_remove_the_rows_they_name() -> None:
     pq.write_table(pa.table([[full, "elsewhere", full], [7, 1, 2]], schema=schema), sink)
     table.files.store.write_new(f"{table.location}/data/deletes.parquet", sink.getvalue())
     deletes = Deletes(
-        files=[{"location": "data/deletes.parquet", "file_format": "parquet"}],
+        files=[
+            {"location": "data/deletes.parquet", "file_format": "parquet", "key_metadata": None}
+        ],
         store=table.files.store,
         metadata=table.metadata,
         schema=table.schema,

@@ -7,6 +7,7 @@ values are; what they are is read afterwards, all values of a column together.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -21,6 +22,8 @@ from icetree.codec.cuts import cut, cut_by
 Places: TypeAlias = npt.NDArray[np.int64]
 
 _VARINT_BYTES: Final = 10
+#: Items that take no bytes are stepped over one by one, and a few bytes can tell of any number.
+_MOST_EMPTY: Final = 100_000
 #: Bytes past the end that may be looked at before anyone notices.
 _ROOM: Final = 16
 _WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
@@ -69,7 +72,7 @@ class Bytes:
         return found
 
 
-class Node:
+class Node(ABC):
     """A type: steps over values, and notes where those are that are wanted."""
 
     def __init__(self, bytes: Bytes, type: pa.DataType, wanted: bool) -> None:
@@ -77,21 +80,30 @@ class Node:
         self.type = type
         self.wanted = wanted
         self._owners: list[Places] = []
+
+    @abstractmethod
+    def step(self, at: Places, owners: Places) -> Places:
+        """Return where values end that begin at these places; `owners` number what they are of."""
+
+    @abstractmethod
+    def column(self, size: int) -> pa.Array:
+        """Return the values of so many owners; those without one are null."""
+
+
+class _Leaf(Node):
+    """A type without others in it."""
+
+    def __init__(self, bytes: Bytes, type: pa.DataType, wanted: bool) -> None:
+        super().__init__(bytes, type, wanted)
         self._at: list[Places] = []
 
     def step(self, at: Places, owners: Places) -> Places:
-        """Return where values end that begin at these places; `owners` number what they are of."""
         if self.wanted:
             self._owners.append(owners)
             self._at.append(at)
         return self.past(at)
 
-    def past(self, at: Places) -> Places:
-        """Return where values end."""
-        raise NotImplementedError
-
     def column(self, size: int) -> pa.Array:
-        """Return the values of so many owners; those without one are null."""
         owners, at = _joined(self._owners), _joined(self._at)
         if len(owners) == size and (np.diff(owners) == 1).all():
             return self.values(at)
@@ -99,16 +111,20 @@ class Node:
         places[owners] = np.arange(len(owners))
         return self.values(at).take(pa.array(places, mask=places < 0))
 
+    @abstractmethod
+    def past(self, at: Places) -> Places:
+        """Return where values end."""
+
+    @abstractmethod
     def values(self, at: Places) -> pa.Array:
         """Return the values at these places."""
-        raise NotImplementedError
 
 
 def _joined(parts: list[Places]) -> Places:
     return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
 
-class _Number(Node):
+class _Number(_Leaf):
     def past(self, at: Places) -> Places:
         return self.bytes.after(at)
 
@@ -127,7 +143,7 @@ class _Enum(_Number):
         return pa.array(self.symbols, pa.string()).take(pa.array(numbers))
 
 
-class _Fixed(Node):
+class _Fixed(_Leaf):
     width: int
 
     def past(self, at: Places) -> Places:
@@ -148,7 +164,7 @@ class _Fixed(Node):
         )
 
 
-class _Text(Node):
+class _Text(_Leaf):
     def past(self, at: Places) -> Places:
         starts, lengths = self.bytes.spans(at)
         return starts + lengths
@@ -164,7 +180,7 @@ class _Text(Node):
 
 
 class _Null(Node):
-    def past(self, at: Places) -> Places:
+    def step(self, at: Places, owners: Places) -> Places:  # noqa: ARG002  # it takes no bytes
         return at
 
     def column(self, size: int) -> pa.Array:
@@ -243,6 +259,8 @@ class _Repeated(Node):
                 after = self._item(at[lanes], owners[lanes])
                 if after.max() > self.bytes.size:
                     raise ValueError("a list does not end inside its block")
+                if (after == at[lanes]).any() and left[lanes].max() > _MOST_EMPTY:
+                    raise ValueError(f"a list of over {_MOST_EMPTY:,} items that take no bytes")
                 at[lanes] = after
                 left[lanes] -= 1
         return at
