@@ -10,7 +10,6 @@ from typing import Any
 
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-from py4j.protocol import Py4JJavaError
 
 from icetree.spark.java import java_home
 from tests.jars import fetched
@@ -94,14 +93,8 @@ class IcebergJava:
         self, what: str, table: Any, filter: str, at: int | None, columns: Sequence[str]
     ) -> list[list[str]] | None:
         asked = json.dumps([what, filter, "" if at is None else str(at), *columns])
-        try:
-            lines = self._ask.apply(table, asked).splitlines()
-        except Py4JJavaError as error:
-            # A set of strings is asked whether it holds the null, or the null how it starts.
-            if "NullPointerException" not in str(error) or "expressions." not in str(error):
-                raise
-            return None
-        return [line.split("\t") for line in lines]
+        text = self._ask.apply(table, asked)
+        return None if text is None else [line.split("\t") for line in text.splitlines()]
 
 
 def _number(text: str) -> int | None:
@@ -146,7 +139,20 @@ public class Ask implements java.util.function.BiFunction {
       return told((Table) given, (List) new ObjectMapper().readValue((String) asked, List.class));
     } catch (java.io.IOException error) {
       throw new RuntimeException(error);
+    } catch (NullPointerException error) {
+      if (!isOfExpressions(error)) throw error;
+      return null;
     }
+  }
+
+  // A set of strings is asked whether it holds the null, or the null how it starts. Told here and
+  // not by an error: PySpark, once imported, takes the errors of every gateway for its session's.
+  private boolean isOfExpressions(Throwable error) {
+    StackTraceElement[] trace = error.getStackTrace();
+    for (int i = 0; i < trace.length; i++) {
+      if (trace[i].getClassName().startsWith("org.apache.iceberg.expressions.")) return true;
+    }
+    return false;
   }
 
   private String told(Table table, List asked) throws java.io.IOException {
