@@ -15,14 +15,12 @@ from typing import Final
 from msgspec import structs
 
 from icetree.catalog.base import Catalog
-from icetree.codec import metadata as metadata_codec
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import with_previous
-from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.store.aside import AsideStore
-from icetree.table.commit.attempt import next_metadata_location
+from icetree.table.commit.attempt import metadata_file
 from icetree.table.commit.turn import Turn
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -107,8 +105,8 @@ class _Group:
         previous = stored_form(start.metadata_location, location)
         metadata = structs.replace(made.metadata, metadata_log=start.metadata.metadata_log)
         metadata = with_previous(metadata, previous, start.metadata)
-        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
-        at = absolute(next_metadata_location(start.metadata_location, compress=compress), location)
+        file = metadata_file(metadata, after=start.metadata_location)
+        at = absolute(file.location, location)
         pages = {absolute(each.location, location) for each in metadata.snapshot_pages}
         new = {
             each: content
@@ -116,7 +114,7 @@ class _Group:
             if not each.endswith(".metadata.json")
             and (not each.endswith(".page.json.gz") or each in pages)
         }
-        new[at] = metadata_codec.encode(metadata, compress=compress)
+        new[at] = file.content
         return State(name=made.name, metadata=metadata, metadata_location=at), new
 
     def _discard(self, new: dict[str, bytes]) -> None:

@@ -11,7 +11,6 @@ from typing_extensions import Self, override
 
 from icetree.catalog.base import Catalog, TableName, every_table, parse_name, parse_namespace
 from icetree.catalog.config import CATALOG_PROPERTIES, Config, open_catalog, resolve
-from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
@@ -23,14 +22,13 @@ from icetree.spec.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import whole_number
-from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.spec.texts import did_you_mean, text
 from icetree.store.base import Store
 from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_properties
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
-from icetree.table.commit.attempt import next_metadata_location
+from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
 from icetree.table.moving.moving import LakeMoving
 from icetree.table.moving.source import folder_of
@@ -183,9 +181,9 @@ class Lake(LakeRows, LakeMoving, LakeViews):
         """Write the first metadata of a table to be, and return its handle; no catalog has it yet."""
         if is_encrypted(metadata):
             ring_of(metadata, self.keeper).require(metadata.properties[KEY_PROPERTY])
-        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
-        at = absolute(next_metadata_location(None, compress=compress), metadata.location)
-        self.store.write_new(at, metadata_codec.encode(metadata, compress=compress))
+        first = metadata_file(metadata, after=None)
+        at = absolute(first.location, metadata.location)
+        self.store.write_new(at, first.content)
         return self._table(State(name=parse_name(name), metadata=metadata, metadata_location=at))
 
     @override

@@ -89,15 +89,12 @@ def next_attempt(
         if head.metadata_location:
             previous = stored_form(head.metadata_location, metadata.location)
             metadata = with_previous(metadata, previous, head.metadata)
-        compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
-        location = next_metadata_location(head.metadata_location, compress=compress)
-        new.append(
-            NewFile(location=location, content=metadata_codec.encode(metadata, compress=compress))
-        )
+        made = metadata_file(metadata, after=head.metadata_location)
+        new.append(made)
     state = State(
         name=head.name,
         metadata=metadata,
-        metadata_location=absolute(location, metadata.location),
+        metadata_location=absolute(made.location, metadata.location),
     )
     return Attempt(state=state, snapshot=snapshot, files=tuple(new))
 
@@ -184,6 +181,15 @@ def _rewritten(work: Work, metadata: TableMetadata) -> Rewritten | None:
 def _summary(counted: Mapping[str, str], work: Work) -> dict[str, str]:
     keyed = {} if work.key is None else {KEY: work.key}
     return {**counted, **work.summary, **keyed}
+
+
+def metadata_file(metadata: TableMetadata, *, after: str | None) -> NewFile:
+    """Return the file of a table's metadata that follows another; compressed as its table asks."""
+    compress = metadata.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
+    return NewFile(
+        location=next_metadata_location(after, compress=compress),
+        content=metadata_codec.encode(metadata, compress=compress),
+    )
 
 
 def next_metadata_location(previous: str | None, *, compress: bool) -> str:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from icetree.catalog.base import Stale, Swapped, Unknown
-from icetree.codec import metadata as metadata_codec
 from icetree.errors import (
     CommitExhausted,
     CommitUnknown,
@@ -28,9 +27,8 @@ from icetree.spec.encryption import require_told
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.table_properties import METADATA_COMPRESSION
 from icetree.surroundings import now_ms
-from icetree.table.commit.attempt import next_metadata_location
+from icetree.table.commit.attempt import metadata_file
 from icetree.table.export.export import export_snapshot, told_of
 from icetree.table.export.shown import shown
 from icetree.table.state import State
@@ -143,10 +141,9 @@ def _downgraded(table: Table, state: State) -> bool:
         made = export_snapshot(state.metadata, files, each, _TO)
         after = told_of(after, each, made, files)
     after = replace(after, last_updated_ms=max(now_ms(), after.last_updated_ms))
-    compress = after.properties.get(METADATA_COMPRESSION, "gzip").lower() == "gzip"
-    name = next_metadata_location(state.metadata_location, compress=compress)
-    at = absolute(name, after.location)
-    files.store.write_new(at, metadata_codec.encode(after, compress=compress))
+    file = metadata_file(after, after=state.metadata_location)
+    at = absolute(file.location, after.location)
+    files.store.write_new(at, file.content)
     match table.catalog.swap(state.name, expected=state.metadata_location, to=at):
         case Swapped():
             table.state = state.at(after, at)
