@@ -48,6 +48,7 @@ FLOORS = {
         ["transaction"],
         ["table"],
         ["foreign", "lake_rows", "moving", "together"],
+        ["lake_whole"],
         ["group", "lake"],
         ["rounds"],
     ],

@@ -91,7 +91,7 @@ OF_THE_SOURCE = SHARED | words(
 )
 OF_THE_COMMAND_LINE = SHARED | words(
     """
-    as_json by catalog current debug deep force form limit location namespace net older_than order_by output
+    as_json by catalog current debug deep dry_run force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     purge clean_expired_metadata format_version
     options sort_order strategy

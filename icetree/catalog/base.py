@@ -163,8 +163,11 @@ class Catalog(Protocol):
         process. Raises nothing: a catalog that cannot give turns gives none.
         """
 
-    def drop(self, table: TableName) -> None:
-        """Remove the name; no file is touched. NotFound."""
+    def drop(self, table: TableName, *, expected: str | None = None) -> None:
+        """Remove the name, if `expected` still is its head, or whatever its head is without.
+
+        No file is touched. NotFound; CommitConflict, and nothing changed, where the head is another.
+        """
 
     def rename(self, table: TableName, to: TableName) -> None:
         """Give a table another name; NotFound, AlreadyExists, NotFound for the namespace."""

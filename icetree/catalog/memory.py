@@ -21,6 +21,7 @@ from icetree.catalog.names import (
     dotted,
     key_of,
     location_of,
+    moved_on,
     new_key_of,
     no_such,
 )
@@ -138,10 +139,11 @@ class MemoryCatalog:
             self._turns.add(table)
             return free
 
-    def drop(self, table: TableName) -> None:
+    def drop(self, table: TableName, *, expected: str | None = None) -> None:
         key_of(table)
         with self._lock:
-            self._head(table)
+            if self._head(table) != (expected or self._head(table)):
+                raise moved_on(table)
             del self._tables[table]
 
     def rename(self, table: TableName, to: TableName) -> None:

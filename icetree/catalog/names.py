@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from icetree.catalog.base import Namespace, TableName
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import CommitConflict, InvalidInput, NotFound
 
 NAME_WIDTH = 255
 LONG_WIDTH = 1000
@@ -44,6 +44,13 @@ def no_such(table: TableName, catalog: str, other: str | None = None) -> NotFoun
     """Return the refusal for a name that nothing of its kind has; `other` is what has it."""
     more = "" if other is None else f": it is a {other}"
     return NotFound(f"there is no {table.kind} {table} in catalog {catalog}{more}")
+
+
+def moved_on(table: TableName) -> CommitConflict:
+    """Return the refusal for a name whose head is not the expected one any more."""
+    return CommitConflict(
+        f"{table.kind} {table} is not as it was when it was looked at: look again, then decide"
+    )
 
 
 def location_of(metadata_location: str) -> str:

@@ -24,6 +24,7 @@ from icetree.catalog.names import (
     dotted,
     key_of,
     location_of,
+    moved_on,
     new_key_of,
     no_such,
 )
@@ -189,11 +190,14 @@ class SqlCatalog:
     def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
         return self._database.turn(self._key(table), wait_s=wait_s)
 
-    def drop(self, table: TableName) -> None:
+    def drop(self, table: TableName, *, expected: str | None = None) -> None:
         key = self._key(table)
         with self._database.write() as transaction:
             self._require_there(transaction, table, key)
-            transaction.run(layout.DROP, key)
+            if expected is None:
+                transaction.run(layout.DROP, key)
+            elif not transaction.run(layout.DROP_EXPECTED, (*key, expected)):
+                raise moved_on(table)
 
     def rename(self, table: TableName, to: TableName) -> None:
         key = self._key(table)

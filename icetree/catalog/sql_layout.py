@@ -43,6 +43,7 @@ SWAP = (
     f" WHERE {_ROW} AND metadata_location = ?"
 )
 DROP = f"DELETE FROM {TABLES} WHERE {_ROW}"
+DROP_EXPECTED = f"{DROP} AND metadata_location = ?"
 RENAME = f"UPDATE {TABLES} SET table_namespace = ?, table_name = ? WHERE {_ROW}"
 INSERT = (
     f"INSERT INTO {TABLES} (catalog_name, table_namespace, table_name, metadata_location)"

@@ -12,50 +12,64 @@ from icetree.cli.lake import Chosen
 from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
 
 if TYPE_CHECKING:
+    from icetree.table.maintain.copying import Copied
     from icetree.table.progress import Progress
 
 _to_option = click.option("--to", required=True, metavar="TABLE", help="The other name.")
+_dry_run_option = click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
 
 
 @click.command()
 @table_argument
 @_to_option
+@_dry_run_option
 @as_json_option
 @pass_lake
-def rename(lake: Chosen, name: str, to: str, as_json: bool) -> None:
+def rename(lake: Chosen, name: str, to: str, dry_run: bool, as_json: bool) -> None:
     """Give a table or a view another name; its files stay where they are."""
     from icetree.cli.output import print_json, say
 
     with lake.open() as connection:
-        is_view = connection.view_exists(name)
-        (connection.rename_view if is_view else connection.rename_table)(name, to)
+        if not connection.view_exists(name):
+            connection.rename_table(name, to, dry_run=dry_run)
+        elif not dry_run:
+            connection.rename_view(name, to)
     if as_json:
-        print_json({"name": to})
+        print_json({"name": to, "dry_run": dry_run})
     else:
-        say(f"{name} is {to} now")
+        say(f"{name} would be {to}" if dry_run else f"{name} is {to} now")
 
 
 @click.command()
 @table_argument
 @_to_option
 @click.option("--location", help="The copy's folder; below the warehouse without.")
+@_dry_run_option
 @as_json_option
 @pass_lake
-def copy(lake: Chosen, name: str, to: str, location: str | None, as_json: bool) -> None:
+def copy(
+    lake: Chosen, name: str, to: str, location: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Copy a table with all of its history: a table of its own."""
     from icetree.cli.tables import tell_made
 
     with lake.open() as connection:
-        made = connection.copy_table(name, to, location=location, progress=_progress(as_json))
+        told = _progress(as_json)
+        if dry_run:
+            would = connection.copy_table(name, to, location=location, dry_run=True, progress=told)
+            _tell_copied(would, as_json)
+            return
+        made = connection.copy_table(name, to, location=location, progress=told)
         tell_made(made, as_json=as_json)
 
 
 @click.command()
 @table_argument
 @click.option("--location", required=True, help="The folder of the backup.")
+@_dry_run_option
 @as_json_option
 @pass_lake
-def backup(lake: Chosen, name: str, location: str, as_json: bool) -> None:
+def backup(lake: Chosen, name: str, location: str, dry_run: bool, as_json: bool) -> None:
     """Copy a table's files elsewhere, of which only what is not there yet.
 
     Prints the metadata file by which the backup can be registered as a table again.
@@ -63,7 +77,12 @@ def backup(lake: Chosen, name: str, location: str, as_json: bool) -> None:
     from icetree.cli.output import print_json, say
 
     with lake.open() as connection:
-        at = connection.backup_table(name, location, progress=_progress(as_json))
+        told = _progress(as_json)
+        if dry_run:
+            would = connection.backup_table(name, location, dry_run=True, progress=told)
+            _tell_copied(would, as_json)
+            return
+        at = connection.backup_table(name, location, progress=told)
     if as_json:
         print_json({"metadata_location": at})
     else:
@@ -86,15 +105,26 @@ def drop(lake: Chosen, name: str, purge: bool, yes: bool, as_json: bool) -> None
             drop_view(connection, name, purge=purge, yes=yes, as_json=as_json)
             return
         at = connection.table(name).state.metadata_location
-        done = connection.drop_table(name, purge=purge) if yes else None
+        told = _progress(as_json)
+        done = connection.drop_table(name, purge=purge, dry_run=not yes, progress=told)
     if as_json:
         gone = None if done is None else done.as_dict()
         print_json({"name": name, "metadata_location": at, "dry_run": not yes, "result": gone})
     elif yes:
         say(f"dropped {name}; files deleted: {done or 'none'}; its newest metadata was {at}")
     else:
-        say(f"would drop {name}, whose newest metadata is {at}")
+        files = f", and delete {done}" if purge else ""
+        say(f"would drop {name}, whose newest metadata is {at}{files}")
         click.echo("nothing was changed: repeat with --yes to do it")
+
+
+def _tell_copied(would: Copied, as_json: bool) -> None:
+    from icetree.cli.output import print_json, say
+
+    if as_json:
+        print_json(would.as_dict())
+    else:
+        say(str(would))
 
 
 def _progress(as_json: bool) -> Progress | None:

@@ -9,6 +9,7 @@ from icetree.catalog.base import TableName, ViewName
 from icetree.errors import InvalidInput
 from icetree.spec.location import canonical, is_relative, leads_up, prefix_of, stored_form
 from icetree.surroundings import new_uuid
+from icetree.table import place
 from icetree.table.lake import Lake
 
 #: Properties that say where files go.
@@ -20,8 +21,6 @@ _PATHS: Final = frozenset(
         "write.object-storage.path",
     }
 )
-#: What the metadata files of tables end in.
-_METADATA: Final = (".metadata.json", ".metadata.json.gz")
 
 
 def inside(location: str, table_location: str, *, what: str) -> str:
@@ -93,28 +92,10 @@ def is_free(lake: Lake, folder: str) -> bool:
     within = (lake.warehouse or "").rstrip("/")
     above = folder.rpartition("/")[0]
     while len(above) > len(within):
-        if _is_table(lake, above):
+        if place.is_table(lake.store, above):
             raise InvalidInput(
                 f"no table goes to {folder!r}: it lies in the folder of another, {above!r}; take "
                 "another namespace"
             )
         above = above.rpartition("/")[0]
-    return not _is_table(lake, folder) and not any(
-        each.location.endswith(_METADATA) for each in lake.store.list(folder)
-    )
-
-
-def _is_table(lake: Lake, folder: str) -> bool:
-    """Tell whether a table has its metadata in a folder, itself."""
-    metadata = f"{folder}/metadata"
-    return any(
-        each.location.endswith(_METADATA)
-        # Not one of a table whose name is `metadata`, or of a namespace of that name.
-        and _path(each.location).rpartition("/")[0].endswith(_path(metadata))
-        for each in lake.store.list(metadata)
-    )
-
-
-def _path(location: str) -> str:
-    """Return a location without its scheme, which a store may write in another way."""
-    return location.partition("://")[2] or location
+    return place.is_free(lake.store, folder)

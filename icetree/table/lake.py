@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from pyiceberg.schema import Schema
 from typing_extensions import Self, override
@@ -30,17 +30,14 @@ from icetree.surroundings import new_uuid, now_ms
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
+from icetree.table.lake_whole import LakeWhole
 from icetree.table.moving.moving import LakeMoving
-from icetree.table.moving.source import folder_of
 from icetree.table.nearest import instead_of
-from icetree.table.progress import Progress
+from icetree.table.place import own_place
 from icetree.table.properties import check_properties
 from icetree.table.state import State, read_newest
 from icetree.table.table import Table
 from icetree.table.views.lake_views import LakeViews
-
-if TYPE_CHECKING:
-    from icetree.table.maintain.purge import Purged
 
 #: How many bytes of manifests a connection keeps at most.
 CACHE_BYTES: Final = "io.manifest.cache.max-total-bytes"
@@ -53,7 +50,7 @@ CONNECTION_PROPERTIES: Final = (
 )
 
 
-class Lake(LakeRows, LakeMoving, LakeViews):
+class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
     A table may be anywhere; its files are in the kind of store that it is in, or in `stores`.
@@ -231,64 +228,6 @@ class Lake(LakeRows, LakeMoving, LakeViews):
         self.catalog.create(table, state.metadata_location)
         return self._table(state)
 
-    def rename_table(self, name: str, to: str) -> None:
-        """Give a table another name; its files stay where they are."""
-        self.catalog.rename(parse_name(name), parse_name(to))
-
-    def copy_table(
-        self,
-        name: str,
-        to: str,
-        *,
-        location: str | None = None,
-        progress: Progress | None = None,
-    ) -> Table:
-        """Copy a table with its history to another name, and return that: a table of its own.
-
-        Writers may go on: the copy is the table as it is when the copy begins. Cut off, it goes on
-        where it stopped when it is asked for again with the same location.
-        """
-        from icetree.table.maintain.copying import copy
-
-        target = parse_name(to)
-        if self._exists(target):
-            raise AlreadyExists(f"table {target} exists: choose another name, or drop it")
-        place = self._place(target, None if location is None else folder_of(location))
-        at = copy(self.table(name), place, self.store, uuid=new_uuid(), progress=progress)
-        self.catalog.create(target, at)
-        return self.table(to)
-
-    def backup_table(self, name: str, location: str, *, progress: Progress | None = None) -> str:
-        """Copy a table's files with its history elsewhere, and return where its metadata is there.
-
-        Only what is not there yet is copied. `register_table` gives a backup a name again.
-        """
-        from icetree.table.maintain.copying import copy
-
-        return copy(self.table(name), folder_of(location), self.store, progress=progress)
-
-    def drop_table(
-        self, name: str, *, purge: bool = False, missing_ok: bool = False
-    ) -> Purged | None:
-        """Remove a table's name; its files stay where they are.
-
-        With `purge` those in its own folder are deleted, of old snapshots too. Cut off, it is taken
-        up again by registering the newest metadata file that is there, and dropping that. With
-        `missing_ok`, a name that no table has is fine.
-        """
-        table = parse_name(name)
-        try:
-            if purge:
-                from icetree.table.maintain.purge import purge as drop_with_files
-
-                return drop_with_files(self.table(name))
-            self.catalog.drop(table)
-        except NotFound:
-            # A table whose metadata is missing is there all the same.
-            if not missing_ok or self._exists(table):
-                raise
-        return None
-
     # --- within ----------------------------------------------------------------------------
 
     def _table(self, state: State) -> Table:
@@ -315,6 +254,10 @@ class Lake(LakeRows, LakeMoving, LakeViews):
     def _place(self, table: TableName, location: str | None) -> str:
         if location:
             return text(location, what="location").rstrip("/")
+        return own_place(self.store, self._named_place(table))
+
+    @override
+    def _named_place(self, table: TableName) -> str:
         if self.warehouse is None:
             raise InvalidInput(
                 f"no place for table {table}: give the table a location, or the connection a warehouse"

@@ -150,8 +150,8 @@ class FlakyCatalog:
     def turn(self, table: TableName, *, wait_s: float) -> AbstractContextManager[bool]:
         return self.inner.turn(table, wait_s=wait_s)
 
-    def drop(self, table: TableName) -> None:
-        self._write("drop", lambda: self.inner.drop(table))
+    def drop(self, table: TableName, *, expected: str | None = None) -> None:
+        self._write("drop", lambda: self.inner.drop(table, expected=expected))
 
     def rename(self, table: TableName, to: TableName) -> None:
         self._write("rename", lambda: self.inner.rename(table, to))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icetree.catalog.base import Catalog, Stale, Swap, Swapped, TableName, ViewName
-from icetree.errors import AlreadyExists, InvalidInput, NotFound
+from icetree.errors import AlreadyExists, CommitConflict, InvalidInput, NotFound
 from tests.catalog.conftest import EVENTS
 
 DB = ("db",)
@@ -97,6 +97,18 @@ def test_a_dropped_table_is_gone_and_its_name_free(catalog: Catalog, table: Tabl
         catalog.swap(table, expected="m0", to="m1")
     catalog.create(table, "again")
     assert catalog.load(table) == "again"
+
+
+def test_a_drop_of_an_expected_head_leaves_any_other(catalog: Catalog, table: TableName) -> None:
+    """Whoever looked at a table, and drops it, drops no other that took the name since."""
+    catalog.swap(table, expected="m0", to="m1")
+    with pytest.raises(CommitConflict, match=r"db\.events is not as it was"):
+        catalog.drop(table, expected="m0")
+    assert catalog.load(table) == "m1"
+    catalog.drop(table, expected="m1")
+    assert catalog.tables(DB) == []
+    with pytest.raises(NotFound, match="events"):
+        catalog.drop(table, expected="m1")
 
 
 def test_a_renamed_table_keeps_its_head(catalog: Catalog, table: TableName) -> None:

@@ -163,8 +163,15 @@ def test_counts_of_a_summary_are_numbers_and_other_digits_stay_text(run: Run) ->
 
 
 def test_whole_tables_tell_in_json_what_was_done(run: Run, tmp_path: Path) -> None:
-    assert told(run("rename", "db.t", "--to", "db.u", "--json")) == {"name": "db.u"}
-    copied = told(run("copy", "db.u", "--to", "db.v", "--location", str(tmp_path / "v"), "--json"))
+    would = told(run("rename", "db.t", "--to", "db.u", "--dry-run", "--json"))
+    assert would == {"name": "db.u", "dry_run": True}
+    done = told(run("rename", "db.t", "--to", "db.u", "--json"))
+    assert done == {"name": "db.u", "dry_run": False}
+    place = ("--location", str(tmp_path / "v"))
+    would = told(run("copy", "db.u", "--to", "db.v", *place, "--dry-run", "--json"))
+    assert would["dry_run"]
+    assert would["copied_files_count"] > 0
+    copied = told(run("copy", "db.u", "--to", "db.v", *place, "--json"))
     assert (copied["name"], copied["location"]) == ("db.v", str(tmp_path / "v"))
     saved = told(run("backup", "db.v", "--location", str(tmp_path / "safe"), "--json"))
     assert Path(saved["metadata_location"]).is_file()

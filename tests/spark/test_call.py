@@ -32,6 +32,8 @@ def sql(three_snapshots: SqlLake) -> SqlLake:
         "call System.Rollback_To_Snapshot(SNAPSHOT_ID => {id}, table => '`db`.`t`')",
         "CALL my_catalog.system.rollback_to_snapshot(table => 'db.' || 't', snapshot_id => {id} + 0)",
         "CALL IDENTIFIER('system.rollback_to_snapshot')('db.t', {id})",
+        "CALL prod.system.rollback_to_snapshot('prod.db.t', {id})",
+        "CALL prod.system.rollback_to_snapshot('Prod.`db`.t', {id})",
     ],
 )
 def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> None:
@@ -55,6 +57,7 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
         ("system.rollback_to_snapshot('db.t', nowhere)", InvalidInput, "nowhere"),
         ("system.rollback_to_snapshot('db.t', 1)", NotFound, "no snapshot 1"),
         ("system.rollback_to_snapshot('db.x', 1)", NotFound, "no table db.x"),
+        ("prod.system.rollback_to_snapshot('other.db.t', 1)", NotFound, "no table other.db.t"),
         ("system.rollback_to_snapshot('db.t.files', 1)", InvalidInput, "name the table itself"),
         ("system.rollback_to_timestamp('db.t', 'soon')", InvalidInput, "give a time such as"),
         ("system.expire_snapshots(table => 'db.t', older => 1)", InvalidInput, "'older_than'?"),

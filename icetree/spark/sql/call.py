@@ -12,6 +12,7 @@ from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.spark.complaints import one_line, plainly
 from icetree.spark.frames import arrow_frame
 from icetree.spark.progress import telling
+from icetree.spark.sql.names import without_catalog
 from icetree.spark.sql.procedure import Parameter, Procedure
 from icetree.spark.sql.procedures import ELSEWHERE, PROCEDURES
 from icetree.spark.trees import as_column, kind, seq
@@ -32,6 +33,9 @@ def run_call(lake: SparkLake, plan: Any) -> DataFrame | None:
     procedure = _procedure([*above, name])
     said = f"CALL {_NAMESPACE}.{name.lower()}"
     given = _values(lake, _matched(procedure, plan, said), said)
+    if "table" in given:
+        catalogs = {each.lower() for each in (*above[:-1], lake.catalog.name)}
+        given["table"] = without_catalog(lake, given["table"], catalogs)
     with telling(lake.spark, said):
         rows = [
             dict(zip(procedure.gives.names, row, strict=True))

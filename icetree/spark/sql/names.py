@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
+from icetree.spark.complaints import plainly
+from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.spark.trees import seq
 from icetree.table.commit.options import CommitOptions
 from icetree.table.nearest import instead_of
 
@@ -39,6 +42,34 @@ class TableRef:
     def ref(self) -> str | None:
         """The branch or tag."""
         return self.branch or self.tag
+
+
+def parts_of(lake: SparkLake, name: str) -> list[str]:
+    """Return the parts of a name, in which backticks may stand."""
+    parser = lake.spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001  # Spark's only door
+    with plainly():
+        return seq(parser.parseMultipartIdentifier(name))
+
+
+def without_catalog(lake: SparkLake, name: str, catalogs: Collection[str]) -> str:
+    """Return a table's name without that of its catalog, which may stand first as in Iceberg.
+
+    What the lake has by all of the name, as a table or as the namespace of one, is meant as it is.
+    """
+    parts = parts_of(lake, name)
+    if len(parts) < 3 or parts[0].lower() not in catalogs:
+        return name
+    if find_table(lake, parts) is not None or _is_namespace(lake, parts[:-1]):
+        return name
+    return ".".join(map(quoted, parts[1:]))
+
+
+def _is_namespace(lake: SparkLake, parts: Sequence[str]) -> bool:
+    try:
+        lake.namespace_properties(".".join(parts))
+    except NotFound:
+        return False
+    return True
 
 
 def find_table(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:

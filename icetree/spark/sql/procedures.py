@@ -10,12 +10,11 @@ import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spark.complaints import plainly
 from icetree.spark.read.condition import condition_filter
 from icetree.spark.sql.add_files import source_files
 from icetree.spark.sql.changelog import create_changelog_view
 from icetree.spark.sql.moving import migrate_table, snapshot_table
-from icetree.spark.sql.names import known_table, new_table
+from icetree.spark.sql.names import known_table, new_table, parts_of
 from icetree.spark.sql.procedure import (
     FLAG,
     NUMBER,
@@ -31,7 +30,6 @@ from icetree.spark.sql.procedure import (
     optional,
     refused,
 )
-from icetree.spark.trees import seq
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.texts import did_you_mean
 from icetree.table.table import Table
@@ -46,15 +44,8 @@ _TABLE: Final = needed("table")
 _DRY_RUN: Final = optional("dry_run", FLAG)
 
 
-def _parts(lake: SparkLake, name: str) -> list[str]:
-    """Return the parts of a name, in which backticks may stand."""
-    parser = lake.spark._jsparkSession.sessionState().sqlParser()  # noqa: SLF001  # Spark's only door
-    with plainly():
-        return seq(parser.parseMultipartIdentifier(name))
-
-
 def _table(lake: SparkLake, name: str) -> Table:
-    return lake.table(known_table(lake, _parts(lake, name)))
+    return lake.table(known_table(lake, parts_of(lake, name)))
 
 
 def _longs(*names: str) -> pa.Schema:
@@ -146,7 +137,7 @@ def _create_changelog_view(
     compute_updates: bool | None = None,
     identifier_columns: Sequence[str] | None = None,
 ) -> _Rows:
-    name = known_table(lake, _parts(lake, table))
+    name = known_table(lake, parts_of(lake, table))
     view = changelog_view or f"{name.rpartition('.')[2]}_changes"
     on = identifier_columns or None
     images = on is not None if compute_updates is None else compute_updates
@@ -170,7 +161,7 @@ def _add_files(
             "leave it out"
         )
     found = _table(lake, table)
-    files = source_files(lake, found, _parts(lake, source_table), partition_filter or {})
+    files = source_files(lake, found, parts_of(lake, source_table), partition_filter or {})
     if not files:
         raise NotFound(f"{source_table} has no files to add: nothing was changed")
     added = found.add_files(files).files.added
@@ -186,8 +177,8 @@ def _snapshot(
     location: str | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> _Rows:
-    name = new_table(lake, _parts(lake, table))
-    source = _parts(lake, source_table)
+    name = new_table(lake, parts_of(lake, table))
+    source = parts_of(lake, source_table)
     return [(snapshot_table(lake, source, name, location=location, properties=properties or {}),)]
 
 
@@ -199,7 +190,7 @@ def _migrate(
     drop_backup: bool = False,
     backup_table_name: str | None = None,
 ) -> _Rows:
-    parts = _parts(lake, table)
+    parts = parts_of(lake, table)
     named = new_table(lake, parts[1:] if parts[0].lower() == "spark_catalog" else parts)
     count = migrate_table(
         lake,
@@ -213,7 +204,7 @@ def _migrate(
 
 
 def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows:
-    made = lake.register_table(new_table(lake, _parts(lake, table)), metadata_file)
+    made = lake.register_table(new_table(lake, parts_of(lake, table)), metadata_file)
     now = made.current_snapshot
     totals = ("total-records", "total-data-files")
     told = [((now and now.summary) or {}).get(total, "") for total in totals]
@@ -241,7 +232,7 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
         if "where" in given:
             given["where"] = _files_where(lake, found, given["where"])
         if verb in AT_SCALE:
-            done = getattr(lake, verb)(table, **given)
+            done = getattr(lake, verb)(str(found.name), **given)
         else:
             done = getattr(found.maintenance, verb)(**given)
         told = [getattr(done, name) for name in gives.names]

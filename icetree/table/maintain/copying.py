@@ -8,7 +8,8 @@ last, so that the place always holds whole tables only.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +43,43 @@ if TYPE_CHECKING:
 
 #: How often it is begun anew, when files expire while they are copied.
 _TRIES: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """What copying a table would come to."""
+
+    #: Where the copy's metadata would be.
+    metadata_location: str
+    #: Files that are copied, its newest metadata among them, and those that are there already.
+    copied_files_count: int
+    kept_files_count: int
+    dry_run: bool = True
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything by name."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        kept = f"; {self.kept_files_count:,} are there" if self.kept_files_count else ""
+        return f"would copy {self.copied_files_count:,} files, for {self.metadata_location}{kept}"
+
+
+def would_copy(
+    table: Table, location: str, store: Store, *, progress: Progress | None = None
+) -> Copied:
+    """Tell what `copy` would do: what manifests of Avro name in full, only the copy itself finds."""
+    _require_place(table, location)
+    state = table.refresh().state
+    every = _every_file(table, progress or (lambda *_: None))
+    missing = len(_missing(every, location, store))
+    at = _newest_at(state, location)
+    is_there = store.exists(at)
+    return Copied(
+        metadata_location=at,
+        copied_files_count=missing + (not is_there),
+        kept_files_count=len(every) - missing + is_there,
+    )
 
 
 def copy(
@@ -81,15 +119,32 @@ def _there(table: Table, location: str, store: Store) -> TableFiles:
     return TableFiles(store=store, location=location, ring=table.files.ring)
 
 
-def _write_metadata(state: State, location: str, store: Store, uuid: str | None) -> str:
-    metadata = replace(
+def is_begun(table: Table, location: str, store: Store) -> bool:
+    """Tell whether a table lies at a place that `copy` made of this one, and that has its id alone."""
+    at = _newest_at(table.state, location)
+    if not store.exists(at):
+        return False
+    there = read_metadata(store, at)
+    is_own = there.table_uuid != table.metadata.table_uuid
+    return is_own and _is_alike(there, _metadata_of(table.state, location))
+
+
+def _newest_at(state: State, location: str) -> str:
+    return f"{prefix_of(location)}metadata/{state.metadata_location.rpartition('/')[2]}"
+
+
+def _metadata_of(state: State, location: str, uuid: str | None = None) -> TableMetadata:
+    return replace(
         state.metadata,
         location=location,
         table_uuid=uuid or state.metadata.table_uuid,
         # Former metadata files stay where they are.
         metadata_log=(),
     )
-    at = f"{prefix_of(location)}metadata/{state.metadata_location.rpartition('/')[2]}"
+
+
+def _write_metadata(state: State, location: str, store: Store, uuid: str | None) -> str:
+    metadata, at = _metadata_of(state, location, uuid), _newest_at(state, location)
     # A copy of the same state may be there already.
     if uuid is None and store.exists(at):
         return at

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import CommitExhausted, CorruptTable, NotFound
+from icetree.errors import CommitConflict, CommitExhausted, CorruptTable, NotFound
 from icetree.spec.entry import FILES, MANIFESTS, Content, is_content
 from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.locations import is_uri
@@ -46,7 +46,7 @@ _TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """What went with a table; counts are named as Iceberg's action names them."""
+    """What went with a table, or with `dry_run` would; counts are named as Iceberg's action does."""
 
     deleted_data_files_count: int
     deleted_position_delete_files_count: int
@@ -54,6 +54,7 @@ class Purged:
     deleted_manifest_files_count: int
     deleted_manifest_lists_count: int
     deleted_other_files_count: int
+    dry_run: bool = False
     #: Files that could not be deleted: nothing names them any more.
     left_behind: tuple[str, ...] = ()
 
@@ -62,50 +63,75 @@ class Purged:
         return asdict(self)
 
     def __str__(self) -> str:
-        return f"{sum(v for v in asdict(self).values() if isinstance(v, int)):,} files"
+        counts = (count for name, count in asdict(self).items() if name.endswith("_count"))
+        return f"{sum(counts):,} files"
 
 
-def purge(table: Table, *, progress: Progress | None = None) -> Purged:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Going:
+    """All that can go of a table as one metadata file has it, in that order."""
+
+    in_trees: pa.Table
+    beside: pa.Table
+    newest: pa.Table
+
+    def told(self, *, dry_run: bool = False, left: tuple[str, ...] = ()) -> Purged:
+        """Tell what went, or would."""
+        return Purged(
+            **counts_of(self.in_trees),
+            deleted_other_files_count=self.beside.num_rows + self.newest.num_rows,
+            dry_run=dry_run,
+            left_behind=left,
+        )
+
+    def locations(self) -> list[str]:
+        """Return the files, in the order in which they go."""
+        parts = pa.concat_tables([self.in_trees, self.beside, self.newest])
+        found: list[str] = parts["location"].to_pylist()
+        return found
+
+
+def purge(table: Table, *, dry_run: bool = False, progress: Progress | None = None) -> Purged:
     """Drop a table and delete the files in its own folder; those outside of it stay.
 
     Nothing is changed where another table has the same folder. What lies in a folder of another
     table below stays too.
     """
     tell = progress or (lambda *_: None)
-    found, others, newest = _settled(table, tell)
-    log.info(
-        "dropping %s with its files; if that is cut off, register %s and drop it again",
-        table.name,
-        table.state.metadata_location,
-    )
-    # When its answer is lost this raises, and every file stays.
-    table.catalog.drop(table.name)
-    rest = pa.concat_tables([others, newest])["location"].to_pylist()
-    left = delete(table.metadata, table.files, [*found["location"].to_pylist(), *rest], tell)
-    return Purged(**counts_of(found), deleted_other_files_count=len(rest), left_behind=left)
-
-
-def _settled(table: Table, tell: Progress) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return all that can go, in that order: of trees, beside them, and the newest metadata.
-
-    It is as of the head that the catalog named last, with nothing asked of anyone since.
-    """
-    table.refresh()
     for _ in range(_TRIES):
-        state = table.state
-        require_own_files(state.metadata, table.name)
-        newest = named([stored_form(state.metadata_location, table.location)])
-        found, beside = _named_in_trees(table, tell), _beside(table)
-        # Asked only now, so that a table that came below while files were listed keeps its own.
-        near = neighbours(table)
-        require_apart(table, comparable(table.location, table.location), near)
-        others = less(beside, once([found, newest]))
-        mine = [_own(each, table.location, near) for each in (found, others, newest)]
-        if table.refresh().state is state:
-            return mine[0], mine[1], mine[2]
+        going = _settled(table.refresh(), tell)
+        if dry_run:
+            return going.told(dry_run=True)
+        newest = table.state.metadata_location
+        log.info(
+            "dropping %s with its files; if that is cut off, register %s and drop it again",
+            table.name,
+            newest,
+        )
+        # Only as it was looked at. When the answer is lost this raises, and every file stays.
+        try:
+            table.catalog.drop(table.name, expected=newest)
+        except CommitConflict:
+            continue
+        left = delete(table.metadata, table.files, going.locations(), tell)
+        return going.told(left=left)
     raise CommitExhausted(
         f"table {table.name}: others commit to it all the time; stop them, then drop it"
     )
+
+
+def _settled(table: Table, tell: Progress) -> _Going:
+    """Return all that can go of a table as its handle has it."""
+    state = table.state
+    require_own_files(state.metadata, table.name)
+    newest = named([stored_form(state.metadata_location, table.location)])
+    found, beside = _named_in_trees(table, tell), _beside(table)
+    # Asked only now, so that a table that came below while files were listed keeps its own.
+    near = neighbours(table)
+    require_apart(table, comparable(table.location, table.location), near)
+    others = less(beside, once([found, newest]))
+    mine = (_own(each, table.location, near) for each in (found, others, newest))
+    return _Going(in_trees=next(mine), beside=next(mine), newest=next(mine))
 
 
 def _own(found: pa.Table, location: str, others: tuple[Neighbour, ...]) -> pa.Table:

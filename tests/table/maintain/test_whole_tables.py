@@ -16,7 +16,7 @@ from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound,
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.catalog.flaky import After, FlakyCatalog, LoseRequest, Refuse
+from tests.catalog.flaky import After, Before, FlakyCatalog, LoseRequest, Refuse
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, delete_equal, some
@@ -60,7 +60,8 @@ def test_a_purge_leaves_nothing_of_what_any_snapshot_reached() -> None:
     assert done.deleted_equality_delete_files_count == 1
     assert done.deleted_manifest_lists_count == snapshots
     assert done.left_behind == ()
-    assert str(done) == f"{sum(each for each in done.as_dict().values() if each):,} files"
+    counts = (count for name, count in done.as_dict().items() if name.endswith("_count"))
+    assert str(done) == f"{sum(counts):,} files"
 
 
 def test_a_drop_without_purge_deletes_nothing() -> None:
@@ -125,7 +126,8 @@ def test_a_purge_leaves_alone_the_table_that_takes_the_name_next() -> None:
     catalog = FlakyCatalog(table.catalog, faults={("drop", 1): After(take_the_name)})
     Lake(catalog=catalog, store=table.files.store).drop_table("db.rows", purge=True)
     following = lake.table("db.rows")
-    assert following.location == table.location
+    # Files of the former one were still there.
+    assert following.location.startswith(f"{table.location}-")
     assert rows(following.scan().to_arrow()) == rows(some((7, "next")))
     assert following.verify(deep=True).findings == ()
     assert stored(table).isdisjoint(before)
@@ -148,6 +150,87 @@ def test_a_purge_never_drops_another_table_that_has_the_name_now() -> None:
         purge(table, progress=meanwhile)
     assert lake.table("db.rows").verify(deep=True).findings == ()
     assert stored(table) >= before
+
+
+def test_a_purge_never_drops_a_table_that_took_the_name_at_the_last_moment() -> None:
+    table = old_table()
+    lake, before = lake_of(table), stored(table)
+
+    def take_the_name() -> None:
+        lake.drop_table("db.rows")
+        lake.create_table("db.rows", table.schema).append(some((7, "next")))
+
+    catalog = FlakyCatalog(table.catalog, faults={("drop", 1): Before(take_the_name)})
+    with pytest.raises(NotFound):
+        Lake(catalog=catalog, store=table.files.store).drop_table("db.rows", purge=True)
+    assert rows(lake.table("db.rows").scan().to_arrow()) == rows(some((7, "next")))
+    assert stored(table) >= before
+
+
+def test_what_is_committed_at_the_last_moment_goes_too() -> None:
+    table = old_table()
+    other = lake_of(table).table("db.rows")
+    late = Before(lambda: other.append(some((999, "late"))))
+    catalog = FlakyCatalog(table.catalog, faults={("drop", 1): late})
+    Lake(catalog=catalog, store=table.files.store).drop_table("db.rows", purge=True)
+    assert stored(table) == set()
+    assert not lake_of(table).table_exists("db.rows")
+
+
+def test_a_dry_run_of_a_purge_tells_the_same_and_changes_nothing() -> None:
+    table = old_table()
+    lake, before = lake_of(table), stored(table)
+    would = lake.drop_table("db.rows", purge=True, dry_run=True)
+    assert lake.drop_table("db.rows", dry_run=True) is None
+    assert stored(table) == before
+    assert lake.table("db.rows").verify(deep=True).findings == ()
+    done = lake.drop_table("db.rows", purge=True)
+    assert would is not None
+    assert done is not None
+    assert would.as_dict() == {**done.as_dict(), "dry_run": True}
+    assert str(would) == str(done) == f"{len(before):,} files"
+
+
+def test_a_table_under_the_name_of_a_renamed_one_has_a_folder_of_its_own() -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    lake.rename_table("db.rows", "db.before")
+    again = lake.create_table("db.rows", table.schema)
+    again.append(some((2, "b")))
+    assert again.location.startswith(f"{table.location}-")
+    lake.drop_table("db.rows", purge=True)
+    found = lake.table("db.before")
+    assert rows(found.scan().to_arrow()) == rows(some((1, "a")))
+    assert found.maintenance.remove_orphan_files(dry_run=True).orphan_file_location == ()
+    lake.drop_table("db.before", purge=True)
+    assert stored(table) == set()
+    # Nothing lies there any more.
+    assert lake.create_table("db.rows", table.schema).location == table.location
+
+
+def test_a_copy_to_the_name_of_a_renamed_table_has_a_folder_of_its_own() -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    lake.rename_table("db.rows", "db.before")
+    copy = lake.copy_table("db.before", "db.rows")
+    assert copy.location.startswith(f"{table.location}-")
+    assert copy.verify(deep=True).findings == ()
+
+
+def test_a_dry_run_of_a_rename_refuses_what_the_rename_would_and_changes_nothing() -> None:
+    lake = lake_of(changing_table())
+    lake.rename_table("db.rows", "db.other", dry_run=True)
+    assert lake.tables() == ["db.rows"]
+    for name, to, error in (
+        ("db.nope", "db.other", NotFound),
+        ("db.rows", "nowhere.other", NotFound),
+        ("db.rows", "db.rows", AlreadyExists),
+    ):
+        for dry_run in (True, False):
+            with pytest.raises(error):
+                lake.rename_table(name, to, dry_run=dry_run)
 
 
 def test_a_purge_leaves_files_outside_the_table_s_folder() -> None:
@@ -256,6 +339,25 @@ def test_a_backup_is_the_table_as_it_was_and_can_be_registered(tmp_path: Path) -
         assert found.verify(deep=True).findings == ()
 
 
+def test_a_dry_run_of_a_copy_counts_the_same_files_and_writes_none() -> None:
+    table = old_table()
+    store = FlakyStore(table.files.store)
+    lake = Lake(catalog=table.catalog, store=store, warehouse="memory://lake")
+    would = lake.copy_table("db.rows", "db.copy", dry_run=True)
+    back = lake.backup_table("db.rows", "memory://safe/t", dry_run=True)
+    assert [each for each in store.steps if each.operation == "write_new"] == []
+    assert not lake.table_exists("db.copy")
+    assert would.copied_files_count == back.copied_files_count
+    at = lake.backup_table("db.rows", "memory://safe/t")
+    written = [each for each in store.steps if each.operation == "write_new"]
+    assert (back.copied_files_count, back.kept_files_count) == (len(written), 0)
+    assert back.metadata_location == at
+    again = lake.backup_table("db.rows", "memory://safe/t", dry_run=True)
+    assert (again.copied_files_count, again.kept_files_count) == (0, len(written))
+    with pytest.raises(InvalidInput, match="lie one in the other"):
+        lake.backup_table("db.rows", "memory://lake", dry_run=True)
+
+
 def test_a_second_backup_copies_only_what_is_new() -> None:
     table = old_table()
     store = FlakyStore(table.files.store)
@@ -362,6 +464,7 @@ def test_a_copy_that_is_cut_off_before_it_has_its_name_is_taken_up(
     with pytest.raises((Unavailable, CommitUnknown)):
         lake.copy_table("db.rows", "db.copy")
     copy = lake.copy_table("db.rows", "db.copy")
+    assert copy.location == "memory://lake/db/copy"
     assert copy.metadata.table_uuid != table.metadata.table_uuid
     assert rows(copy.scan().to_arrow()) == rows(some((1, "a")))
     assert copy.verify(deep=True).findings == ()
