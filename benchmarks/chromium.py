@@ -207,15 +207,23 @@ class Page:
         return found
 
     def refused(self) -> list[int]:
-        """Return the status of every answer that the page got and that is a refusal."""
-        self.run("0")
-        told = (
-            event["params"]["response"]["status"]
-            for event in self._browser.events
-            if event.get("sessionId") == self._session
-            and event["method"] == "Network.responseReceived"
-        )
-        return [status for status in told if status >= 400]
+        """Return the status of every refusal that the page got, once it got one.
+
+        The network tells of it in a process of its own, which may be later than the page.
+        """
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            self.run("0")
+            told = (
+                event["params"]["response"]["status"]
+                for event in self._browser.events
+                if event.get("sessionId") == self._session
+                and event["method"] == "Network.responseReceived"
+            )
+            if found := [status for status in told if status >= 400]:
+                return found
+            time.sleep(0.02)
+        raise Failed("the page was refused nothing")
 
     def asked(self) -> Sequence[str]:
         """Return every address that the page asked for."""
