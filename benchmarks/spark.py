@@ -22,9 +22,10 @@ from pathlib import Path
 from statistics import median
 from typing import IO, Any, Final
 
-from benchmarks import spark_data, spark_memory
+from benchmarks import spark_data, spark_far, spark_memory
 from benchmarks.harness import Report, Timing, main
 from benchmarks.spark_data import SHARE
+from benchmarks.spark_systems import FAR
 
 REPOSITORY: Final = Path(__file__).parents[1]
 OURS, PLAIN, JAVA, DELTA = "icetree", "Parquet", "Iceberg Java", "Delta"
@@ -32,6 +33,10 @@ OURS, PLAIN, JAVA, DELTA = "icetree", "Parquet", "Iceberg Java", "Delta"
 _JARS: Final = {JAVA: "ICEBERG_JAR", DELTA: "DELTA_JARS"}
 #: Spark's own reader, on our files.
 _SAME: Final = "Parquet, our files"
+#: Those that find files by statistics of their own, and take deletes by keys.
+_TREES: Final = (OURS, JAVA)
+#: How many files are read of very many.
+_READ: Final = 10
 #: What is deleted before the scans: one in a thousand, then up to one in twenty.
 _FEW, _SOME = "id % 1000 = 0", "id % 1000 BETWEEN 1 AND 49"
 
@@ -44,15 +49,28 @@ class Sizes:
     appended: int
     files: int
     wide: int
+    far: int
     tree: int
     rounds: int
 
 
 FULL: Final = Sizes(
-    rows=20_000_000, appended=2_000_000, files=10_000, wide=1_000_000, tree=1_000_000, rounds=3
+    rows=20_000_000,
+    appended=2_000_000,
+    files=10_000,
+    wide=1_000_000,
+    far=100_000,
+    tree=1_000_000,
+    rounds=3,
 )
 QUICK: Final = Sizes(
-    rows=1_000_000, appended=100_000, files=1_000, wide=100_000, tree=100_000, rounds=1
+    rows=1_000_000,
+    appended=100_000,
+    files=1_000,
+    wide=100_000,
+    far=10_000,
+    tree=100_000,
+    rounds=1,
 )
 
 
@@ -134,6 +152,7 @@ class _Run:
         self.report, self.workers, self.sizes = report, workers, sizes
         self.events, self.more, self.many = (str(folder / n) for n in ("events", "more", "many"))
         self.merged, self.wide = str(folder / "merged"), str(folder / "wide")
+        self.keys, self.far, self.parts = (folder / n for n in ("keys.parquet", "far", "parts"))
 
     def all(self) -> None:
         """Do everything, in an order in which each table is as its line says."""
@@ -146,8 +165,10 @@ class _Run:
             self._scans(share)
         self._each("reset", "t")
         self._changes()
+        self._keys()
         self._wide()
         self._many()
+        self._far()
 
     def _make(self) -> None:
         sizes = self.sizes
@@ -157,6 +178,7 @@ class _Run:
         spark_data.write_merge(Path(self.merged), sizes.rows, seed=7)
         spark_data.write_many(Path(self.many), sizes.files)
         spark_data.write_wide(Path(self.wide), sizes.wide)
+        spark_data.write_keys(self.keys, sizes.rows, seed=52)
 
     def _load(self) -> None:
         self.report.tell(f"loading {self.sizes.rows:,} events")
@@ -193,6 +215,15 @@ class _Run:
             took = self._rounds(_asking(*words), self._deleting, after=_asking("reset", "t"))
             self._tell(f"{case} of {self.sizes.rows:,} rows", took)
 
+    def _keys(self) -> None:
+        for name in _TREES:
+            self.workers[name].ask("delete_keys", "t", str(self.keys))
+        for verb, case in (("scan", "scan"), ("aggregate", "narrow aggregate")):
+            took = self._rounds(_asking(verb, "t"), _TREES)
+            self._tell(f"{case}, 1 % deleted by keys", took)
+        for name in _TREES:
+            self.workers[name].ask("reset", "t")
+
     def _wide(self) -> None:
         for name in self._deleting:
             self.workers[name].ask("create_wide", "w")
@@ -209,6 +240,22 @@ class _Run:
         self._each("delete", "many", "id = 7")
         took = self._rounds(_asking("aggregate", "many"), self._deleting)
         self._tell(f"narrow aggregate, {self.sizes.files:,} small DVs", took)
+
+    def _far(self) -> None:
+        """Read ten files of very many, by a condition on a DataFrame and by a join."""
+        count = self.sizes.far
+        self.report.tell(f"making a table of {count:,} files")
+        spark_far.build(self.far, FAR, count, _READ, parts=True)
+        spark_far.write_parts(self.parts, count)
+        where = spark_far.condition(count, _READ)
+        part = spark_far.chosen(count, _READ).start // spark_far.FILES_OF_A_PART
+        for case, words in {
+            "filtered DataFrame, cold": ("far_cold", str(self.far), where),
+            "filtered DataFrame, warm": ("far_warm", where),
+            "star join": ("far_join", str(self.parts), spark_far.part_name(part)),
+        }.items():
+            took = self._rounds(_asking(*words), _TREES)
+            self._tell(f"{case}, {_READ} of {count:,} files", took)
 
     # --- how ---------------------------------------------------------------------------------
 

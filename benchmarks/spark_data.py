@@ -44,6 +44,13 @@ def write_merge(folder: Path, count: int, *, seed: int) -> None:
     pq.write_table(rows, folder / "rows.parquet")
 
 
+def write_keys(file: Path, count: int, *, seed: int) -> None:
+    """Write the ids of a share of `count` events."""
+    ids = pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})
+    keys = np.arange(seed, count, SHARE)
+    pq.write_table(pa.table([keys], schema=pa.schema([ids])), file)
+
+
 def write_wide(folder: Path, count: int) -> None:
     """Write rows of a hundred columns, in one file."""
     folder.mkdir(parents=True)

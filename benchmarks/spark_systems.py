@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,11 +17,16 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from benchmarks.plan_tables import open_lake
 from benchmarks.spark_data import COLUMNS
-from icetree.spark import local
+from benchmarks.spark_far import hand_over
+from icetree.spark import SparkLake, local
 from icetree.spark.types import table_schema
-from icetree.spec.entry import Entry
+from icetree.spec.entry import Content, Entry
 from icetree.spec.stats import FieldStats
+
+#: The table of very many files that `spark_far` makes.
+FAR: Final = "far"
 
 
 class System(ABC):
@@ -75,6 +80,22 @@ class Tables(System):
         """Make a table what was remembered."""
 
 
+class Trees(Tables):
+    """A system that prunes by statistics of its own, and deletes rows by their keys."""
+
+    @abstractmethod
+    def open_far(self, far: str) -> DataFrame:
+        """Return the table of very many files, as somebody who sees it for the first time."""
+
+    @abstractmethod
+    def far(self) -> DataFrame:
+        """Return the table of very many files, once it was opened."""
+
+    @abstractmethod
+    def delete_keys(self, name: str, keys: str) -> None:
+        """Delete the rows whose ids a file of Parquet holds, by that file."""
+
+
 class Parquet(System):
     """Folders of Parquet files, read and written by Spark itself."""
 
@@ -101,7 +122,7 @@ class Parquet(System):
         (self.folder / name).symlink_to(folder)
 
 
-class Icetree(Tables):
+class Icetree(Trees):
     """Ours, with a catalog in SQLite."""
 
     name = "icetree"
@@ -155,6 +176,17 @@ class Icetree(Tables):
         ]
         self.lake.table(f"db.{name}").append_files(entries)
 
+    def open_far(self, far: str) -> DataFrame:
+        self._far = SparkLake(self.spark, open_lake(Path(far)))
+        return self.far()
+
+    def far(self) -> DataFrame:
+        return self._far.read(f"db.{FAR}")
+
+    def delete_keys(self, name: str, keys: str) -> None:
+        with self.lake.table(f"db.{name}").transaction() as transaction:
+            transaction.row_delta([_keys(Path(keys))])
+
 
 class SameFiles(Icetree):
     """Spark's own reader on the files that icetree wrote: what is left is our planning."""
@@ -193,7 +225,7 @@ class _Statements(Tables):
         )
 
 
-class IcebergJava(_Statements):
+class IcebergJava(_Statements, Trees):
     """Iceberg's Spark runtime: format 3, merge on read, so that rows go by deletion vectors."""
 
     name = "Iceberg Java"
@@ -229,6 +261,30 @@ class IcebergJava(_Statements):
             "CALL lake.system.add_files("
             f"table => 'db.{name}', source_table => '`parquet`.`{folder}`', parallelism => 2)"
         )
+
+    def open_far(self, far: str) -> DataFrame:
+        place = self.folder / "db" / FAR
+        if not place.exists():
+            hand_over(Path(far), FAR, place)
+        self.spark.sql(f"REFRESH TABLE {self.named(FAR)}")
+        return self.far()
+
+    def far(self) -> DataFrame:
+        return self.table(FAR)
+
+    def delete_keys(self, name: str, keys: str) -> None:
+        gateway: Any = self.spark.sparkContext._gateway  # noqa: SLF001
+        java = gateway.jvm
+        iceberg = java.org.apache.iceberg
+        session = self.spark._jsparkSession  # noqa: SLF001
+        table = iceberg.spark.Spark3Util.loadIcebergTable(session, self.named(name))
+        ids = gateway.new_array(java.int, 1)
+        ids[0] = 1
+        made = iceberg.FileMetadata.deleteFileBuilder(table.spec()).ofEqualityDeletes(ids)
+        made = made.withPath(keys).withFormat("parquet")
+        made = made.withFileSizeInBytes(Path(keys).stat().st_size)
+        made = made.withRecordCount(pq.read_metadata(keys).num_rows)
+        table.newRowDelta().addDeletes(made.build()).commit()
 
 
 class Delta(_Statements):
@@ -269,6 +325,18 @@ class Delta(_Statements):
 SYSTEMS: Mapping[str, type[System]] = {
     kind.name: kind for kind in (Parquet, Icetree, IcebergJava, Delta)
 }
+
+
+def _keys(file: Path) -> Entry:
+    ids = pq.read_table(file)["id"]
+    return Entry(
+        location=file.as_uri(),
+        content_type=Content.EQUALITY_DELETES,
+        equality_ids=(1,),
+        record_count=len(ids),
+        file_size_in_bytes=file.stat().st_size,
+        stats={1: _stats(ids)},
+    )
 
 
 def _stats(column: pa.ChunkedArray) -> FieldStats:

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from benchmarks.spark_data import WIDE
-from benchmarks.spark_systems import SYSTEMS, Icetree, SameFiles, System, Tables
+from benchmarks.spark_far import PART_NAME
+from benchmarks.spark_systems import SYSTEMS, Icetree, SameFiles, System, Tables, Trees
 from icetree.spark.session import local_session
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -73,6 +74,15 @@ def _verbs(system: System) -> dict[str, Callable[..., Any]]:
             "keep": system.keep,
             "reset": system.reset,
         }
+    if isinstance(system, Trees):
+        verbs |= {
+            "delete_keys": system.delete_keys,
+            "far_cold": lambda far, where: ids_of(system.open_far(far).where(where)),
+            "far_warm": lambda where: ids_of(system.far().where(where)),
+            "far_join": lambda parts, name: ids_of(
+                rows_of_part(system.far(), system.source(parts), name)
+            ),
+        }
     if isinstance(system, Icetree):
         same = SameFiles(system.spark, system.folder)
         verbs["scan_same"] = lambda name: _scan(same, name)
@@ -111,6 +121,17 @@ def _aggregate(system: System, name: str) -> list[int]:
     sums = system.table(name).groupBy("country").agg(f.sum("quantity").alias("sum"), f.count("*"))
     rows = sums.collect()
     return [sum(row[1] for row in rows), sum(row[2] for row in rows)]
+
+
+def ids_of(rows: DataFrame) -> list[int]:
+    """Return the ids of rows, in order."""
+    return sorted(row[0] for row in rows.select("id").collect())
+
+
+def rows_of_part(rows: DataFrame, parts: DataFrame, name: str) -> DataFrame:
+    """Return the rows of a part that is known by its name: a star join."""
+    chosen = parts.where(f.col("name") == name)
+    return rows.join(chosen, rows[PART_NAME] == chosen["part"])
 
 
 def busy_ms() -> dict[int, float]:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks import spark_data, spark_memory
+from benchmarks import spark_data, spark_far
 from benchmarks.plan_tables import open_lake
-from benchmarks.spark_systems import Icetree, Parquet, SameFiles, System
+from benchmarks.spark_systems import FAR, Icetree, Parquet, SameFiles, System
+from benchmarks.spark_worker import ids_of, rows_of_part
 from icetree.spark import SparkLake
 from tests.effort import usually
 
@@ -95,6 +96,26 @@ def test_a_wide_table_has_a_hundred_columns(system: System, tmp_path: Path) -> N
 def test_a_made_up_table_has_the_files_that_a_scan_reads(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    spark_memory.build(tmp_path, 1000)
+    spark_far.build(tmp_path, FAR, 1000, 20)
     lake = SparkLake(spark, open_lake(tmp_path))
-    assert lake.read("db.t1000").where(spark_memory.condition(1000)).count() == 1000
+    where = spark_far.condition(1000, 20)
+    assert lake.read(f"db.{FAR}").where(where).count() == 20 * spark_far.ROWS
+
+
+def test_a_star_join_finds_the_rows_of_a_part(spark: SparkSession, tmp_path: Path) -> None:
+    spark_far.build(tmp_path / "lake", FAR, 100, 10, parts=True)
+    spark_far.write_parts(tmp_path / "parts", 100)
+    system = Icetree(spark, tmp_path)
+    rows = system.open_far(str(tmp_path / "lake"))
+    found = rows_of_part(rows, system.source(str(tmp_path / "parts")), spark_far.part_name(5))
+    assert ids_of(found) == ids_of(rows.where(spark_far.condition(100, 10)))
+    assert found.count() == 10 * spark_far.ROWS
+
+
+def test_rows_are_deleted_by_a_file_of_keys(
+    spark: SparkSession, sources: Path, tmp_path: Path
+) -> None:
+    system = loaded(Icetree(spark, tmp_path), sources)
+    spark_data.write_keys(tmp_path / "keys.parquet", ROWS, seed=52)
+    system.delete_keys("t", str(tmp_path / "keys.parquet"))
+    assert ids(system) == [id for id in range(ROWS) if id % 100 != 52]
