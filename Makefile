@@ -41,7 +41,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -116,6 +116,9 @@ laws: $(READY) ## Try every law for long, as seeds decide; ARGS="--minutes 10 --
 
 cluster: $(READY) $(S3A) ## Try Spark on a cluster of its own, of which workers are lost
 	@$(PY) -m pytest tests/spark/cluster -m "" --durations 10
+
+fallback: $(READY) $(ICEBERG_JAR) $(S3A) ## Run the tests of Spark once more, with tables planned before a query runs
+	@ICETREE_READ_LAZY=false $(PY) -m pytest tests/spark --ignore tests/spark/cluster --numprocesses auto --no-loadscope-reorder
 
 soak: $(READY) ## Commit 10,000 times to one table, with faults and kills; ARGS="--commits 2000 --on postgres --on s3" on servers in trouble
 	@$(PY) -m campaigns.soak $(ARGS)

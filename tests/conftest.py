@@ -95,12 +95,13 @@ def spark() -> Iterator[SparkSession]:
     from icetree.spark.session import local_session
     from tests.jars import place_of
     from tests.spark.names_of_java import remember_names
+    from tests.spark.reading import USUAL
     from tests.spark.settings import QUICK
 
     remember_names()
     # A session gets its jars when it starts; where they are missing, only tests on S3 are, too.
     jars = ",".join(map(str, sorted(place_of("s3a").glob("*.jar"))))
-    conf = {**QUICK, **({"spark.jars": jars} if jars else {})}
+    conf = {**QUICK, **USUAL, **({"spark.jars": jars} if jars else {})}
     session = local_session("icetree tests", shuffle_partitions=2, extra_conf=conf)
     yield session
     session.stop()

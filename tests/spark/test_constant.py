@@ -14,10 +14,10 @@ from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable
 from icetree.spark.read.constant import constant_values
-from icetree.spark.read.internals import SETTING
 from icetree.spec.shape import Shape
 from icetree.spec.stats import column
 from tests.spark.files_read import files_opened
+from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
 DAYS = 20
@@ -91,11 +91,8 @@ def test_values_and_conditions_of_every_kind_are_what_files_hold(
     lazily = made(" UNION ALL ".join(parts))
     # Of files, Spark tells once which rows meet which condition.
     met = ", ".join(f"coalesce({each}, false)" for each in conditions)
-    spark.conf.set(SETTING, "false")
-    try:
+    with reading(spark, lazily=False):
         held = made(f"SELECT id, p, {met} FROM t")
-    finally:
-        spark.conf.unset(SETTING)
     wanted = [
         (number, id, p)
         for id, p, *answers in held

@@ -18,9 +18,10 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from icetree.errors import CorruptTable
 from icetree.spark.read import internals as read
-from icetree.spark.read.internals import ROW_INDEX, SETTING, Asked, Internals, internals
+from icetree.spark.read.internals import ROW_INDEX, Asked, Internals, internals
 from icetree.spark.read.marks import is_marked, marks_of
 from tests.spark.files_read import files_read
+from tests.spark.reading import reading
 
 ROWS = 5_000
 FILES = 3
@@ -188,11 +189,8 @@ def test_what_is_wrong_with_a_table_is_told_in_one_line(java: Internals) -> None
 def test_where_internals_are_not_to_be_had_there_are_none(
     spark: SparkSession, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spark.conf.set(SETTING, "false")
-    try:
+    with reading(spark, lazily=False):
         assert internals(spark) is None
-    finally:
-        spark.conf.unset(SETTING)
     assert internals(spark) is internals(spark) is not None
 
     class Remote:

@@ -19,11 +19,11 @@ from benchmarks.data import shape_of
 from icetree.spark import SparkLake, local
 from icetree.spark.read import ask
 from icetree.spark.read import scan as scans
-from icetree.spark.read.internals import SETTING
 from icetree.table.table import Table
 from tests.effort import usually
 from tests.rows.lake import foreign_delete
 from tests.spark.files_read import files_read
+from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
 COUNT = 20_000
@@ -166,11 +166,10 @@ CONDITIONS = (
 )
 
 
-@pytest.mark.parametrize("lazy", usually(["true", "false"], "true"))
-def test_conditions_on_metadata_columns_are_right(mixed: SqlLake, lazy: str) -> None:
+@pytest.mark.parametrize("lazily", usually([True, False], True))
+def test_conditions_on_metadata_columns_are_right(mixed: SqlLake, lazily: bool) -> None:
     spark = mixed.lake.spark
-    spark.conf.set(SETTING, lazy)
-    try:
+    with reading(spark, lazily=lazily):
         every = mixed.lake.read("db.t", columns=COLUMNS)
         known = spark.createDataFrame([tuple(row) for row in every.collect()], every.schema)
         assert known.count() == 8
@@ -180,8 +179,6 @@ def test_conditions_on_metadata_columns_are_right(mixed: SqlLake, lazy: str) -> 
             assert 0 < len(wanted) < 8
             found = sorted(row.id for row in every.where(condition).collect())
             assert found == wanted, condition
-    finally:
-        spark.conf.unset(SETTING)
 
 
 def test_a_condition_on_facts_of_a_file_leaves_other_files_out(mixed: SqlLake) -> None:

@@ -15,11 +15,11 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from icetree.filters.filter import parse_filter
 from icetree.spark import SparkLake, local
-from icetree.spark.read.internals import SETTING
 from icetree.table.commit.commit import Committed
 from tests.effort import EFFORT, SEED
 from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
+from tests.spark.reading import reading
 
 SEQUENCES, OPERATIONS = 2 * EFFORT, 8
 
@@ -152,9 +152,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def way(lake: SparkLake, seed: int) -> Iterator[None]:
     """Have every other sequence read without a relation that asks."""
-    lake.spark.conf.set(SETTING, str(seed % 2 == 0).lower())
-    yield
-    lake.spark.conf.unset(SETTING)
+    with reading(lake.spark, lazily=seed % 2 == 0):
+        yield
 
 
 @pytest.mark.usefixtures("way")

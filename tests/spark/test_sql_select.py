@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, NotFound, Unsupported
-from icetree.spark.read.internals import SETTING
 from icetree.spark.sql.statement import run_sql
+from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
 
@@ -85,19 +85,16 @@ def test_files_that_cannot_match_are_not_read(sql: SqlLake, text: str, files: in
     assert sql.files(text) == files
 
 
-@pytest.mark.parametrize(("lazy", "files"), [("true", 0), ("false", 1)])
+@pytest.mark.parametrize(("lazily", "files"), [(True, 0), (False, 1)])
 def test_what_the_clock_decides_prunes_by_the_time_at_which_rows_are_tested(
-    sql: SqlLake, lazy: str, files: int
+    sql: SqlLake, lazily: bool, files: int
 ) -> None:
     sql("CREATE TABLE IF NOT EXISTS times (at TIMESTAMP)")
     sql("INSERT OVERWRITE times VALUES (now() - INTERVAL 5 DAYS)")
-    sql.lake.spark.conf.set(SETTING, lazy)
-    try:
+    with reading(sql.lake.spark, lazily=lazily):
         assert sql.files("SELECT * FROM times WHERE at > now() - INTERVAL 1 DAY") == 0
         # Planned before the query runs, it may come to be old enough until then.
         assert sql.files("SELECT * FROM times WHERE at < now() - INTERVAL 9 DAYS") == files
-    finally:
-        sql.lake.spark.conf.unset(SETTING)
 
 
 def test_metadata_columns_are_there_when_named_but_not_for_a_star(sql: SqlLake) -> None:

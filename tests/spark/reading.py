@@ -1,0 +1,24 @@
+"""How tables are read on Spark in a test: by a relation that asks, or planned at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+from icetree.spark.read.internals import SETTING
+
+#: What all tests that do not say otherwise read by: `make fallback` sets it to false.
+USUAL = {SETTING: os.environ.get("ICETREE_READ_LAZY", "true")}
+
+
+@contextmanager
+def reading(spark: SparkSession, *, lazily: bool) -> Iterator[None]:
+    """Read in one of both ways, and in the usual one again."""
+    spark.conf.set(SETTING, str(lazily).lower())
+    try:
+        yield
+    finally:
+        spark.conf.set(SETTING, USUAL[SETTING])
