@@ -20,13 +20,14 @@ from icetree.spark.nested import rebuilt
 def fitting(batch: pa.RecordBatch, types: dict[str, IcebergType]) -> pa.RecordBatch:
     """Return the batch with the types that Spark lacks put back: UUIDs, fixed lengths, nanoseconds."""
     arrays = [
-        _restored(array, types[name]) if name in types else array
+        restored(array, types[name]) if name in types else array
         for name, array in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
 
-def _restored(array: pa.Array, type: IcebergType) -> pa.Array:
+def restored(array: pa.Array, type: IcebergType) -> pa.Array:
+    """Return values of a column from Spark in a type that the column's own is made of."""
     return rebuilt(array, type, _leaf)
 
 
@@ -59,4 +60,4 @@ def _fixed(array: pa.Array, width: int) -> pa.Array:
 
 def restored_type(have: pa.DataType, type: IcebergType) -> pa.DataType:
     """Return the Arrow type that values from Spark are written as."""
-    return _restored(pa.array([], have), type).type
+    return restored(pa.array([], have), type).type

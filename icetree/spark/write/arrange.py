@@ -16,7 +16,7 @@ from pyiceberg.transforms import (
     Transform,
     YearTransform,
 )
-from pyiceberg.types import NestedField
+from pyiceberg.types import NestedField, TimestampNanoType, TimestamptzNanoType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
@@ -26,6 +26,7 @@ from icetree.rows.schema import arrow_type
 from icetree.rows.transform import transformed
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
+from icetree.spark.restored import restored
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import choice
@@ -97,13 +98,20 @@ def _value(transform: Transform[Any, Any], source_id: int, shape: Shape) -> Colu
     period = _PERIODS.get(type(transform))
     if period is not None:
         # In another time zone than UTC some rows meet elsewhere, which costs a file at most.
-        return f.date_trunc(period, values)
+        return f.date_trunc(period, _moments(values, field))
     return _in_python(transform, field, values)
+
+
+def _moments(values: Column, field: NestedField) -> Column:
+    """Return values that Spark knows periods of: nanoseconds are numbers to it."""
+    if isinstance(field.field_type, TimestampNanoType | TimestamptzNanoType):
+        return f.timestamp_micros(f.floor(values / f.lit(1000)))
+    return values
 
 
 def _in_python(transform: Transform[Any, Any], field: NestedField, column: Column) -> Column:
     def value(values: pa.Array) -> pa.Array:
-        fitted = values.cast(arrow_type(field.field_type))
+        fitted = restored(values, field.field_type).cast(arrow_type(field.field_type))
         made = transformed(fitted, transform, field.field_type)
         return _hex(made) if pa.types.is_binary(made.type) else made.cast(pa.string())
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pyiceberg.transforms import parse_transform
-from pyiceberg.types import GeographyType, GeometryType, PrimitiveType
+from pyiceberg.types import GeographyType, GeometryType, PrimitiveType, UnknownType
 
 from icetree.errors import InvalidInput
 from icetree.spec.schema_tree import Place, by_name, find
@@ -115,5 +115,7 @@ def require_taken(transform: str, place: Place, text: str, done: str) -> None:
     if not isinstance(type, PrimitiveType) or unordered:
         what = type if isinstance(type, PrimitiveType) else place.type["type"]
         raise InvalidInput(f"{start} is a {what}, which no transform takes")
+    if isinstance(type, UnknownType):
+        raise InvalidInput(f"{start} is unknown, so it has no value: widen it to a type first")
     if not parse_transform(transform).can_transform(type):
         raise InvalidInput(f"{start} is a {type}, which {transform} cannot take")

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 
+from icetree.errors import InvalidInput
 from icetree.spec.apply import apply
 from icetree.spec.edit.partitioning import SpecEdit
 from tests.spec.edit.editing import column, edited, ids, refused, table
@@ -36,6 +37,12 @@ def test_an_unknown_column_can_become_nested_with_fresh_ids() -> None:
     before = table()
     after = edited(lambda e: e.widen("nothing", "list<string>"), on=before)
     assert ids(after)["nothing.element"] == before.last_column_id + 1
+
+
+def test_no_table_is_laid_out_by_a_column_that_has_no_type_yet() -> None:
+    before = table()
+    with pytest.raises(InvalidInput, match="'nothing' is unknown, so it has no value: widen it"):
+        SpecEdit(before).add("nothing")
 
 
 @pytest.mark.parametrize(
