@@ -7,7 +7,7 @@ Avro all rows are looked at.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any, Final
 from urllib.parse import unquote
@@ -126,13 +126,24 @@ def _require_fit(
 ) -> None:
     """Refuse a file whose columns are others than the table's, by id or by type."""
     names: dict[int, set[str]] = {}
+    variants = set()
     for schema in metadata.schemas:
         for place in walk(schema):
             names.setdefault(place.id, set()).add(place.own_name)
-    _require_names(file, file.nodes, names, inside_list=False)
+            if place.type == "variant":
+                variants.add(place.id)
+    _require_names(file, _columns_of(file.nodes, variants), names, inside_list=False)
     empty = {node.name: pa.array([], node.type) for node in file.nodes}
     rules = ReadRules(location=file.location, constants=constants)
     project(empty, file.nodes, shape.schema.fields, 0, rules)
+
+
+def _columns_of(nodes: Sequence[Node], variants: set[int]) -> tuple[Node, ...]:
+    """Return the fields of a file that are columns: the parts of a variant are none."""
+    return tuple(
+        replace(node, children=() if node.id in variants else _columns_of(node.children, variants))
+        for node in nodes
+    )
 
 
 def _require_names(
