@@ -7,7 +7,7 @@ the driver holds is the plan, and the entries of new files.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -18,7 +18,8 @@ from icetree.spark.complaints import one_line
 from icetree.spark.progress import telling
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.table.maintain import compact
-from icetree.table.maintain.compact import Came, Rewriting, Rewritten
+from icetree.table.maintain.compact import Rewritten
+from icetree.table.maintain.compact_groups import Came, Rewriting
 from icetree.table.maintain.compact_options import BINPACK, MAX_GROUP_SIZE, options_of
 from icetree.table.progress import Progress
 from icetree.tree.tasks import Plan
@@ -69,7 +70,9 @@ def rewrite_data_files(
     )
 
 
-def _run(spark: SparkSession, rewriting: Rewriting, groups: list[Plan]) -> Came:
+def _run(
+    spark: SparkSession, rewriting: Rewriting, groups: list[Plan]
+) -> Generator[Came, None, None]:
     """Carry out groups, a task each."""
     name, store = rewriting.name, rewriting.store
     options, arrangement = rewriting.options, rewriting.arrangement

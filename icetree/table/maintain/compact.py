@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,25 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
-from pyiceberg.schema import Schema
 
 from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, InvalidInput
-from icetree.files.parallel import results
 from icetree.filters.filter import Filter, parse_filter
-from icetree.rows.fit import fitted
-from icetree.rows.order import in_order
-from icetree.rows.pack import PackedSize, layout_of, write_packed
-from icetree.rows.read import read_tasks
-from icetree.rows.write import Layout
-from icetree.spec.columns import holders
-from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import Entries, concat
-from icetree.spec.metadata import TableMetadata
-from icetree.store.base import Store
-from icetree.surroundings import new_pool
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import branch_of
 from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.maintain.compact_groups import Rewriting, Runner, live_rows, side_by_side
 from icetree.table.maintain.compact_options import (
     Arrangement,
     CompactOptions,
@@ -58,8 +46,6 @@ log = logging.getLogger(__name__)
 
 #: How often files are looked at anew whose rewriting met what could not be taken in.
 _TRIES: Final = 4
-#: Rows come to a file in portions of so many bytes.
-_PORTION_BYTES: Final = 32 * 1024 * 1024
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -97,79 +83,6 @@ class Rewritten:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rewriting:
-    """How the live rows of a group of files become new files, here or in another process."""
-
-    name: str
-    metadata: TableMetadata
-    store: Store
-    options: CompactOptions
-    arrangement: Arrangement
-
-    def attempt(self, plan: Plan) -> Entries | IcetreeError:
-        """Write the files of a group; an error is returned, so that others go on."""
-        try:
-            return self._files(plan)
-        except IcetreeError as error:
-            return error
-
-    def _files(self, plan: Plan) -> Entries:
-        rules = self.options.rules
-        layout = layout_of(self.metadata, self.options.spec_id)
-        read = partial(self._read, plan, layout)
-        order = self.arrangement.order
-        if order is None:
-            portions = _portions(read(None))
-        else:
-            portions = in_order(read, order, key_bytes=data_key_bytes(self.metadata.properties))
-        return write_packed(
-            portions,
-            layout,
-            PackedSize(
-                rows=_live_rows(plan.tasks),
-                count=lambda size: file_count(size, rules),
-                max_bytes=rules.max_bytes,
-            ),
-            store=self.store,
-            sort_order_id=self.arrangement.sort_order_id,
-        )
-
-    def _read(
-        self, plan: Plan, layout: Layout, fields: frozenset[int] | None
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield live rows: columns that hold some fields, or all with the rows' lineage."""
-        wanted = layout.fields if fields is None else holders(layout.fields, fields)
-        batches = read_tasks(
-            plan, store=self.store, metadata=self.metadata, columns=Schema(*wanted)
-        )
-        return fitted(batches, wanted, table=self.name)
-
-
-#: Carries out groups, and yields what came of each in their order; of those that it has begun.
-Came = Generator[Entries | IcetreeError, None, None]
-Runner = Callable[[Rewriting, list[Plan]], Came]
-
-
-def side_by_side(rewriting: Rewriting, groups: list[Plan]) -> Came:
-    """Carry out groups in threads of this process; none is begun after one that spoils them all."""
-    failed = False
-
-    def jobs() -> Iterator[Callable[[], Entries | IcetreeError]]:
-        for each in groups:
-            if failed and not rewriting.options.partial:
-                return
-            yield partial(rewriting.attempt, each)
-
-    pool = new_pool(rewriting.options.concurrent, "icetree-compact")
-    try:
-        for made in results(pool, jobs(), ahead=rewriting.options.concurrent):
-            failed = failed or isinstance(made, IcetreeError)
-            yield made
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
 def rewrite_data_files(
     table: Table,
     *,
@@ -185,6 +98,7 @@ def rewrite_data_files(
     """Rewrite the data files that the options choose, of those which may hold rows that match.
 
     New files are written first, then committed; what is written and not committed is deleted again.
+    `run` carries out groups; those that it does not begin stay as they are.
     """
     table.refresh()
     if branch is None:
@@ -285,7 +199,7 @@ class _Job:
         rows = max(1, pc.sum(tasks["record_count"]).as_py())
         return Rewritten(
             rewritten_data_files_count=len(group),
-            added_data_files_count=file_count(size * _live_rows(tasks) / rows, self.options.rules),
+            added_data_files_count=file_count(size * live_rows(tasks) / rows, self.options.rules),
             rewritten_bytes_count=size,
             removed_delete_files_count=tasks.num_rows - tasks["dv_location"].null_count,
         )
@@ -373,7 +287,7 @@ class _Job:
                     failed += len(group)
                     error = error or result
                     log.warning("%s: %d files stay: %s", base.name, len(group), result)
-                else:
+                elif result is not None:
                     found.append((group, transaction.adopt(result)))
                 if error is not None and not self.options.partial:
                     break
@@ -381,26 +295,7 @@ class _Job:
                 return found, failed
             # What is under way comes to its end, so that nothing of it is left behind.
             for result in made:
-                if not isinstance(result, IcetreeError):
+                if result is not None and not isinstance(result, IcetreeError):
                     transaction.adopt(result)
         assert error is not None
         raise error
-
-
-def _live_rows(tasks: pa.Table) -> int:
-    """Return how many rows files hold, those left out that DVs delete."""
-    rows: int = pc.sum(tasks["record_count"]).as_py() or 0
-    return rows - (pc.sum(tasks["dv_cardinality"]).as_py() or 0)
-
-
-def _portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= _PORTION_BYTES:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)

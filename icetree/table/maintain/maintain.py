@@ -220,8 +220,8 @@ class Maintenance:
 
         Small and worn data files, scattered deletes, leaves, snapshots that have had their time,
         files that nothing names. Nothing is begun once the seconds are over, or that would read and
-        write more data than is left of the bytes. Without arguments it is safe to run at any time,
-        beside writers and readers.
+        write more data than is left of the bytes; `left` of a step tells what it did not get to.
+        Without arguments it is safe to run at any time, beside writers and readers.
         """
         return optimize(
             self._table,

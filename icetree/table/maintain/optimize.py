@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ from icetree.spec.entry import MANIFESTS, is_content, is_live
 from icetree.spec.metadata import TableMetadata
 from icetree.surroundings import elapsed_s
 from icetree.table.arguments import whole
-from icetree.table.maintain.compact import rewrite_data_files
-from icetree.table.maintain.compact_options import options_of
+from icetree.table.maintain.compact import Rewritten, rewrite_data_files
+from icetree.table.maintain.compact_groups import side_by_side
+from icetree.table.maintain.compact_options import MAX_GROUP_SIZE, options_of
 from icetree.table.maintain.deletes import rewrite_position_delete_files
 from icetree.table.maintain.expire import expire_snapshots
 from icetree.table.maintain.manifests import rewrite_manifests
@@ -24,14 +26,17 @@ from icetree.table.maintain.orphans import remove_orphan_files
 from icetree.table.progress import Progress
 from icetree.table.scan.planning import planner
 from icetree.tree.overlap import overlap
+from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
 #: Where ranges of so many files have a part in common, sorting them anew is worth reading all.
 _MANY: Final = 4.0
-#: A compaction is done in so many commits, so that it can stop between two.
-_PORTIONS: Final = 10
+#: A compaction is done in so many commits, so that what is done stays done.
+_COMMITS: Final = 10
+#: With seconds to keep to, a group makes so many files, so that there is a moment to stop at.
+_FILES_A_GROUP: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +65,7 @@ class Step:
     reason: str
     #: What is read and written for it, about.
     cost_bytes: int
-    #: Why it was not done; None where it was, or with `dry_run` would be.
+    #: Why it was not done, or not all of it; None where it was, or with `dry_run` would be.
     left: str | None = None
     #: What the verb told.
     result: dict[str, Any] | None = None
@@ -88,29 +93,30 @@ class Optimized:
         return "\n".join([f"{head}:", *(f"  {each}" for each in self.steps)])
 
 
-class _Spent(Exception):
-    """The budget is used up in the midst of a compaction, after one of its commits."""
-
-
 class _Budget:
     """Seconds and bytes that may be spent; None is as many as it takes."""
 
     def __init__(self, seconds: float | None, size_bytes: int | None) -> None:
         self._until = None if seconds is None else elapsed_s() + seconds
-        self._bytes = size_bytes
+        self.bytes = size_bytes
+
+    @property
+    def has_end(self) -> bool:
+        """Whether there is a time to stop at."""
+        return self._until is not None
 
     def allows(self, cost_bytes: int) -> str | None:
         """Return why something of this cost may not be begun; None where it may."""
         if self._until is not None and elapsed_s() >= self._until:
             return "the time is up"
-        if self._bytes is not None and cost_bytes > self._bytes:
-            return f"{cost_bytes:,} bytes are more than the {self._bytes:,} that are left"
+        if self.bytes is not None and cost_bytes > self.bytes:
+            return f"{cost_bytes:,} bytes are more than the {self.bytes:,} that are left"
         return None
 
     def spend(self, cost_bytes: int) -> None:
-        """Take note of what was done."""
-        if self._bytes is not None:
-            self._bytes -= cost_bytes
+        """Take note of what is done."""
+        if self.bytes is not None:
+            self.bytes = max(0, self.bytes - cost_bytes)
 
 
 def optimize(
@@ -126,7 +132,7 @@ def optimize(
 
     First data files, then deletes, leaves, snapshots and orphans: each leaves something for the
     next. Nothing is begun once the seconds are over, or that would read and write more than is left
-    of the bytes; a compaction stops between two of its commits.
+    of the bytes; a compaction is begun group by group, which the budget bounds.
     """
     if max_seconds is not None and (isinstance(max_seconds, bool) or not max_seconds > 0):
         raise InvalidInput(f"max_seconds={max_seconds!r}: give seconds above 0")
@@ -136,7 +142,7 @@ def optimize(
     health = health_of(table.refresh(), branch)
     work = _Work(table, branch, health, budget, dry_run, progress or (lambda *_: None))
     steps = [
-        work.data_files(),
+        *work.data_files(),
         work.deletes(),
         work.manifests(),
         work.snapshots(),
@@ -190,47 +196,92 @@ class _Work:
     dry_run: bool
     tell: Progress
 
-    def data_files(self) -> Step | None:
-        """Rewrite small, oversized and worn files; all of them where their order is lost."""
-        health, mixed = self.health, (self.health.sort_overlap or 0) >= _MANY
-        how: dict[str, Any] = {"branch": self.branch, "options": {"rewrite-all": mixed}}
-        how["strategy"] = "binpack" if health.sort_column is None else "sort"
+    def data_files(self) -> Iterator[Step | None]:
+        """Rewrite small, oversized and worn files; all of them where their order is lost.
+
+        Sorting all is done whole or not at all: a part of it would be sorted again the next time.
+        """
+        health = self.health
+        if (health.sort_overlap or 0) >= _MANY:
+            step = self._compact(
+                lambda _: (
+                    f"{health.sort_overlap:.0f} files share a part of each one's range of "
+                    f"{health.sort_column}: sort all {health.data_files:,} anew"
+                ),
+                in_parts=False,
+                options={"rewrite-all": True},
+            )
+            yield step
+            if step is None or step.left is None or step.result is not None:
+                return
+        yield self._compact(
+            lambda due: (
+                f"{due.rewritten_data_files_count:,} of {health.data_files:,} data files are "
+                f"small, oversized or worn: about {due.added_data_files_count:,} would do"
+            ),
+            in_parts=True,
+            options={},
+        )
+
+    def _compact(
+        self, reason: Callable[[Rewritten], str], *, in_parts: bool, options: dict[str, Any]
+    ) -> Step | None:
+        """Return the step of a compaction; `in_parts` where what the budget allows is worth it."""
+        how: dict[str, Any] = {"branch": self.branch, "options": options}
+        how["strategy"] = "binpack" if self.health.sort_column is None else "sort"
         due = rewrite_data_files(self.table, **how, dry_run=True)
         if not due.rewritten_data_files_count:
             return None
-        reason = (
-            f"{health.sort_overlap:.0f} files share a part of each one's range of "
-            f"{health.sort_column}: sort all {health.data_files:,} anew"
-            if mixed
-            else f"{due.rewritten_data_files_count:,} of {health.data_files:,} data files are "
-            f"small, oversized or worn: about {due.added_data_files_count:,} would do"
-        )
-        cost = 2 * due.rewritten_bytes_count
-        portion = -(-cost // _PORTIONS)
+        cost = _cost(due.rewritten_bytes_count)
+        if in_parts:
+            options |= self._group_size()
+            least = rewrite_data_files(self.table, **how, dry_run=True)
+            is_worth_it = least.rewritten_data_files_count > 0
+        else:
+            is_worth_it = self.budget.allows(cost) is None
+        options |= {"partial-progress.enabled": True, "partial-progress.max-commits": _COMMITS}
+
+        def begins(group: Plan) -> bool:
+            size = _cost(_sum(group.tasks["file_size_in_bytes"]))
+            if self.budget.allows(size) is not None:
+                return False
+            self.budget.spend(size)
+            return True
 
         def carry_out() -> tuple[dict[str, Any], str | None]:
-            how["options"] |= {
-                "partial-progress.enabled": True,
-                "partial-progress.max-commits": _PORTIONS,
-            }
-            reached = [0, 1]
+            done = rewrite_data_files(
+                self.table,
+                **how,
+                progress=self.tell,
+                run=partial(side_by_side, begins=begins),
+            )
+            return done.as_dict(), self._rest(due, done)
 
-            def watch(what: str, count: int, total: int) -> None:
-                self.tell(what, count, total)
-                reached[:] = count, total
-                self.budget.spend(portion)
-                if count < total and self.budget.allows(portion) is not None:
-                    raise _Spent
+        # A part of it may be begun, whatever the whole costs.
+        least_bytes = 0 if is_worth_it else cost
+        return self._step(
+            "rewrite_data_files", reason(due), cost, carry_out, least=least_bytes, spends=True
+        )
 
-            try:
-                return rewrite_data_files(self.table, **how, progress=watch).as_dict(), None
-            except _Spent:
-                count, total = reached
-                return {
-                    "file_groups": count
-                }, f"{total - count:,} of {total:,} groups: the budget is spent"
+    def _group_size(self) -> dict[str, Any]:
+        """Return the option that bounds groups to what the budget allows, where it has bounds."""
+        usual = options_of(None, self.table.metadata).rules
+        sizes = [usual.max_group_bytes]
+        if self.budget.has_end:
+            sizes.append(_FILES_A_GROUP * usual.target_bytes)
+        if self.budget.bytes is not None:
+            sizes.append(max(1, self.budget.bytes // _cost(1)))
+        return {MAX_GROUP_SIZE: min(sizes)}
 
-        return self._step("rewrite_data_files", reason, cost, carry_out, least=portion, spends=True)
+    def _rest(self, due: Rewritten, done: Rewritten) -> str | None:
+        """Return what is left of a compaction, and why."""
+        files = due.rewritten_data_files_count - done.rewritten_data_files_count
+        files -= done.failed_data_files_count
+        if files <= 0:
+            return None
+        size = due.rewritten_bytes_count - done.rewritten_bytes_count
+        why = self.budget.allows(_cost(max(0, size))) or "too few for a group of their own"
+        return f"{files:,} of {due.rewritten_data_files_count:,} data files: {why}"
 
     def deletes(self) -> Step | None:
         """Bring deletes together."""
@@ -329,12 +380,21 @@ class _Work:
         """Return a step, done if the budget allows its beginning; `spends` by itself, or at once."""
         told = Step(verb=verb, reason=reason, cost_bytes=cost_bytes)
         left = self.budget.allows(cost_bytes if least is None else least)
-        if left is not None or self.dry_run:
+        if left is not None:
             return replace(told, left=left)
+        if self.dry_run:
+            over = self.budget.allows(cost_bytes)
+            self.budget.spend(cost_bytes)
+            return replace(told, left=over and f"a part: {over}")
         result, left = do()
         if not spends:
             self.budget.spend(cost_bytes)
         return replace(told, left=left, result=result)
+
+
+def _cost(size_bytes: int) -> int:
+    """Return what is read and written of files of this size, about."""
+    return 2 * size_bytes
 
 
 def _sum(numbers: pa.ChunkedArray) -> int:

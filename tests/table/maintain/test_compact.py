@@ -10,7 +10,7 @@ import pytest
 
 from icetree.errors import IcetreeError, InvalidInput, NotFound
 from icetree.table.commit import carry
-from icetree.table.maintain import compact as compacting
+from icetree.table.maintain import compact_groups as compacting
 from icetree.table.maintain.compact import Rewritten
 from icetree.table.table import Table
 from tests.effort import EFFORT

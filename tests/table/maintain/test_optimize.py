@@ -6,16 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.surroundings import within
 from icetree.table.rounds import rounds
 from icetree.table.table import Table
+from tests.hasty import Hasty
 from tests.rows.lake import new_lake
 from tests.table.changing import changing_table, delete_rows, some
 from tests.table.maintain.history import Clock
 
 DAY = 86_400_000
+_SMALL = 20
 
 
 def _lived(clock: Clock, **how: Any) -> Table:
@@ -86,7 +89,7 @@ def test_nothing_is_begun_that_the_budget_does_not_allow() -> None:
     assert _rows(table) == before
 
 
-def test_a_compaction_stops_between_commits_once_the_budget_is_spent() -> None:
+def test_a_compaction_stops_between_groups_once_the_budget_is_spent() -> None:
     table = changing_table(partition_by="truncate(1, v)")
     for number in range(60):
         table.append(some((number, "abcdefghij"[number % 10])))
@@ -94,14 +97,102 @@ def test_a_compaction_stops_between_commits_once_the_budget_is_spent() -> None:
     whole = table.maintenance.optimize(dry_run=True).steps[0].cost_bytes
     [data, *_] = table.maintenance.optimize(max_bytes=whole // 2).steps
     assert data.left is not None
-    assert data.left.endswith("the budget is spent")
-    assert 10 < table.scan().plan().tasks.num_rows < 60
+    assert data.left.startswith("30 of 60 data files: ")
+    assert data.left.endswith("that are left")
+    assert table.scan().plan().tasks.num_rows == 35
     assert _rows(table) == before
     table.maintenance.optimize()
     assert table.scan().plan().tasks.num_rows == 10
 
 
-def test_files_of_full_size_that_lie_across_each_other_are_sorted() -> None:
+def _many_small(**how: Any) -> Table:
+    table = changing_table(**how)
+    for number in range(_SMALL):
+        table.append(some((number, "a"), (number + 1000, "b" * number)))
+    return table
+
+
+@pytest.mark.parametrize("part", [2, 3])
+def test_a_budget_bounds_what_a_table_without_partitions_rewrites(part: int) -> None:
+    table = _many_small()
+    before = _rows(table)
+    whole = table.maintenance.optimize(dry_run=True).steps[0].cost_bytes
+    budget = whole // part
+    for _ in range(_SMALL):
+        files = table.scan().plan().tasks.num_rows
+        steps = table.maintenance.optimize(max_bytes=budget).steps
+        [data] = [each for each in steps if each.verb == "rewrite_data_files"] or [None]
+        if data is None or data.result is None:
+            break
+        assert 2 * data.result["rewritten_bytes_count"] <= budget
+        rewritten = data.result["rewritten_data_files_count"]
+        added = data.result["added_data_files_count"]
+        assert table.scan().plan().tasks.num_rows == files - rewritten + added
+        # Who has a budget for a part is told of the rest.
+        assert (data.left is None) == (rewritten == files)
+        assert data.left is None or f"{files - rewritten:,} of {files:,} data files" in data.left
+    assert table.scan().plan().tasks.num_rows < _SMALL
+    assert _rows(table) == before
+    assert table.verify(deep=True).is_clean
+
+
+def test_a_group_that_the_budget_does_not_allow_is_left_and_smaller_ones_are_not() -> None:
+    table = changing_table(partition_by="truncate(1, v)")
+    for number in range(10):
+        # Values that nothing packs.
+        table.append(some((number, "a" + "".join(map(chr, range(200, 5000))))))
+        table.append(some((number + 100, "b")))
+    sizes = table.inspect.files().to_pylist()
+    small = sum(each["file_size_in_bytes"] for each in sizes if each["file_size_in_bytes"] < 5_000)
+    [data, *_] = table.maintenance.optimize(max_bytes=2 * small).steps
+    assert data.result is not None
+    assert data.result["rewritten_bytes_count"] == small
+    assert data.left is not None
+    assert data.left.startswith("10 of 20 data files")
+
+
+class Slow(Hasty):
+    """Surroundings in which every look at the clock takes a second."""
+
+    @override
+    def elapsed_s(self) -> float:
+        self.wait(1)
+        return super().elapsed_s()
+
+
+def test_a_compaction_stops_between_groups_once_the_time_is_up() -> None:
+    table = _many_small()
+    size = max(table.scan().plan().tasks["file_size_in_bytes"].to_pylist())
+    # Files of twice the size: groups are of eight small ones.
+    table.set_properties({"write.target-file-size-bytes": str(2 * size)})
+    before = _rows(table)
+    with within(Slow()):
+        [data, *_] = table.maintenance.optimize(max_seconds=4).steps
+    assert data.result is not None
+    assert 0 < data.result["rewritten_data_files_count"] < _SMALL
+    assert data.left is not None
+    assert data.left.endswith("the time is up")
+    assert _rows(table) == before
+
+
+def test_sorting_all_is_done_whole_or_not_at_all_and_small_files_are_not_left_for_it() -> None:
+    table = _mixed()
+    for number in range(6):
+        table.append(some((number, "small")))
+    before = _rows(table)
+    whole = table.maintenance.optimize(dry_run=True).steps[0].cost_bytes
+    [sort, small, *_] = table.maintenance.optimize(max_bytes=whole - 1).steps
+    assert "sort all" in sort.reason
+    assert sort.result is None
+    assert sort.left is not None
+    assert "are more than" in sort.left
+    assert small.result is not None
+    assert small.result["rewritten_data_files_count"] == 6
+    assert _rows(table) == before
+
+
+def _mixed() -> Table:
+    """Six files of full size, each over the whole range of the sort column."""
     rows = 1_000
     table = changing_table(order_by="id")
     for number in range(6):
@@ -109,6 +200,11 @@ def test_files_of_full_size_that_lie_across_each_other_are_sorted() -> None:
         table.append(some(*((id, str(id)) for id in ids)))
     size = table.scan().plan().tasks["file_size_in_bytes"][0].as_py()
     table.set_properties({"write.target-file-size-bytes": str(size)})
+    return table
+
+
+def test_files_of_full_size_that_lie_across_each_other_are_sorted() -> None:
+    table = _mixed()
     before = _rows(table)
     done = table.maintenance.optimize()
     assert done.health.sort_column == "id"
