@@ -155,14 +155,17 @@ def _with_cells(bar: dict[str, Any], removed: dict[str, BitMap], fresh: dict[str
     bar["out_now"] = shares(fresh.get(at), entries, cells)
 
 
-def _cells(root: Entries, shape: Shape) -> list[dict[str, Any]]:
-    """Return files that the root itself tracks: what changed first, the others in their order."""
+def own_files(root: Entries) -> Entries:
+    """Return the files of its own that a frame shows of a root: what changed first."""
     own = only(root, pa.array(np.isin(root["content_type"].to_numpy(), FILES)))
-    status = own["status"].to_numpy()
-    rank = np.where(status == Status.EXISTING, 1, 0)
-    shown = own.take(pa.array(pick(own["content_type"].to_numpy(), rank, _CELLS)))
+    rank = np.where(own["status"].to_numpy() == Status.EXISTING, 1, 0)
+    return own.take(pa.array(pick(own["content_type"].to_numpy(), rank, _CELLS)))
+
+
+def _cells(root: Entries, shape: Shape) -> list[dict[str, Any]]:
+    """Return files that the root itself tracks, in their order on the axis."""
     axis = axis_of(shape, None)
-    drawn = draw(shown, axis, shape, removed={}, most=_CELLS).bars
+    drawn = draw(own_files(root), axis, shape, removed={}, most=_CELLS).bars
     return [{name: each[name] for name in _TOLD_OF_CELLS} for each in drawn]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.explore.film import read_root
+from icetree.explore.film import own_files, read_root
 from icetree.explore.plain import plain
 from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
@@ -16,8 +16,9 @@ from icetree.spec.shape import Shape
 from icetree.table.scan.explain import explain_scan
 from icetree.table.table import Table
 from icetree.tree.bind import bind
+from icetree.tree.delete_stats import judged
 from icetree.tree.predicates import Predicate
-from icetree.tree.prune import may_match
+from icetree.tree.prune import conjunct_masks, may_match
 
 #: Objects whose fate is told one by one, leaves first; sums are of all, whatever is told.
 _OBJECTS: Final = 3_000
@@ -32,14 +33,14 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
     plan = scan.plan()
     shape = scan.metadata.shape(scan.schema.schema_id)
     root = read_root(table, scan.snapshot, shape)
-    leaves = only(root, pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST)))
     bound = bind(parse_filter(where), shape, case_sensitive=scan.case_sensitive)
     manifests = [
         each
         for each in explained.objects.to_pylist()
         if each["level"] == "root" and each["kind"].endswith("manifest")
     ]
-    kept = only(leaves, may_match(leaves, bound))
+    data = only(root, pc.and_(is_live(root), is_content(root, Content.DATA, Content.DATA_MANIFEST)))
+    gone = _gone(root)
     return {
         "where": explained.where,
         "conjuncts": list(explained.conjuncts),
@@ -48,45 +49,72 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
         "planned": {
             "files": plan.metrics.data_files,
             "file_size_in_bytes": _sum(plan.tasks["file_size_in_bytes"]),
-            **_told_of(kept),
+            **_told_of(only(data, may_match(data, bound)), gone),
         },
-        "by_partitions": _told_of(_by_partitions(leaves, bound, shape)),
-        "full": _whole(table, at, root, leaves),
+        "by_partitions": _told_of(_by_partitions(data, bound, shape), gone),
+        "full": _whole(table, at, data, gone),
         "leaves": {each["object"]: {"kept": each["kept"], "by": each["by"]} for each in manifests},
+        "cells": _cells(root, bound, shape, explained.conjuncts),
     }
 
 
-def _whole(table: Table, at: str | None, root: Entries, leaves: Entries) -> dict[str, Any]:
-    """Return what a scan without a filter reads; of very many files, bytes as the summary has them."""
-    own = only(root, pc.and_(is_live(root), is_content(root, Content.DATA)))
-    gone = only(root, pc.and_(is_live(root), is_content(root, Content.MANIFEST_DV)))
-    gone = only(
-        gone, pc.is_in(gone["referenced_file"], value_set=leaves["location"].combine_chunks())
+def _cells(
+    root: Entries, bound: Predicate, shape: Shape, names: tuple[str, ...]
+) -> list[dict[str, Any]]:
+    """Return the files of a frame's root that the filter rules out, with the parts of it that do."""
+    shown = own_files(root)
+    shown = only(shown, is_live(shown))
+    masks = conjunct_masks(judged(shown, shape), bound)
+    fates = [may.to_pylist() for _, may in masks]
+    places = zip(
+        *(shown[name].to_pylist() for name in ("location", "referenced_file")), strict=True
     )
-    held = _sum(leaves["added_files_count"]) + _sum(leaves["existing_files_count"])
-    files = own.num_rows + held - _sum(gone["record_count"])
+    told = (
+        (place, owner, [names[part] for part, may in enumerate(fates) if not may[row]])
+        for row, (place, owner) in enumerate(places)
+    )
+    return [
+        {"file_path": place, "affiliated_with": owner, "by": by} for place, owner, by in told if by
+    ]
+
+
+def _gone(root: Entries) -> Entries:
+    """Return the manifest DVs of a root: which leaf each is of, and how many entries it removes."""
+    return only(root, pc.and_(is_live(root), is_content(root, Content.MANIFEST_DV)))
+
+
+def _whole(table: Table, at: str | None, data: Entries, gone: Entries) -> dict[str, Any]:
+    """Return what a scan without a filter reads; of very many files, bytes as the summary has them."""
+    looked = _told_of(data, gone)
     snapshot = table.snapshot(at)
     told = (snapshot.summary or {}).get("total-files-size", "") if snapshot is not None else ""
-    if files > _FILES and told.isascii() and told.isdigit():
+    if looked["looked_through"] > _FILES and told.isascii() and told.isdigit():
         size = int(told)
     else:
         size = _sum(table.scan(at=at).plan().tasks["file_size_in_bytes"])
-    return {"files": files, "file_size_in_bytes": size, **_told_of(leaves)}
+    return {"files": looked["looked_through"], "file_size_in_bytes": size, **looked}
 
 
-def _by_partitions(leaves: Entries, bound: Predicate, shape: Shape) -> Entries:
-    """Return the leaves that are read when a root knows of partitions alone, as lists of v3 do.
+def _by_partitions(data: Entries, bound: Predicate, shape: Shape) -> Entries:
+    """Return the leaves and files that are left where partitions alone are known of, as lists of v3 do.
 
     Which files are left in them is the same in all versions: bounds of files are nothing new.
     """
     known = {*BASE_COLUMNS, *stats_columns(shape)}
-    return only(
-        leaves, may_match(leaves.select([n for n in leaves.column_names if n in known]), bound)
-    )
+    return only(data, may_match(data.select([n for n in data.column_names if n in known]), bound))
 
 
-def _told_of(leaves: Entries) -> dict[str, int]:
-    return {"leaves": leaves.num_rows, "leaf_bytes": _sum(leaves["file_size_in_bytes"])}
+def _told_of(kept: Entries, gone: Entries) -> dict[str, int]:
+    """Return which leaves are opened, and how many live files are to be looked through one by one."""
+    leaves = only(kept, is_content(kept, Content.DATA_MANIFEST))
+    mine = pc.is_in(gone["referenced_file"], value_set=leaves["location"].combine_chunks())
+    held = _sum(leaves["added_files_count"]) + _sum(leaves["existing_files_count"])
+    own = kept.num_rows - leaves.num_rows
+    return {
+        "leaves": leaves.num_rows,
+        "leaf_bytes": _sum(leaves["file_size_in_bytes"]),
+        "looked_through": own + held - _sum(only(gone, mine)["record_count"]),
+    }
 
 
 def _sum(numbers: pa.ChunkedArray) -> int:

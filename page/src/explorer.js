@@ -100,7 +100,7 @@ function choose(view) {
 function go(at, { animate = true } = {}) {
   if (!line.length) return;
   index = Math.max(0, Math.min(line.length - 1, at));
-  state.at = index === line.length - 1 ? "" : line[index].snapshot_id;
+  state.at = line[index].snapshot_id === told.line.at(-1) ? "" : line[index].snapshot_id;
   state.leaf = "";
   keep();
   below.show(index);
@@ -142,7 +142,7 @@ async function renderFilm(how, isMine) {
   if (!isMine()) return;
   if (!drawing) {
     const part = el("div", { class: "drawing" });
-    fill(stage, legend(), el("p", { class: "did" }), part);
+    fill(stage, el("div", { class: "head" }, legend(), el("p", { class: "did" })), part);
     drawing = film(part, { pick });
     how = { ...how, animate: false };
   }
@@ -162,10 +162,10 @@ async function renderScale(isMine) {
   const axis = el("select", { id: "by", onchange: () => { state.by = axis.value; keep(); render(); } },
     told.axes.map((each) => el("option", { value: each.name, selected: each.name === by }, each.name)));
   const inLeaf = state.leaf ? [el("button", { class: "quiet", onclick: () => { state.leaf = ""; keep(); render(); } }, "← all leaves")] : [];
-  fill(stage, el("div", { class: "choices" }, el("label", { for: "by" }, "on the axis of"), axis, ...inLeaf,
-    el("span", { class: "soft" }, scaleWords(found))), part,
-    el("p", { class: "legend" }, mark("k3", "data manifest"), mark("k0", "data file"), mark("hatched", "removed"),
-      el("span", { class: "soft" }, "width is the range, height the files; what overlaps stands on top of each other")));
+  fill(stage, el("div", { class: "head" }, el("div", { class: "choices" }, el("label", { for: "by" }, "on the axis of"), axis, ...inLeaf,
+    el("span", { class: "soft" }, scaleWords(found))),
+    el("p", { class: "legend" }, mark("b3", "data manifest"), mark("b0", "data file"), mark("hatched", "removed"), mark("out", "ruled out by the filter"),
+      el("span", { class: "soft" }, "width is the range, height the files; what overlaps stands on top of each other"))), part);
   drawing = null;
   scale(part, found, { pick });
   byId("status").textContent = visible(`To scale: ${scaleWords(found)}`);
@@ -179,8 +179,9 @@ function scaleWords(found) {
 }
 
 function legend() {
-  return el("p", { class: "legend" }, mark("c0", "data file"), mark("c1", "delete"), mark("k3", "data manifest"), mark("k4", "delete manifest"),
-    mark("ADDED", "came now"), mark("outbit", "removed by a manifest DV"));
+  return el("p", { class: "legend" }, mark("c0", "data file"), mark("c1", "delete"), mark("ADDED", "came now"), mark("went", "went now"),
+    mark("k3", "data manifest"), mark("k4", "delete manifest"), mark("k3 new", "made now"), mark("k3 group", "several together"),
+    mark("outbit", "removed by a manifest DV"), mark("now", "removed now"), mark("out", "ruled out by the filter"));
 }
 
 const mark = (kind, words) => el("span", {}, el("i", { class: `mark ${kind}` }), words);
@@ -192,7 +193,23 @@ function pick(what, given, thing) {
 
 function goTo(snapshot) {
   const at = line.findIndex((each) => each.snapshot_id === snapshot);
-  if (at >= 0) { go(at); choose("film"); }
+  if (at >= 0) { go(at); choose("film"); return; }
+  // It is on another line: that of a branch which holds it or, where none does, its own.
+  const holder = told.refs.find((each) => each.type === "branch" && upto(each.snapshot_id).some((one) => one.snapshot_id === snapshot));
+  Object.assign(state, { branch: holder?.name ?? state.branch, at: snapshot, leaf: "", view: "film" });
+  keep();
+  start();
+}
+
+/** A snapshot and those before it, as far as they are known, the oldest first. */
+function upto(snapshot) {
+  const by = new Map(told.snapshots.map((each) => [each.snapshot_id, each]));
+  const found = [];
+  for (let each = by.get(snapshot); each; each = by.get(each.parent_id)) {
+    found.unshift(each);
+    by.delete(each.snapshot_id);
+  }
+  return found;
 }
 
 // --- the filter -------------------------------------------------------------------------------
@@ -323,6 +340,7 @@ async function start() {
   }
   const by = new Map(told.snapshots.map((each) => [each.snapshot_id, each]));
   line = told.line.map((id) => by.get(id)).filter(Boolean);
+  if (state.at && !line.some((each) => each.snapshot_id === state.at) && by.has(state.at)) line = upto(state.at);
   const at = line.findIndex((each) => each.snapshot_id === state.at);
   index = at >= 0 ? at : Math.max(0, line.length - 1);
   drawTop();

@@ -6,6 +6,11 @@ import { room } from "./dom.js";
 import { CONTENT, counted, number, shortName, size, visible } from "./words.js";
 
 const PAD = 16;
+/** A card: what it keeps free at its sides, how narrow it may be, how high a line is, how wide a letter. */
+const EDGE = 10;
+const NARROWEST = 112;
+const LINE = 16;
+const WIDTH = { range: 7.1, facts: 6.1, name: 5.7 };
 
 /** Draw into a part of the page; `pick` is told what was chosen, with how it is asked for. */
 export function film(part, { pick }) {
@@ -16,8 +21,8 @@ export function film(part, { pick }) {
   const title = rootCard.append("text").attr("class", "title").attr("x", PAD).attr("y", 26);
   const facts = rootCard.append("text").attr("class", "facts").attr("text-anchor", "end").attr("y", 26);
   const more = rootCard.append("text").attr("class", "faint").attr("x", PAD);
-  const leaves = svg.append("g").attr("class", "leaves");
-  const cells = svg.append("g").attr("class", "cells");
+  const leaves = svg.append("g").attr("class", "leaves").attr("role", "group").attr("aria-label", "Leaves");
+  const cells = svg.append("g").attr("class", "cells").attr("role", "group").attr("aria-label", "Files of the root");
   let last = null;
 
   function show(frame, { animate = true, pruned = null } = {}) {
@@ -40,17 +45,21 @@ export function film(part, { pick }) {
         : frame.root.cells.length ? "" : "no files of its own: all are in leaves");
 
     drawLeaves(frame, place, time, pruned);
-    drawCells(frame, place, time);
+    drawCells(frame, place, time, pruned);
     last = { frame, place };
   }
 
-  function drawCells(frame, place, time) {
+  function drawCells(frame, place, time, pruned) {
     const before = last;
+    const out = new Map((pruned?.cells ?? []).map((each) => [cellKey(each), each.by]));
+    const fate = (each) => (each.status === "DELETED" ? undefined : out.get(cellKey(each)));
+    const chosen = (each) => pick("entry", { file: each.file_path }, each);
     cells.selectAll("g.cell").data(frame.root.cells, cellKey).join(
       (enter) => {
-        const made = enter.append("g").attr("class", "cell").attr("opacity", 0)
+        const made = enter.append("g").attr("class", "cell").attr("opacity", 0).attr("tabindex", 0).attr("role", "button")
           .attr("transform", (_, at) => `translate(${place.cell(at).x},${time ? -24 : place.cell(at).y})`)
-          .on("click", (event, each) => pick("entry", { file: each.file_path }, each));
+          .on("click", (_, each) => chosen(each))
+          .on("keydown", (event, each) => event.key === "Enter" && chosen(each));
         made.append("rect").attr("rx", 3.5);
         made.append("path").attr("class", "strike");
         made.append("title");
@@ -59,13 +68,14 @@ export function film(part, { pick }) {
       (update) => update,
       (exit) => exit.each(function (each) {
         const target = each.status === "DELETED" ? null : home(each, frame, place);
-        const going = d3.select(this).transition().duration(time).ease(d3.easeCubicIn);
+        const going = d3.select(this).attr("tabindex", null).transition().duration(time).ease(d3.easeCubicIn);
         if (target) going.attr("transform", `translate(${target.x},${target.y}) scale(.5)`).remove();
         else going.attr("opacity", 0).remove();
       }),
     )
-      .attr("class", (each) => `cell c${each.content} ${each.status}`)
-      .call((all) => all.select("title").text(cellTitle))
+      .attr("class", (each) => `cell c${each.content} ${each.status} ${fate(each) ? "skipped" : ""}`)
+      .attr("aria-label", (each) => cellTitle(each, fate(each)))
+      .call((all) => all.select("title").text((each) => cellTitle(each, fate(each))))
       .call((all) => all.select("rect").attr("width", place.size).attr("height", place.size))
       .call((all) => all.select("path").attr("d", `M3,${place.size - 3}L${place.size - 3},3`))
       .transition().duration(time).delay((each) => (time && each.status === "ADDED" && before ? time * 0.45 : 0))
@@ -82,8 +92,7 @@ export function film(part, { pick }) {
             return `translate(${at.x + at.w * 0.25},${place.root - 8}) scale(.5)`;
           });
         made.append("rect").attr("class", "box").attr("rx", 9);
-        made.append("text").attr("class", "range").attr("x", 10).attr("y", 20);
-        made.append("text").attr("class", "facts").attr("x", 10).attr("y", 36);
+        made.append("g").attr("class", "words");
         made.append("g").attr("class", "bits");
         made.append("text").attr("class", "name").attr("x", 10);
         made.append("title");
@@ -102,20 +111,20 @@ export function film(part, { pick }) {
       const skipped = fate && !fate.kept ? "skipped" : "";
       return `leaf k${each.content} ${each.is_new ? "new" : ""} ${skipped} ${each.objects > 1 ? "group" : ""}`;
     })
-      .attr("aria-label", leafTitle)
+      .attr("aria-label", (each) => leafTitle(each, pruned))
       .on("click", (_, each) => choose(each))
       .on("keydown", (event, each) => event.key === "Enter" && choose(each));
     shown.select("title").text((each) => leafTitle(each, pruned));
     shown.each(function (each) {
       const at = place.leaf(each);
       const own = d3.select(this);
-      const wide = at.w >= 92;
       own.select(".box").attr("width", at.w).attr("height", at.h);
-      own.select(".range").text(wide ? clip(rangeOf(each), at.w - 18, 7.1) : "");
-      own.select(".facts").text(wide ? clip(leafFacts(each), at.w - 18, 6.1) : "");
+      own.select(".words").selectAll("text").data(cardLines(each, place.broken)).join("text")
+        .attr("class", (line) => line.kind).attr("x", EDGE).attr("y", (_, row) => 20 + row * LINE)
+        .text((line) => clip(line.text, at.w - 2 * EDGE, WIDTH[line.kind]));
       own.select(".name").attr("y", at.h - 9)
-        .text(wide ? clip(each.objects > 1 ? "" : shortName(each.file_path), at.w - 18, 5.7) : "");
-      bits(own.select(".bits"), each, at, time, wide, place.bit);
+        .text(clip(each.objects > 1 ? counted(each.objects, "leaf", "leaves") : shortName(each.file_path), at.w - 2 * EDGE, WIDTH.name));
+      bits(own.select(".bits"), each, at, time, place.head, place.bit);
     });
     shown.transition().duration(time).delay(time ? time * 0.25 : 0).attr("opacity", 1)
       .attr("transform", (each) => `translate(${place.leaf(each).x},${place.leaf(each).y})`);
@@ -144,13 +153,13 @@ export function film(part, { pick }) {
 }
 
 /** A leaf's entries in the order that it holds them; those that its manifest DV removes are out. */
-function bits(part, leaf, at, time, wide, bit) {
-  const columns = Math.max(1, Math.floor((at.w - (wide ? 20 : 8)) / bit));
+function bits(part, leaf, at, time, head, bit) {
+  const columns = across(at.w, bit);
   const per = Math.max(1, (leaf.entries ?? leaf.files) / leaf.cells);
   const shares = d3.range(leaf.cells).map((cell) => ({
     out: (leaf.out?.[cell] ?? 0) / per, now: (leaf.out_now?.[cell] ?? 0) / per,
   }));
-  part.attr("transform", `translate(${wide ? 10 : 4},${wide ? 45 : 6})`);
+  part.attr("transform", `translate(${EDGE},${head})`);
   part.selectAll("rect").data(shares).join("rect")
     .attr("width", bit - 2).attr("height", bit - 2).attr("rx", bit / 5)
     .attr("x", (_, i) => (i % columns) * bit).attr("y", (_, i) => Math.floor(i / columns) * bit)
@@ -168,15 +177,16 @@ function layout(frame, width) {
   const root = 42 + rows * step + 22;
   const count = frame.leaves.length;
   const gap = 10;
-  let wide = count ? (width + gap) / count - gap : 0;
-  const columns = count && wide < 44 ? Math.max(1, Math.floor((width + gap) / (44 + gap))) : Math.max(1, count);
-  wide = Math.min(300, (width + gap) / columns - gap);
+  // Every card has room for its range, its files and its bytes: of many there are several rows.
+  const columns = Math.max(1, Math.min(count, Math.floor((width + gap) / (NARROWEST + gap))));
+  const wide = Math.min(300, (width + gap) / columns - gap);
+  const broken = frame.leaves.some((each) => cardLines(each, false).some((line) => visible(line.text).length * WIDTH[line.kind] > wide - 2 * EDGE));
+  const head = 20 + (broken ? 4 : 2) * LINE - 7;
   const bit = wide >= 140 ? 12 : 8;
   const top = root + 54;
   const tall = (each) => {
-    const across = Math.max(1, Math.floor((wide - (wide >= 92 ? 20 : 8)) / bit));
-    const bitRows = Math.ceil(each.cells / across);
-    return wide >= 92 ? 45 + bitRows * bit + 26 : 12 + bitRows * bit;
+    const bitRows = Math.ceil(each.cells / across(wide, bit));
+    return head + bitRows * bit + 26;
   };
   const highest = d3.max(frame.leaves, tall) ?? 0;
   const used = Math.min(count, columns) * (wide + gap) - gap;
@@ -184,7 +194,7 @@ function layout(frame, width) {
   const index = new Map(frame.leaves.map((each, at) => [leafKey(each), at]));
   const leafRows = Math.ceil(count / columns);
   return {
-    width, root, size, bit,
+    width, root, size, bit, head, broken,
     height: Math.max(root + 4, count ? top + leafRows * (highest + 16) + 4 : root + 70),
     cell: (at) => ({ x: PAD + (at % perRow) * step, y: 42 + Math.floor(at / perRow) * step }),
     leaf: (each) => {
@@ -217,6 +227,18 @@ function nearest(leaves, first, last) {
   return d3.least(leaves, apart);
 }
 
+/** What a card says, in two lines or, where these are too long for it, in four. */
+function cardLines(each, broken) {
+  const range = rangeOf(each);
+  const [first, ...rest] = range.split(" … ");
+  if (!broken) return [{ kind: "range", text: range }, { kind: "facts", text: leafFacts(each).join(" · ") }];
+  return [
+    { kind: "range", text: first }, { kind: "range", text: rest.length ? `… ${rest.join(" … ")}` : "" },
+    ...leafFacts(each).map((text) => ({ kind: "facts", text })),
+  ];
+}
+
+const across = (wide, bit) => Math.max(1, Math.floor((wide - 2 * EDGE) / bit));
 const center = (at) => ({ x: at.x + at.w / 2, y: at.y + 44 });
 const cellKey = (each) => `${each.file_path}|${each.affiliated_with ?? ""}`;
 const leafKey = (each, at) => each.file_path ?? `${each.content} ${each.first} ${each.objects}`;
@@ -232,21 +254,21 @@ function leafFacts(each) {
   const held = each.content === 3 ? "file" : "delete";
   const live = each.files - each.removed;
   const of = each.removed ? `${number(live)} of ${counted(each.files, held)}` : counted(each.files, held);
-  return `${of} · ${size(each.file_size_in_bytes)}`;
+  return [of, size(each.file_size_in_bytes)];
 }
 
 function leafTitle(each, pruned) {
   const what = each.objects > 1 ? counted(each.objects, CONTENT[each.content]) : `${CONTENT[each.content]} ${shortName(each.file_path)}`;
   const fate = pruned?.leaves?.[each.file_path];
   const skipped = fate && !fate.kept ? `; skipped by ${fate.by.join(" and by ")}` : "";
-  return visible(`${what}: ${rangeOf(each)}, ${leafFacts(each)}, ${counted(each.rows, "row")}${skipped}`);
+  return visible(`${what}: ${rangeOf(each)}, ${leafFacts(each).join(", ")}, ${counted(each.rows, "row")}${skipped}`);
 }
 
-function cellTitle(each) {
+function cellTitle(each, by) {
   const said = { ADDED: "came with this snapshot", EXISTING: "was there before", DELETED: "went with this snapshot" };
   return visible(
     `${CONTENT[each.content]} ${each.partition || each.words}\n${counted(each.rows, "row")}, ` +
-    `${size(each.file_size_in_bytes)}, ${said[each.status]}\n${shortName(each.file_path)}`,
+    `${size(each.file_size_in_bytes)}, ${said[each.status]}${by ? `; skipped by ${by.join(" and by ")}` : ""}\n${shortName(each.file_path)}`,
   );
 }
 

@@ -33,21 +33,25 @@ function shown(told) {
   const { planned, by_partitions: parts, full } = told;
   return [
     el("div", { class: "compared" },
-      meter("Planned", planned.files, full.files, planned.file_size_in_bytes, planned, "v4", "files"),
-      meter("With partitions alone, as in v3", planned.files, full.files, planned.file_size_in_bytes, parts, "v3", "v3"),
-      meter("Whole scan", full.files, full.files, full.file_size_in_bytes, full, "all", "all")),
+      meter("Planned", planned, planned, full, "v4", "files"),
+      meter("With partitions alone, as in v3", planned, parts, full, "v3", "v3"),
+      meter("Whole scan", full, full, full, "all", "all")),
     el("ul", { class: "parts" }, told.conjuncts.map((part) => reason(part, told.groups))),
     el("details", {}, el("summary", {}, "In the words of icetree explain"), el("pre", {}, told.text)),
   ];
 }
 
-function meter(name, files, of, bytes, leaves, kind, id) {
-  const bar = el("div", { class: `meter ${kind}` }, el("span", {}));
-  bar.firstChild.style.width = `${of ? Math.max(files ? 1 : 0, (100 * files) / of) : 0}%`;
+/** A way to find what is read: pale, the files that it looks through for that; full, what it reads. */
+function meter(name, read, way, full, kind, id) {
+  const share = (files) => `${full.files ? Math.max(files ? 1 : 0, (100 * files) / full.files) : 0}%`;
+  const bar = el("div", { class: `meter ${kind}` }, el("span", { class: "looked" }), el("span", {}));
+  bar.firstChild.style.width = share(way.looked_through);
+  bar.lastChild.style.width = share(read.files);
   return el("div", { class: "way", "data-way": id },
     el("b", {}, name), bar,
-    el("span", { "data-files": files }, `${number(files)} of ${counted(of, "file")} · ${size(bytes)}`),
-    el("span", { class: "soft", "data-leaves": leaves.leaves }, `opens ${counted(leaves.leaves, "leaf", "leaves")} · ${size(leaves.leaf_bytes)}`));
+    el("span", { "data-files": read.files }, `reads ${number(read.files)} of ${counted(full.files, "file")} · ${size(read.file_size_in_bytes)}`),
+    el("span", { class: "soft", "data-leaves": way.leaves, "data-looked": way.looked_through },
+      `looks through ${counted(way.looked_through, "file")}: opens ${counted(way.leaves, "leaf", "leaves")} · ${size(way.leaf_bytes)}`));
 }
 
 function reason(part, groups) {

@@ -157,6 +157,11 @@ def test_the_filter_box_shows_the_numbers_of_explain(
         at = f"[data-way={way}] [data-leaves]"
         leaves = page.run(f"document.querySelector('{at}').dataset.leaves")
         assert int(leaves) == told[name]["leaves"]
+        looked = page.run(f"document.querySelector('{at}').dataset.looked")
+        assert int(looked) == told[name]["looked_through"]
+        width = page.run(f"document.querySelector('[data-way={way}] .looked').style.width")
+        share = 100 * told[name]["looked_through"] / told["full"]["files"]
+        assert float(width.rstrip("%")) == pytest.approx(share, abs=0.01)
     plan = table.scan(where).plan()
     files = page.run("document.querySelector('[data-way=files] [data-files]').dataset.files")
     assert int(files) == plan.metrics.data_files
@@ -171,6 +176,54 @@ def test_the_filter_box_shows_the_numbers_of_explain(
     assert page.refused() == [400]
     console = "Failed to load resource: the server responded with a status of 400 (Bad Request)"
     assert [each for each in page.troubles() if each != console] == []
+
+
+def test_files_of_the_root_fall_away_by_a_filter_as_leaves_do(
+    browser: Chromium, uri: str, table: Table
+) -> None:
+    where = "id < 620"
+    told = look(table, "pruned", {"where": where})
+    page = browser.page(f"{uri}#table=db.t&where={quote(where)}", still=True)
+    page.until("document.querySelector('.cell.skipped')")
+    cells = page.run("document.querySelectorAll('.cell.skipped').length")
+    assert 0 < cells == len(told["cells"]) < page.run("document.querySelectorAll('.cell').length")
+    leaves = page.run("document.querySelectorAll('.leaf.skipped').length")
+    assert leaves == len([each for each in told["leaves"].values() if not each["kept"]])
+    assert "skipped by id < 620" in text(page, ".cell.skipped title")
+
+
+def test_a_snapshot_of_another_line_is_gone_to_on_its_branch(
+    browser: Chromium, uri: str, table: Table
+) -> None:
+    staging = str(table.metadata.refs["staging"].snapshot_id)
+    page = browser.page(f"{uri}#table=db.t&view=branches", still=True)
+    page.until("document.querySelector('.ref')")
+    page.run(
+        "[...document.querySelectorAll('.snapshot')].find((each) => each.textContent.includes('staging'))"
+        ".dispatchEvent(new MouseEvent('click'))"
+    )
+    shown(page, "film", staging)
+    assert page.run("document.querySelector('[aria-label=Branch]').value") == "staging"
+    line = look(table, "history", {"branch": "staging"})["line"]
+    assert page.run("document.querySelector('input[type=range]').max") == str(len(line) - 1)
+
+
+def test_a_snapshot_that_no_branch_holds_is_shown_with_those_before_it(
+    browser: Chromium, uri: str, lake: Lake
+) -> None:
+    table = live(lake, "db.left")
+    left = str(table.metadata.current_snapshot_id)
+    before = look(table, "history", {})["line"]
+    table.rollback(int(before[3]))
+    page = browser.page(f"{uri}#table=db.left&view=branches", still=True)
+    page.until("document.querySelector('.snapshot')")
+    # The newest stands on top.
+    page.run("document.querySelector('.snapshot').dispatchEvent(new MouseEvent('click'))")
+    shown(page, "film", left)
+    assert page.run("document.querySelector('input[type=range]').max") == str(len(before) - 1)
+    page.press("ArrowLeft")
+    shown(page, "film", before[-2])
+    assert f"at={before[-2]}" in page.run("location.hash")
 
 
 def test_the_address_keeps_the_view(browser: Chromium, uri: str, table: Table) -> None:
@@ -254,11 +307,12 @@ def test_a_screen_reader_and_a_keyboard_find_their_way(
     assert nameless == 0
     assert page.run("document.querySelector('#status').getAttribute('aria-live')") == "polite"
     assert page.run("document.querySelector('input[type=range]').getAttribute('aria-valuetext')")
-    page.run("document.querySelector('.leaf').focus()")
-    page.press("Enter")
-    page.until("document.querySelector('#side dl')")
-    page.press("Escape")
-    page.until("document.querySelector('#side').hidden")
+    for thing in (".leaf", ".cell"):
+        page.run(f"document.querySelector('{thing}').focus()")
+        page.press("Enter")
+        page.until("document.querySelector('#side dl')")
+        page.press("Escape")
+        page.until("document.querySelector('#side').hidden")
 
 
 def test_a_server_that_asks_who_somebody_is_is_told_by_the_page(

@@ -135,6 +135,23 @@ def test_what_a_filter_leaves_is_what_explain_and_the_plan_say(table: Table) -> 
     assert told["by_partitions"]["leaves"] == full.metrics.data_leaves_total
     day = look(table, "pruned", {"where": "at >= '2026-03-07T00:00:00'"})
     assert day["by_partitions"]["leaves"] < day["full"]["leaves"]
+    assert told["planned"]["looked_through"] < told["by_partitions"]["looked_through"]
+    assert told["by_partitions"]["looked_through"] == full.metrics.data_files
+    assert day["by_partitions"]["looked_through"] < full.metrics.data_files
+
+
+@pytest.mark.parametrize("where", ["id < 620", "id >= 620 and country = 'XX'", "id >= 0"])
+def test_a_filter_rules_out_the_files_of_a_root_that_explain_says_it_does(
+    table: Table, where: str
+) -> None:
+    found = look(table, "pruned", {"where": where})["cells"]
+    cells = look(table, "film", {})[-1]["root"]["cells"]
+    assert {each["file_path"] for each in found} <= {each["file_path"] for each in cells}
+    explained = table.explain(where).objects.to_pylist()
+    own = [each for each in explained if each["level"] == "root" and "manifest" not in each["kind"]]
+    assert len(own) == len([each for each in cells if each["status"] != "DELETED"]) > 0
+    meant = [(each["object"], each["by"]) for each in own if not each["kept"]]
+    assert sorted((each["file_path"], each["by"]) for each in found) == sorted(meant)
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
