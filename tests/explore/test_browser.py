@@ -12,9 +12,11 @@ from urllib.parse import quote
 import pyarrow as pa
 import pytest
 
+from benchmarks import plan_tables
 from benchmarks.chromium import Chromium, Page, chromium
 from icetree.explore.page import one_file
 from icetree.explore.views import look
+from icetree.picture.words import size as size_words
 from icetree.serve.access import Access
 from icetree.serve.grants import digest_of, grants_in
 from icetree.serve.onlookers import Onlookers
@@ -24,6 +26,7 @@ from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.effort import usually
 from tests.explore.browsing import seen
 from tests.explore.tables import live, open_lake
 from tests.serve.listening import listening
@@ -313,6 +316,73 @@ def test_a_screen_reader_and_a_keyboard_find_their_way(
         page.until("document.querySelector('#side dl')")
         page.press("Escape")
         page.until("document.querySelector('#side').hidden")
+
+
+@pytest.mark.parametrize("count", usually([100_000, 1_000_000], 100_000))
+def test_a_table_of_very_many_files_is_shown_and_filtered(
+    browser: Chromium, tmp_path: Path, count: int
+) -> None:
+    plan_tables.build(tmp_path, count)
+    with (
+        plan_tables.open_lake(tmp_path) as lake,
+        listening(Server(lake, Onlookers(), routes=EXPLORER)) as server,
+    ):
+        table = lake.table(f"db.t{count}")
+        address = f"http://127.0.0.1:{server.port}/ui#table={table.name}"
+        head = str(table.metadata.current_snapshot_id)
+        page = browser.page(address, still=True, width=700, height=600)
+        shown(page, "film", head)
+        frame = look(table, "film", {"count": "1"})[-1]
+        assert sum(each["files"] for each in frame["leaves"]) == count
+        every_card_says_what_it_holds(page, frame)
+        stays_in_sight(page, ".legend")
+
+        where = "id < 5000"
+        page.press("2")
+        shown(page, "scale", head)
+        page.run("document.querySelector('#by').value = 'column_5'")
+        page.run("document.querySelector('#by').dispatchEvent(new Event('change'))")
+        page.until("location.hash.includes('by=column_5') && document.querySelector('.bar')")
+        stays_in_sight(page, ".legend")
+        page.press("/")
+        page.type(where)
+        page.press("Enter")
+        page.until("document.querySelector('.bar.skipped')")
+        told, plan = look(table, "pruned", {"where": where}), table.scan(where).plan()
+        assert told["planned"]["files"] == plan.metrics.data_files
+        for way, name in {"files": "planned", "v3": "by_partitions", "all": "full"}.items():
+            found = page.run(f"document.querySelector('[data-way={way}] [data-looked]').dataset.looked")
+            assert int(found) == told[name]["looked_through"]
+        assert told["planned"]["looked_through"] < told["by_partitions"]["looked_through"] == count
+        assert page.troubles() == []
+
+
+def every_card_says_what_it_holds(page: Page, frame: dict[str, Any]) -> None:
+    """Check that no card is without its range, its files and its bytes, in full, and a name."""
+    cards = page.run(
+        "[...document.querySelectorAll('.leaf:not(.going)')].map((each) => ({"
+        " facts: [...each.querySelectorAll('.facts')].map((one) => one.textContent).join(' · '),"
+        " range: each.querySelector('.range').textContent, name: each.querySelector('.name').textContent,"
+        " inside: [...each.querySelectorAll('text')].every((one) =>"
+        "  one.getBBox().x + one.getBBox().width <= each.querySelector('.box').getBBox().width)}))"
+    )
+    assert len(cards) == len(frame["leaves"])
+    for card, leaf in zip(cards, frame["leaves"], strict=True):
+        assert card["facts"] == f"{leaf['files']:,} files · {size_words(leaf['file_size_in_bytes'])}"
+        assert card["range"]
+        assert card["name"]
+        assert card["inside"]
+
+
+def stays_in_sight(page: Page, selector: str) -> None:
+    """Check that a part of the stage is still seen when all of that is scrolled through."""
+    page.run("document.querySelector('#stage').scrollTop = 1e6")
+    top, stage = (
+        page.run(f"document.querySelector({json.dumps(each)}).getBoundingClientRect().top")
+        for each in (selector, "#stage")
+    )
+    assert stage <= top < stage + 80
+    page.run("document.querySelector('#stage').scrollTop = 0")
 
 
 def test_a_server_that_asks_who_somebody_is_is_told_by_the_page(
