@@ -25,6 +25,14 @@ def _left_out(case: Any) -> Any:
     return pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.long)
 
 
+def length(seed: int, steps: int) -> int:
+    """Return how many steps a sequence has: where more effort is made, every other is longer too.
+
+    Some faults need a table with a long past, and no number of short sequences finds these.
+    """
+    return steps * EFFORT if seed % 2 else steps
+
+
 def law(examples: int) -> Callable[[Law], Law]:
     """Have a law tried on so many examples, or on as many times as many as effort is made."""
     return tried(examples * EFFORT, SEED)

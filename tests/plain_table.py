@@ -124,9 +124,9 @@ class Model:
         source: list[Row],
         *,
         update: bool,
-        delete: Callable[[Row], bool] | None,
         insert: bool,
-        drop_others: Callable[[Row], bool] | None,
+        delete: Callable[[Row], bool] | None = None,
+        drop_others: Callable[[Row], bool] | None = None,
     ) -> None:
         by_id = {row["id"]: row for row in source}
         kept = []

@@ -7,6 +7,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+import pyarrow as pa
+
+from icetree.rows.write_deletes import write_equality_deletes
+from icetree.spec.entry import Content, is_live
+from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
 from tests.plain_table import (
     LASTING,
@@ -21,6 +26,20 @@ from tests.plain_table import (
 MODES = ("merge-on-read", "copy-on-write")
 COLUMNS = [("id", "long"), ("g", "double"), ("s", "string"), ("day", "long")]
 COLUMNS += [("st", "struct<n: long, x: double>")]
+#: So small that roots are flushed, leaves are marked and rewritten, and deletes find their owners.
+TINY = {
+    "write.root.max-data-entries": (0, 1, 2, 4),
+    "write.root.max-delete-entries": (0, 1, 3),
+    "write.leaf.max-entries": (1, 2, 5, 50_000),
+    "write.manifest-dv.inline-max-bytes": (0, 65_536),
+    "write.commit.compact-max-entries": (0, 4, 20_000),
+    "write.commit.compact-min-leaves": (2, 4, 16),
+    "write.commit.compact-removed-percent": (10, 50, 99),
+    "write.flush.affinity-min-entries": (1, 2, 50),
+    "write.flush.affinity-max-leaves": (0, 2, 100),
+}
+#: What the roots of a sequence must have had, or nothing was tried but lists of files.
+TREE = frozenset({Content.DATA_MANIFEST, Content.DELETE_MANIFEST, Content.MANIFEST_DV})
 #: What a statement sets, and what that means.
 Change = tuple[dict[str, str], Callable[[Row], Row]]
 
@@ -43,9 +62,15 @@ class Player:
         self.model = Model()
         self.added = 0
         self.operations = 0
-        partitions = chance.choice([[], ["day"], ["bucket(3, id)"], ["truncate(4, s)", "day"]])
+        #: What roots were seen to hold.
+        self.seen: set[Content] = set()
+        #: Rows that the last step put in the place of others, as new ones.
+        self.replaced: set[int] = set()
+        partitions = chance.choice([["truncate(4, s)", "day"], ["day"], ["bucket(3, id)"], []])
+        #: Whether a delete by keys can reach all rows, and whether there was one.
+        self.everywhere, self.keyed = not partitions, False
         self.create(COLUMNS, partitions)
-        self._modes()
+        self._tune()
 
     # --- what a door does ------------------------------------------------------------------
 
@@ -68,6 +93,24 @@ class Player:
     def begin_merge(self, rows: list[Row]) -> Any:
         raise NotImplementedError
 
+    def put(self, rows: list[Row]) -> Committed:
+        """Upsert rows, by their ids."""
+        raise NotImplementedError
+
+    def arrow(self, rows: list[Row]) -> pa.Table:
+        """Return rows as the table's columns."""
+        columns = self.model.columns
+        inner = pa.struct([(self.model.inner, pa.int64()), ("x", pa.float64())])
+        types = {"g": pa.float64(), "s": pa.string(), "st": inner}
+        made = {name: [row[name] for row in rows] for name in columns}
+        names = (self.model.inner, "x")
+        made["st"] = [
+            None if each is None else dict(zip(names, each, strict=True)) for each in made["st"]
+        ]
+        return pa.table(
+            {name: pa.array(made[name], types.get(name, pa.int64())) for name in columns}
+        )
+
     def replace_where(self, where: str, rows: list[Row]) -> Committed:
         raise NotImplementedError
 
@@ -81,24 +124,45 @@ class Player:
 
     # --- steps -----------------------------------------------------------------------------
 
-    def _modes(self) -> None:
+    def _tune(self) -> None:
         verbs = ("delete", "update", "merge")
-        self.handle().set_properties(
-            {f"write.{verb}.mode": self.chance.choice(MODES) for verb in verbs}
-        )
+        modes = {f"write.{verb}.mode": self.chance.choice(MODES) for verb in verbs}
+        tiny = {name: str(self.chance.choice(values)) for name, values in TINY.items()}
+        self.handle().set_properties(modes | tiny)
 
     def step(self) -> None:
         """Do one random operation, if there is something to do it to; note what the table then was."""
-        names = ["append"] * 3 + ["delete", "update", "merge", "overwrite"] * 2
-        names += ["add_column", "rename_column", "drop_column", "repartition", "change_modes"]
-        names += ["rename_within"]
+        names = ["append"] * 3 + ["delete", "update", "merge", "overwrite", "upsert"] * 2
+        names += ["add_column", "rename_column", "drop_column", "repartition", "tune"]
+        names += ["rename_within", "replace_by_key", "replace_by_key"]
+        self.replaced = set()
         done = getattr(self, self.chance.choice(names))()
         self.operations += done is not None
+        counted = self.model.counts()
         if isinstance(done, Committed):
-            counted = [done.rows.inserted, done.rows.updated, done.rows.deleted]
-            assert counted == self.model.counts()
-            if done.snapshot is not None:
-                self.model.remember(done.snapshot.snapshot_id)
+            told = [done.rows.inserted, done.rows.updated, done.rows.deleted]
+            # Of files under equality deletes only a look at the rows would tell.
+            if told[2] is None and self.keyed:
+                told[2] = counted[2]
+            assert told == counted
+            done = done.snapshot
+        if isinstance(done, Snapshot):
+            self.model.remember(done.snapshot_id)
+        self._look()
+
+    def _look(self) -> None:
+        table = self.handle()
+        snapshot = table.metadata.current_snapshot()
+        if snapshot is not None:
+            root = table.files.root(snapshot, table.metadata.shape())
+            held = root.filter(is_live(root))["content_type"].to_pylist()
+            self.seen |= {Content(each) for each in held}
+
+    def is_done(self, operations: int, *, of: frozenset[Content] = TREE) -> bool:
+        """Tell whether so much was done, and to all parts of a tree."""
+        assert self.operations < 20 * operations
+        whole = self.seen >= of and (self.keyed or not self.everywhere)
+        return self.operations >= operations and whole
 
     def condition(self) -> tuple[str, Callable[[Row], bool]]:
         return conditions(self.chance, self.model.inner, nan_is_greatest=self.nan_is_greatest)
@@ -120,11 +184,37 @@ class Player:
         self.model.update(holds, change)
         return self.set_where(to, text)
 
-    def merge(self) -> Committed:
+    def _old_and_new(self) -> list[Row]:
+        """Return rows of which some have ids that the table has."""
         here = [row["id"] for row in self.model.rows]
         some = self.chance.sample(here, min(len(here), self.chance.randrange(8)))
         ids = some + fresh_ids(self.chance, self.model, self.chance.randrange(1, 6))
-        source = new_rows(self.chance, ids, self.model.columns)
+        return new_rows(self.chance, ids, self.model.columns)
+
+    def upsert(self) -> Committed:
+        rows = self._old_and_new()
+        self.model.merge(rows, update=True, insert=True)
+        return self.put(rows)
+
+    def replace_by_key(self) -> Snapshot | None:
+        """Write rows and an equality delete by their ids, as a stream does, which looks nothing up."""
+        if not self.everywhere:
+            return None
+        rows, table, self.keyed = self._old_and_new(), self.handle(), True
+        self.replaced = {row["id"] for row in rows}
+        self.model.delete(lambda row: row["id"] in self.replaced)
+        self.model.append(rows)
+        keys = self.arrow(rows).select(["id"])
+        gone = write_equality_deletes(
+            keys, ["id"], metadata=table.metadata, store=table.files.store, everywhere=True
+        )
+        with table.transaction() as tx:
+            tx.append(self.arrow(rows))
+            tx.row_delta(gone)
+            return tx.commit().snapshot
+
+    def merge(self) -> Committed:
+        source = self._old_and_new()
         update, insert = self.chance.random() < 0.8, self.chance.random() < 0.8
         delete, drop = self.chance.random() < 0.4, self.chance.random() < 0.3
         merge = self.begin_merge(source)
@@ -195,11 +285,11 @@ class Player:
         with self.handle().edit_spec() as edit:
             for each in edit.fields:
                 edit.remove(each.name)
-            edit.add(self.chance.choice(["day", "bucket(2, id)", "truncate(10, id)"]))
+            edit.add(self.chance.choice(["day", "bucket(2, id)", "truncate(3000, id)"]))
         return Evolved.SPEC
 
-    def change_modes(self) -> None:
-        self._modes()
+    def tune(self) -> None:
+        self._tune()
 
     # --- what must hold --------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 from icetree.filters.filter import parse_filter
 from icetree.spark import SparkLake, local
 from icetree.table.commit.commit import Committed
-from tests.effort import EFFORT, SEED
+from tests.effort import EFFORT, SEED, length
 from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
 from tests.spark.reading import reading
@@ -61,6 +61,9 @@ class SparkPlayer(Player):
 
     def begin_merge(self, rows: list[Row]) -> Any:
         return self.lake.merge(self.name, self.frame(rows), ["id"])
+
+    def put(self, rows: list[Row]) -> Committed:
+        return self.lake.upsert(self.name, self.frame(rows), on=["id"])
 
     def replace_where(self, where: str, rows: list[Row]) -> Committed:
         return self.lake.write(self.name, self.frame(rows)).overwrite(where)
@@ -170,7 +173,7 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(lake: SparkLake, s
             player.compare_past()
             player.compare_filtered()
             player.compare_changes()
-        if player.operations >= OPERATIONS:
+        if player.is_done(length(seed, OPERATIONS)):
             break
     player.compare()
     assert player.lake.table(player.name).verify(deep=True).findings == ()

@@ -6,11 +6,10 @@ import random
 from itertools import count
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from icetree.table.commit.commit import Committed
-from tests.effort import EFFORT, SEED
+from tests.effort import EFFORT, SEED, length
 from tests.plain_table import Row, comparable, within
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
@@ -28,19 +27,6 @@ class ArrowPlayer(Player):
     def handle(self) -> Any:
         return self.table
 
-    def arrow(self, rows: list[Row]) -> pa.Table:
-        columns = self.model.columns
-        inner = pa.struct([(self.model.inner, pa.int64()), ("x", pa.float64())])
-        types = {"g": pa.float64(), "s": pa.string(), "st": inner}
-        made = {name: [row[name] for row in rows] for name in columns}
-        names = (self.model.inner, "x")
-        made["st"] = [
-            None if each is None else dict(zip(names, each, strict=True)) for each in made["st"]
-        ]
-        return pa.table(
-            {name: pa.array(made[name], types.get(name, pa.int64())) for name in columns}
-        )
-
     def add(self, rows: list[Row]) -> Committed:
         return self.table.append(self.arrow(rows))
 
@@ -52,6 +38,9 @@ class ArrowPlayer(Player):
 
     def begin_merge(self, rows: list[Row]) -> Any:
         return self.table.merge(self.arrow(rows), on=["id"])
+
+    def put(self, rows: list[Row]) -> Committed:
+        return self.table.upsert(self.arrow(rows), on=["id"])
 
     def replace_where(self, where: str, rows: list[Row]) -> Committed:
         return self.table.overwrite(where, self.arrow(rows))
@@ -92,7 +81,7 @@ class ArrowPlayer(Player):
         now, snapshot = self.lineage(), self.table.metadata.current_snapshot()
         assert len({row_id for row_id, _, _ in now.values()}) == len(now)
         for id, (row_id, age, values) in before.items():
-            if id in now:
+            if id in now and id not in self.replaced:
                 assert now[id][0] == row_id
                 assert now[id][1] in (age, snapshot.sequence_number)
                 if now[id][2] != values:
@@ -111,6 +100,6 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None
             player.compare_lineage(before)
         if step % 10 == 9:
             player.compare_past()
-        if player.operations >= OPERATIONS:
+        if player.is_done(length(seed, OPERATIONS)):
             break
     assert player.handle().verify(deep=True).findings == ()
