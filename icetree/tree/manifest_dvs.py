@@ -92,15 +92,6 @@ def removed_before(root: Entries, reader: Reader, leaf: str, *, root_file: str =
     return BitMap() if found is None else _full(found, reader, root_file=root_file)
 
 
-def writers(root: Entries) -> dict[str, tuple[int | None, int | None]]:
-    """Return who made the live manifest DV on each leaf: a snapshot, and its sequence number."""
-    live = pc.and_(is_content(root, Content.MANIFEST_DV), is_live(root))
-    names = ("referenced_file", "snapshot_id", "sequence_number")
-    found = only(root.select(names), live)
-    rows = zip(*(found[name].to_pylist() for name in names), strict=True)
-    return {leaf: (snapshot_id, number) for leaf, snapshot_id, number in rows}
-
-
 def loosened(root: Entries) -> Entries:
     """Return the root with no bounds called tight of a leaf that a manifest DV removes from.
 

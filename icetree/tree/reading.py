@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
+import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
-from icetree.spec.entry import MANIFESTS, Entries, is_content, only
+from icetree.spec.entry import MANIFESTS, POSITION, Entries, is_content, only
 
 #: Told stats, one row a row group or an entry of a leaf, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
@@ -47,7 +49,8 @@ class Reader(Protocol):
 
         Entries of every status are there. `columns` narrows what is read (a column the leaf
         lacks is null); `keep` is told stats among those columns, of row groups or of entries,
-        the latter with their `position`: what it does not keep may be left out.
+        the latter with their `position`: what it does not keep may be left out. Of row groups it
+        is told all, in order, with the number of their entries as `record_count`.
         """
 
     def blob(
@@ -57,6 +60,22 @@ class Reader(Protocol):
 
         `key` is the file's key metadata where it is encrypted.
         """
+
+
+def at_positions(wanted: BitMap) -> Keep:
+    """Return what keeps the entries at some positions of a leaf, and row groups that have any."""
+
+    def keep(told: pa.Table) -> pa.BooleanArray:
+        if POSITION in told.schema.names:
+            starts = told[POSITION].to_numpy()
+            ends = starts + 1
+        else:
+            ends = np.cumsum(told["record_count"].to_numpy())
+            starts = ends - told["record_count"].to_numpy()
+        sides = zip(starts.tolist(), ends.tolist(), strict=True)
+        return pa.array([wanted.range_cardinality(*each) > 0 for each in sides], pa.bool_())
+
+    return keep
 
 
 _LEAF = {

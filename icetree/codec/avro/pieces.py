@@ -128,15 +128,23 @@ def varint(number: int) -> bytes:
 
 
 def _varints(values: Numbers) -> Piece:
-    """Return numbers with their sign in the lowest bit, seven bits a byte, the lowest first."""
+    """Return numbers, at least one, sign in the lowest bit, seven bits a byte, the lowest first."""
     bits = ((values << 1) ^ (values >> 63)).view(np.uint64)
-    top = int(bits.max()) if len(bits) else 0
-    widest = max((top.bit_length() + 6) // 7, 1)
+    narrowest, widest = (_width(int(each)) for each in (bits.min(), bits.max()))
     shifts = np.arange(widest, dtype=np.uint64) * np.uint64(7)
     groups = bits[:, None] >> shifts
+    if narrowest == widest:
+        # Counts and lengths often are: what is to be kept of each is known then.
+        content = groups.astype(np.uint8)
+        content[:, :-1] |= 0x80
+        return cut(content.ravel(), widest)
     widths = 1 + np.count_nonzero(groups[:, 1:], axis=1)
     content = (groups & np.uint64(0x7F)).astype(np.uint8)
     at = np.arange(widest)
     content[at < widths[:, None] - 1] |= 0x80
     kept = content[at < widths[:, None]]
     return cut_by(widths, kept)
+
+
+def _width(bits: int) -> int:
+    return max((bits.bit_length() + 6) // 7, 1)

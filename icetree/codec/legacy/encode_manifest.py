@@ -174,10 +174,11 @@ def _optional_number(entries: Entries, name: str) -> Piece:
 def _metrics(entries: Entries, shape: Shape) -> dict[str, list[tuple[int, Piece]]]:
     """Return each map as (column id, values) of the columns that have any."""
     found: dict[str, list[tuple[int, Piece]]] = {stat: [] for stat in _MAPS}
+    known = {*entries.schema.names}
     for field_id, type, applies in _described(entries, shape):
         for stat in _MAPS:
             name = stats.column(field_id, stat)
-            if name not in entries.schema.names:
+            if name not in known:
                 continue
             column = one_chunk(entries[name])
             if applies is not None:

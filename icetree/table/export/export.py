@@ -27,7 +27,13 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.retention import line_of
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import apart, export_folder, manifest_list_at, metadata_at
+from icetree.table.export.places import (
+    apart,
+    export_folder,
+    manifest_list_at,
+    metadata_at,
+    part_of,
+)
 from icetree.table.export.shown import guarded, partition_specs, shown
 from icetree.table.export.twins import Tree
 from icetree.table.state import State
@@ -269,9 +275,9 @@ def _known(
 ) -> dict[str, list[Listed]]:
     """Return the manifests that the nearest exported ancestor has.
 
-    Twins are told by what they are twins of, all others by their locations.
+    Twins are told by the parts that they are of, all others by their locations.
     """
-    prefix = f"{absolute(folder, metadata.location)}leaf-"
+    place = absolute(folder, metadata.location)
     for at in _lists_of_ancestors(metadata, files, snapshot, folder):
         try:
             listed = read_listed(files.store.read(at), file=at)
@@ -279,10 +285,8 @@ def _known(
             continue
         found: dict[str, list[Listed]] = {}
         for each in listed:
-            key = each.location
-            if key.startswith(prefix):
-                key = key.removeprefix(prefix).partition("-")[0]
-            found.setdefault(key, []).append(each)
+            part = part_of(each.location.removeprefix(place))
+            found.setdefault(each.location if part is None else str(part), []).append(each)
         return found
     return {}
 

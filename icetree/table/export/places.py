@@ -6,38 +6,29 @@ nobody there reads the files of the place before.
 
 from __future__ import annotations
 
-import hashlib
 from functools import lru_cache
 from typing import Final
-
-import numpy as np
-from pyroaring import BitMap
 
 from icetree.codec.legacy.encode_manifest import Layout
 from icetree.spec.location import canonical
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
 from icetree.surroundings import new_uuid
+from icetree.table.export.parts import Part, hashed
 
 #: All exports of a table lie below.
 EXPORTS: Final = "metadata/export/"
 #: What a table can be exported as.
 FORMAT_VERSIONS: Final = (3, 2)
-#: So much of a hash tells two things apart that lie in one folder.
-_LENGTH: Final = 20
-
-
-def _hash(*parts: bytes) -> str:
-    found = hashlib.sha256()
-    for each in parts:
-        found.update(len(each).to_bytes(8, "big") + each)
-    return found.hexdigest()[:_LENGTH]
+#: Exports of before leaves had parts lie elsewhere: nobody takes them for what is there now.
+_LAYOUT: Final = b"parts"
 
 
 @lru_cache(maxsize=64)
 def export_folder(table_location: str, format_version: int) -> str:
     """Return the folder of the exports of a table that is at a location, as stored."""
-    here = _hash(canonical(table_location, table_location).rstrip("/").encode())
+    place = canonical(table_location, table_location).rstrip("/")
+    here = hashed(place.encode(), _LAYOUT)
     return f"{EXPORTS}{here}/v{format_version}/"
 
 
@@ -47,7 +38,7 @@ def export_of(snapshot: Snapshot) -> str:
     Clients choose ids, and one that was forgotten may be given again; trees are made once.
     """
     tree = [snapshot.root_manifest or "", *(snapshot.manifests or ())]
-    return f"{snapshot.snapshot_id}-{_hash(*(each.encode() for each in tree))}"
+    return f"{snapshot.snapshot_id}-{hashed(*(each.encode() for each in tree))}"
 
 
 def manifest_list_at(folder: str, snapshot: Snapshot) -> str:
@@ -60,24 +51,25 @@ def own_manifest_at(folder: str, snapshot: Snapshot, ordinal: int) -> str:
     return f"{folder}snap-{export_of(snapshot)}-{ordinal}.avro"
 
 
-def twin_of(leaf: str, removed: BitMap | None, marked_by: int | None) -> str:
-    """Return what tells a leaf's twins: the leaf, which of its entries are gone, and who says so.
+def twin_at(folder: str, part: Part, spec_id: int, told: str, *, numbered: bool) -> str:
+    """Return where a twin of a part lies: of one spec, and with or without row ids.
 
-    What one snapshot marks is never what another does: when a snapshot goes, so can its twins.
+    What else decides on its bytes is in its name too: what `told_by` a layout its header says.
     """
-    if not removed:
-        return _hash(leaf.encode())
-    positions = np.array(removed, dtype="<u4").tobytes()
-    return _hash(leaf.encode(), positions, str(marked_by).encode())
+    return f"{folder}part-{part}-{spec_id}{'r' if numbered else ''}-{told}.avro"
 
 
-def twin_at(folder: str, twin: str, layout: Layout, content: str, *, numbered: bool) -> str:
-    """Return where a twin of a leaf lies: of one spec, and with or without row ids.
+def told_by(layout: Layout, content: str) -> str:
+    """Return what tells schema and spec of a manifest, as its header says them."""
+    return hashed(json_bytes(layout.header(content)))[:8]
 
-    What else decides on its bytes is in its name too: schema and spec as its header tells them.
-    """
-    told = _hash(json_bytes(layout.header(content)))[:8]
-    return f"{folder}leaf-{twin}-{layout.spec_id}{'r' if numbered else ''}-{told}.avro"
+
+def part_of(name: str) -> Part | None:
+    """Return which part a twin is of, by its name within its folder; None for what is no twin."""
+    match name.split("-"):
+        case ["part", leaf, rest, _, _, *_]:
+            return Part.told(leaf, rest)
+    return None
 
 
 def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = None) -> str:
@@ -93,8 +85,8 @@ def apart(stored: str) -> str:
     return f"{stored.removesuffix(start + dot + end)}{start}-{new_uuid()}{dot}{end}"
 
 
-def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
-    """Return what a file of an export is of: ("snapshot", …), ("twin", …) or ("metadata", …).
+def read_name(stored: str, table_location: str) -> tuple[str, str] | Part | None:
+    """Return what a file of an export is of: a part, ("snapshot", …) or ("metadata", …).
 
     None for what is no file of an export of the table where it is now.
     """
@@ -108,6 +100,5 @@ def read_name(stored: str, table_location: str) -> tuple[str, str] | None:
         match name.removesuffix(".avro").split("-"):
             case ["snap", id, tree, *_]:
                 return "snapshot", f"{id}-{tree}"
-            case ["leaf", twin, *_]:
-                return "twin", twin
+        return part_of(name)
     return None

@@ -1,12 +1,12 @@
 """Avro twins of what a v4 tree holds: manifests for each leaf, and for the root's own files.
 
-A leaf's twins are made once, and used again while the leaf and the manifest DV on it are the same.
+A leaf has a twin for each part of it, made once, and used again while the same of it is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from icetree.spec.entry import (
     Entries,
     Status,
     concat,
+    empty,
     is_content,
     is_data_dv,
     is_data_file,
@@ -40,11 +41,12 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import apart, own_manifest_at, twin_at, twin_of
+from icetree.table.export.parts import Part, parts_of
+from icetree.table.export.places import apart, own_manifest_at, told_by, twin_at
 from icetree.tree.leaf import NewFile
-from icetree.tree.live import live_in_leaf
-from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs, writers
-from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.tree.live import is_live_in
+from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
+from icetree.tree.reading import Leaf, Reader, at_positions, leaves_in
 
 _DATA: Final = "data"
 _DELETES: Final = "deletes"
@@ -73,58 +75,92 @@ class Tree:
     format_version: int
     #: How long the keys of manifests are; None where they are plain.
     key_bytes: int | None = None
+    #: By spec id and content: what names say of layouts, worked out once.
+    _told: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def manifests(self, known: Mapping[str, Sequence[Listed]]) -> Iterator[Manifest]:
         """Yield the manifests that hold what the tree does; those of leaves may be `known`."""
         file = self.snapshot.root_file
         removed = read_manifest_dvs(self.root, self.reader, root_file=file)
-        makers = writers(self.root)
+        just_now = added_positions(self.root, self.reader, root_file=file)
         rows = _places_of_leaves(self.root)
+        went: list[Entries] = []
         for leaf in leaves_in(only(self.root, is_live(self.root))):
             gone = removed.get(leaf.location)
             if leaf.file_format == "avro" and not gone:
                 yield Manifest(listed=self._as_it_is(leaf, rows, known))
-            else:
-                yield from self._twins(leaf, gone, makers.get(leaf.location), known)
-        yield from self._own()
+                continue
+            parts = {
+                part: self._there(part, known)
+                for part in parts_of(leaf.location, leaf.record_count, gone)
+            }
+            missing = [part for part, there in parts.items() if not there]
+            wanted = just_now.get(leaf.location, BitMap())
+            entries = self._read(leaf, missing, wanted)
+            went.append(self._went(entries, wanted))
+            for part, there in parts.items():
+                yield from (Manifest(listed=each) for each in there)
+                if not there:
+                    yield from self._twins(leaf, part, entries, gone)
+        yield from self._own(went)
 
     # --- leaves ----------------------------------------------------------------------------
 
-    def _twins(
-        self,
-        leaf: Leaf,
-        gone: BitMap | None,
-        marked: tuple[int | None, int | None] | None,
-        known: Mapping[str, Sequence[Listed]],
-    ) -> Iterator[Manifest]:
-        """Yield the twins of a leaf, of which some entries may be gone, and who marked them so."""
-        twin = twin_of(leaf.location, gone, marked and marked[0])
-        there = known.get(twin, ())
-        if there and all(self._is_current(each, twin) for each in there):
-            yield from (Manifest(listed=each) for each in there)
-            return
-        if gone:
-            # What came with the leaf is no news of the snapshot that took from it.
-            entries = with_columns(
-                live_in_leaf(leaf, gone, self.reader), status=int(Status.EXISTING)
-            )
-        else:
-            entries = self.reader.leaf(leaf)
-        for content, spec_id, numbered, some in self._groups(entries):
-            at = twin_at(self.folder, twin, self._layout(spec_id), content, numbered=numbered)
-            yield self._made(some, spec_id, at, marked or (leaf.snapshot_id, leaf.sequence_number))
+    def _there(self, part: Part, known: Mapping[str, Sequence[Listed]]) -> Sequence[Listed]:
+        """Return the twins of a part, if they are the ones that would be made."""
+        there = known.get(str(part), ())
+        return there if all(self._is_current(each, part) for each in there) else ()
 
-    def _is_current(self, listed: Listed, twin: str) -> bool:
-        """Tell whether a twin that is there is the one that would be made."""
-        layout = self.layouts.get(listed.spec_id)
-        if layout is None:
+    def _is_current(self, listed: Listed, part: Part) -> bool:
+        if listed.spec_id not in self.layouts:
             return False
         content = _DATA if listed.holds_data else _DELETES
         names = (
-            twin_at(self.folder, twin, layout, content, numbered=numbered)
-            for numbered in (True, False)
+            self._twin_at(part, listed.spec_id, content, numbered=each) for each in (True, False)
         )
         return listed.location in {absolute(name, self.table_location) for name in names}
+
+    def _twin_at(self, part: Part, spec_id: int, content: str, *, numbered: bool) -> str:
+        told = self._told.get((spec_id, content))
+        if told is None:
+            told = self._told[spec_id, content] = told_by(self._layout(spec_id), content)
+        return twin_at(self.folder, part, spec_id, told, numbered=numbered)
+
+    def _read(self, leaf: Leaf, parts: Sequence[Part], positions: BitMap) -> Entries:
+        """Return the entries of parts of a leaf, and those at positions: others may be there too."""
+        wanted = BitMap(positions)
+        for part in parts:
+            wanted.add_range(part.start, part.end)
+        if not wanted:
+            return empty().append_column(POSITION, pa.array([], pa.int64()))
+        found = self.reader.leaf(leaf, keep=at_positions(wanted))
+        if found.num_rows and found[POSITION][-1].as_py() >= leaf.record_count:
+            # They would be in no part.
+            rule = f"more entries than the root says: {leaf.record_count}"
+            raise CorruptTable(leaf.location, rule)
+        return found
+
+    def _twins(
+        self, leaf: Leaf, part: Part, entries: Entries, gone: BitMap | None
+    ) -> Iterator[Manifest]:
+        """Yield the twins of a part, given entries of its leaf with all of its own among them."""
+        places = entries[POSITION]
+        inside = pc.and_(pc.greater_equal(places, part.start), pc.less(places, part.end))
+        some = only(entries, inside)
+        if part.gone:
+            # What came with the leaf is no news of the snapshot that took from it.
+            some = only(some, is_live_in(leaf, some, gone))
+            some = with_columns(some, status=int(Status.EXISTING))
+        for content, spec_id, numbered, alike in self._groups(some):
+            at = self._twin_at(part, spec_id, content, numbered=numbered)
+            yield self._made(alike, spec_id, at, (leaf.snapshot_id, leaf.sequence_number))
+
+    def _went(self, entries: Entries, positions: BitMap) -> Entries:
+        """Return what this snapshot removed from a leaf, as what it is: DELETED by it."""
+        wanted = pa.array(positions, pa.int64())
+        went = only(entries, pc.is_in(entries[POSITION], value_set=wanted))
+        went = only(went, is_live(went)).drop_columns([POSITION])
+        return with_columns(went, status=int(Status.DELETED), snapshot_id=self.snapshot.snapshot_id)
 
     def _as_it_is(
         self, leaf: Leaf, places: Mapping[str, int], known: Mapping[str, Sequence[Listed]]
@@ -169,26 +205,14 @@ class Tree:
 
     # --- the root --------------------------------------------------------------------------
 
-    def _own(self) -> Iterator[Manifest]:
+    def _own(self, went: Sequence[Entries]) -> Iterator[Manifest]:
         """Yield manifests of the files that the root tracks, and of those that just went."""
         own = only(self.root, is_content(self.root, *FILES))
         writer = (self.snapshot.snapshot_id, self.snapshot.sequence_number)
-        groups = self._groups(concat([own, *self._just_removed()]))
+        groups = self._groups(concat([own, *went]))
         for ordinal, (_, spec_id, _, some) in enumerate(groups):
             at = own_manifest_at(self.folder, self.snapshot, ordinal)
             yield self._made(some, spec_id, at, writer)
-
-    def _just_removed(self) -> Iterator[Entries]:
-        """Yield what this snapshot removed from leaves, as what it is: DELETED by it."""
-        file = self.snapshot.root_file
-        leaves = {leaf.location: leaf for leaf in leaves_in(self.root)}
-        for name, positions in added_positions(self.root, self.reader, root_file=file).items():
-            entries = self.reader.leaf(leaves[name])
-            went = entries.take(pa.array(np.array(positions, np.int64)))
-            went = only(went, is_live(went)).drop_columns([POSITION])
-            yield with_columns(
-                went, status=int(Status.DELETED), snapshot_id=self.snapshot.snapshot_id
-            )
 
     # --- both ------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
+from icetree.table.export.parts import Part
 from icetree.table.export.places import EXPORTS, read_name
 from icetree.table.maintain.reach import Reach, less, named
 from icetree.table.state import State
@@ -27,7 +28,7 @@ def exports_only_of(gone: Reach, kept: Reach, files: TableFiles) -> pa.Table:
     return named(
         name
         for name in names
-        if _is_of(name, gone, files.location) and not _is_of(name, kept, files.location)
+        if _is_of(name, gone, files.location) and not _is_needed(name, kept, gone, files.location)
     )
 
 
@@ -38,18 +39,39 @@ def less_exports(found: pa.Table, reach: Reach, state: State) -> pa.Table:
     shown = _shown(state)
     location = state.metadata.location
     needed = [
-        each for each in exports if _is_of(each, reach, location) or _shows(each, shown, location)
+        each
+        for each in exports
+        if _may_be_of(each, reach, location) or _shows(each, shown, location)
     ]
     return less(found, named(needed)) if needed else found
 
 
 def _is_of(name: str, reach: Reach, location: str) -> bool:
     match read_name(name, location):
+        case Part() as part:
+            return part in reach.twins
         case ("snapshot", export):
             return export in reach.exports
-        case ("twin", twin):
-            return twin in reach.twins
     return False
+
+
+def _is_needed(name: str, kept: Reach, gone: Reach, location: str) -> bool:
+    """Tell whether a file of exports that go is one of what stays, or of a commit that just lands."""
+    match read_name(name, location):
+        case Part() as part:
+            return kept.twins.may_need(part, gone.twins)
+    return _is_of(name, kept, location)
+
+
+def _may_be_of(name: str, reach: Reach, location: str) -> bool:
+    """Tell whether a file may be of an export of snapshots, or of one that just lands.
+
+    Nothing tells which entries are gone from a twin that no snapshot has: it goes with its leaf.
+    """
+    match read_name(name, location):
+        case Part(gone=gone) as part if gone:
+            return reach.twins.has_leaf(part)
+    return _is_of(name, reach, location)
 
 
 def _shown(state: State) -> tuple[str, ...]:

@@ -31,10 +31,11 @@ from icetree.spec.entry import (
 from icetree.spec.location import stored_form
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import export_of, twin_of
+from icetree.table.export.parts import Twins
+from icetree.table.export.places import export_of
 from icetree.table.progress import Progress
 from icetree.table.state import State
-from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs, writers
+from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
 #: A file that is named somewhere; `content_type` is null for what is no entry, such as a root.
@@ -70,7 +71,7 @@ class Reach:
     fresh: set[str] = field(default_factory=set)
     #: What tells the exports of the snapshots, and the twins of their leaves.
     exports: set[str] = field(default_factory=set)
-    twins: set[str] = field(default_factory=set)
+    twins: Twins = field(default_factory=Twins)
     _parts: list[pa.Table] = field(default_factory=list)
 
     def gather(
@@ -103,14 +104,12 @@ class Reach:
             self.settle()
         gone = read_manifest_dvs(root, reader, root_file=file)
         just_now = added_positions(root, reader, root_file=file)
-        marked = writers(root)
         self.exports.add(export_of(snapshot))
         self.fresh |= {
             leaf.location for leaf in leaves_in(root.filter(has_status(root, Status.ADDED)))
         }
         for leaf in leaves_in(root.filter(is_live(root))):
-            removed, by = gone.get(leaf.location), marked.get(leaf.location)
-            self.twins.add(twin_of(leaf.location, removed, by and by[0]))
+            self.twins.add(leaf.location, gone.get(leaf.location))
             unneeded = gone.get(leaf.location, BitMap()) - just_now.get(leaf.location, BitMap())
             before = self.unneeded.get(leaf.location)
             self.leaves.setdefault(leaf.location, leaf)

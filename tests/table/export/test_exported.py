@@ -154,7 +154,7 @@ def test_a_small_commit_writes_its_own_manifest_and_the_list(lake: Lake) -> None
     for start in range(0, 400, 12):
         append(table, start)
     first = table.export()
-    assert sum("/leaf-" in each for each in first.written) > 3
+    assert sum("/part-" in each for each in first.written) > 3
     append(table, 400)
     second = table.export()
     names = [each.rpartition("/")[2] for each in second.written]
@@ -162,7 +162,7 @@ def test_a_small_commit_writes_its_own_manifest_and_the_list(lake: Lake) -> None
     assert snapshot is not None
     name = f"snap-{export_of(snapshot)}"
     assert names[:2] == [f"{name}-0.avro", f"{name}.avro"]
-    assert second.reused_manifests_count == sum("/leaf-" in each for each in first.written)
+    assert second.reused_manifests_count == sum("/part-" in each for each in first.written)
 
 
 def test_a_delete_makes_new_twins_of_those_leaves_alone_that_it_touches(lake: Lake) -> None:
@@ -171,10 +171,10 @@ def test_a_delete_makes_new_twins_of_those_leaves_alone_that_it_touches(lake: La
     table = lake.create_table("db.t", COLUMNS, properties=properties)
     for start in range(0, 400, 12):
         append(table, start)
-    leaves = sum("/leaf-" in each for each in table.export().written)
+    leaves = sum("/part-" in each for each in table.export().written)
     table.delete("id < 12")
     again = table.export()
-    assert sum("/leaf-" in each for each in again.written) == 1
+    assert sum("/part-" in each for each in again.written) == 1
     assert again.reused_manifests_count == leaves - 1
 
 
