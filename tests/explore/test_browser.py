@@ -351,7 +351,9 @@ def test_a_table_of_very_many_files_is_shown_and_filtered(
         told, plan = look(table, "pruned", {"where": where}), table.scan(where).plan()
         assert told["planned"]["files"] == plan.metrics.data_files
         for way, name in {"files": "planned", "v3": "by_partitions", "all": "full"}.items():
-            found = page.run(f"document.querySelector('[data-way={way}] [data-looked]').dataset.looked")
+            found = page.run(
+                f"document.querySelector('[data-way={way}] [data-looked]').dataset.looked"
+            )
             assert int(found) == told[name]["looked_through"]
         assert told["planned"]["looked_through"] < told["by_partitions"]["looked_through"] == count
         assert page.troubles() == []
@@ -368,7 +370,9 @@ def every_card_says_what_it_holds(page: Page, frame: dict[str, Any]) -> None:
     )
     assert len(cards) == len(frame["leaves"])
     for card, leaf in zip(cards, frame["leaves"], strict=True):
-        assert card["facts"] == f"{leaf['files']:,} files · {size_words(leaf['file_size_in_bytes'])}"
+        assert (
+            card["facts"] == f"{leaf['files']:,} files · {size_words(leaf['file_size_in_bytes'])}"
+        )
         assert card["range"]
         assert card["name"]
         assert card["inside"]
