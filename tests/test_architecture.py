@@ -43,7 +43,7 @@ FLOORS = {
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],
-        ["evolve", "movable", "properties", "repair", "rows", "views"],
+        ["evolve", "file_verbs", "movable", "properties", "repair", "rows", "views"],
         ["maintain"],
         ["transaction"],
         ["table"],

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.files.table_files import TableFiles
-from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.equality_files import require_fields
 from icetree.rows.fit import ArrowData
 from icetree.rows.write import write_files
 from icetree.spec import apply as updating
 from icetree.spec.encryption import require_told
-from icetree.spec.entry import Content, Entries, Entry, concat, is_content
+from icetree.spec.entry import Entries, Entry, concat
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
@@ -28,28 +26,18 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.commit.adding import is_arrow_data, require_keys, stored_entries
-from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.commit import Committed, commit
-from icetree.table.commit.counts import UNCOUNTED, RowCounts, rows_of
+from icetree.table.commit.counts import UNCOUNTED, RowCounts
 from icetree.table.commit.merge import merge
 from icetree.table.commit.options import branch_of, isolation_of, key_of, summary_of
 from icetree.table.commit.relying import facts_for, is_idle
-from icetree.table.commit.removing import (
-    Going,
-    Removed,
-    files_matching,
-    in_same_partitions,
-    named_files,
-    removal_of_tasks,
-    whole_table,
-)
 from icetree.table.commit.widen import widen_changes
 from icetree.table.evolve.evolve import Evolution
+from icetree.table.file_verbs import FileVerbs, inserting
 from icetree.table.properties import check_properties
 from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import Changes, Intent, Operation
-from icetree.tree.cherry_pick import REPLACE_PARTITIONS
 from icetree.tree.conflict import Isolation
 from icetree.tree.rewritten import Rewritten
 
@@ -62,7 +50,7 @@ Files: TypeAlias = "Entries | Iterable[Entry]"
 New: TypeAlias = "Files | ArrowData"
 
 
-class Transaction(Evolution, RowVerbs):
+class Transaction(Evolution, FileVerbs, RowVerbs):
     """Collects changes on one base; `commit` carries them out together.
 
     Used as a context manager it commits at the end of the block, and on an error does nothing:
@@ -116,98 +104,10 @@ class Transaction(Evolution, RowVerbs):
         """
         self.append_files(self.write(rows))
 
-    def append_files(self, files: Files) -> None:
-        """Add data files; conflicts with no change of rows."""
-        added = self.entries_of(files)
-        self._require_only(added, Content.DATA)
-        self._add(Changes(intent=Intent.APPEND, added=added), _inserting(added))
-
-    def add_files(self, paths: Paths, *, progress: Progress | None = None) -> None:
-        """Add Parquet files where they are, by their footers; see `Table.add_files`."""
-        store = self._table.files.store
-        found = found_files(paths, metadata=self.metadata, store=store, progress=progress)
-        if found.properties:
-            self.set_properties(found.properties)
-        self.append_files(found.entries)
-
-    def delete_files(self, files: Removed) -> None:
-        """Remove data files, with the DVs they have."""
-        self._add(Changes(intent=Intent.DELETE_FILES, removed=named_files(files, self.metadata)))
-
-    def overwrite_files(self, add: New, remove: Removed, *, where: Filter | None = None) -> None:
-        """Replace data files by others; `where` tells which rows the replacement looked at."""
-        self._add(
-            Changes(
-                intent=Intent.OVERWRITE_FILES,
-                added=self.entries_of(self._as_files(add)),
-                removed=named_files(remove, self.metadata),
-                filter=None if where is None else parse_filter(where),
-            )
-        )
-
-    def replace_partitions(self, add: New) -> None:
-        """Replace every partition that the new files or rows are in."""
-        added = self.entries_of(self._as_files(add))
-        root, reader = self._tree()
-        going = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
-        self.note(REPLACE_PARTITIONS, "true")
-        changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=going.files)
-        self._add(changes, _inserting(added, instead_of=going))
-
-    def row_delta(
-        self,
-        add: Files,
-        *,
-        remove: Removed = (),
-        where: Filter | None = None,
-        tasks: pa.Table | None = None,
-    ) -> None:
-        """Add data files, data DVs and equality deletes; a DV replaces the one its file has.
-
-        `tasks` are those of the plan by which the rows were found: with them, the data files of
-        the DVs need not be looked for again.
-        """
-        seen = {} if tasks is None else {"seen": removal_of_tasks(tasks)}
-        self._add(
-            Changes(
-                intent=Intent.ROW_DELTA,
-                added=self.entries_of(add),
-                removed=named_files(remove, self.metadata),
-                filter=None if where is None else parse_filter(where),
-                **seen,
-            )
-        )
-
-    def rewrite(self, remove: Removed, add: Files) -> None:
-        """Replace files by others that hold the same rows; readers see no change.
-
-        New data files keep the age of the base, so that deletes which came since still apply.
-        """
-        head = self._base.head(self._branch or MAIN)
-        age = 0 if head is None else head.sequence_number
-        self._add(
-            Changes(
-                intent=Intent.REWRITE,
-                added=self.entries_of(add, sequence_number=age),
-                removed=named_files(remove, self.metadata),
-            ),
-            RowCounts(),
-        )
-
     def rearrange(self, rewritten: Rewritten) -> None:
         """Put leaves that were made in the place of others; every file stays as it is."""
         self._add(Changes(intent=Intent.REWRITE), RowCounts())
         self._rewritten = rewritten
-
-    def truncate(self) -> None:
-        """Remove every file."""
-        root, reader = self._tree()
-        going = whole_table(root, reader, before=self._so_far())
-        every = AlwaysTrue()
-        self._add(
-            Changes(intent=Intent.DELETE_BY_FILTER, removed=going.files, filter=every),
-            RowCounts(deleted=going.rows),
-        )
 
     def adopt(self, written: Entries) -> Entries:
         """Take charge of files that were written for this transaction, and return them.
@@ -220,7 +120,7 @@ class Transaction(Evolution, RowVerbs):
     def apply(self, changes: Changes) -> None:
         """Add changes that were worked out elsewhere, such as those of a cherry-pick."""
         appends = changes.operation is Operation.APPEND
-        self._add(changes, _inserting(changes.added) if appends else UNCOUNTED)
+        self._add(changes, inserting(changes.added) if appends else UNCOUNTED)
 
     def identify(self, snapshot_id: int) -> None:
         """Give the snapshot the id that a client has chosen for it."""
@@ -370,34 +270,6 @@ class Transaction(Evolution, RowVerbs):
         files, shape = self._table.files, self._shape
         return files.root(self._base.head(self._branch or MAIN), shape), files.reader(shape)
 
-    def delete_by_files(self, where: BooleanExpression) -> None:
-        """Remove the files whose rows all match; refused when some file matches in part."""
-        going = self._matching(where, verb="delete")
-        changes = Changes(intent=Intent.DELETE_BY_FILTER, removed=going.files, filter=where)
-        self._add(changes, RowCounts(deleted=going.rows))
-
-    def overwrite_by_files(self, where: BooleanExpression, add: New, *, strict: bool) -> None:
-        """Replace files whose rows all match; refused when some file matches in part."""
-        going = self._matching(where, verb="overwrite")
-        added = self.entries_of(self._as_files(add))
-        self._add(
-            Changes(
-                intent=Intent.OVERWRITE_BY_FILTER,
-                added=added,
-                removed=going.files,
-                filter=where,
-                strict=strict,
-            ),
-            _inserting(added, instead_of=going),
-        )
-
-    def _matching(self, predicate: BooleanExpression, *, verb: str) -> Going:
-        root, reader = self._tree()
-        before, name = self._so_far(), self._base.name
-        return files_matching(
-            predicate, root, reader, self._shape, before=before, name=name, verb=verb
-        )
-
     def _so_far(self) -> Changes:
         """Return what the changes up to now come to, which the next one must see."""
         if not self._changes:
@@ -438,10 +310,6 @@ class Transaction(Evolution, RowVerbs):
                 "start another with table.transaction()"
             )
 
-    def _require_only(self, added: Entries, content: Content) -> None:
-        if added.filter(is_content(added, content)).num_rows < added.num_rows:
-            raise InvalidInput("append takes data files only: deletes go through row_delta")
-
     def require_version(self) -> None:
         """Refuse rows unless the table has our version, or has it by now in this transaction.
 
@@ -466,7 +334,3 @@ class Transaction(Evolution, RowVerbs):
             # Files tell their partitions by ids that the upgrade allots, after the last column's.
             facts.add("last column id")
         return [Requirement(fact=fact, value=fact_of(metadata, fact)) for fact in sorted(facts)]
-
-
-def _inserting(files: Entries, *, instead_of: Going | None = None) -> RowCounts:
-    return RowCounts(inserted=rows_of(files), deleted=0 if instead_of is None else instead_of.rows)
