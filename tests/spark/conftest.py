@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.reading import reading
 from tests.spark.settings import COMPILED
 from tests.spark.sql_lake import SqlLake
 
@@ -22,6 +23,13 @@ def compiled(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     for name, value in before.items():
         spark.conf.set(name, value or "")
+
+
+@pytest.fixture
+def lazily(spark: SparkSession) -> Iterator[None]:
+    """Tables are planned when a query runs, whatever is usual: for tests of just that."""
+    with reading(spark, lazily=True):
+        yield
 
 
 @pytest.fixture

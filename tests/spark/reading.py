@@ -16,9 +16,10 @@ USUAL = {SETTING: os.environ.get("ICETREE_READ_LAZY", "true")}
 
 @contextmanager
 def reading(spark: SparkSession, *, lazily: bool) -> Iterator[None]:
-    """Read in one of both ways, and in the usual one again."""
+    """Read in one of both ways, then as before."""
+    before = spark.conf.get(SETTING, USUAL[SETTING])
     spark.conf.set(SETTING, str(lazily).lower())
     try:
         yield
     finally:
-        spark.conf.set(SETTING, USUAL[SETTING])
+        spark.conf.set(SETTING, before or "")

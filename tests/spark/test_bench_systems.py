@@ -14,6 +14,8 @@ from benchmarks.spark_worker import ids_of, rows_of_part
 from icetree.spark import SparkLake
 from tests.effort import usually
 
+pytestmark = pytest.mark.usefixtures("lazily")
+
 ROWS = 4000
 MORE = 500
 

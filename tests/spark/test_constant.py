@@ -20,6 +20,8 @@ from tests.spark.files_read import files_opened
 from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
+pytestmark = pytest.mark.usefixtures("lazily")
+
 DAYS = 20
 
 

@@ -23,6 +23,8 @@ from icetree.spark.read.marks import is_marked, marks_of
 from tests.spark.files_read import files_read
 from tests.spark.reading import reading
 
+pytestmark = pytest.mark.usefixtures("lazily")
+
 ROWS = 5_000
 FILES = 3
 FACTS = StructType([StructField("fact", StringType()), StructField("number", IntegerType())])

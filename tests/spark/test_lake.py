@@ -198,6 +198,7 @@ def test_equality_deletes_reach_older_rows_alone_nulls_and_nans_too(lake: SparkL
     assert rows_in(lake, "db.eq") == [{"k": 1.0, "n": 5}, {"k": None, "n": 6}]
 
 
+@pytest.mark.usefixtures("lazily")
 def test_an_equality_delete_without_a_column_it_deletes_by_is_corrupt(lake: SparkLake) -> None:
     table = lake.create_table("db.lacking", [("k", "long"), ("n", "long")])
     table.append(pa.table({"k": [1, 2], "n": [1, None]}))

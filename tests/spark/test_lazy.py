@@ -26,6 +26,8 @@ from tests.spark.files_read import files_read
 from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
+pytestmark = pytest.mark.usefixtures("lazily")
+
 COUNT = 20_000
 NAME = "db.many"
 FEW = "id < 10000"

@@ -162,6 +162,7 @@ def _ids(frame: DataFrame) -> list[int]:
     return sorted(row.id for row in frame.select("id").collect())
 
 
+@pytest.mark.usefixtures("lazily")
 def test_conditions_on_fields_of_variants_prune_files_on_spark(lake: SparkLake) -> None:
     table = lake.create_table("db.fields", {"id": "int", "v": "variant"}, properties=SHREDS)
     for at in range(4):
