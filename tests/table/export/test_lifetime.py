@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,10 +16,12 @@ from icetree.codec.legacy.encode_list import read_listed
 from icetree.errors import AlreadyExists, Unavailable
 from icetree.files.cache import Cache
 from icetree.spec.location import absolute
+from icetree.store.base import FileInfo
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import within
 from icetree.table.export.export import export
-from icetree.table.export.places import EXPORTS, export_folder, manifest_list_at
+from icetree.table.export.parts import Part
+from icetree.table.export.places import EXPORTS, export_folder, manifest_list_at, part_of
 from icetree.table.lake import Lake
 from icetree.table.moving.downgrade import downgrade
 from icetree.table.moving.upgrade import upgrade
@@ -26,7 +29,7 @@ from icetree.table.table import Table
 from tests.effort import usually
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import ARROW, LEAFY, delete_rows, now, some
-from tests.table.maintain.history import Past, told
+from tests.table.maintain.history import Clock, Past, told
 
 DAYS = 6 * 24 * 3_600_000
 
@@ -54,7 +57,7 @@ def exported(past: Past) -> Table:
     return past.table
 
 
-@pytest.mark.parametrize("seed", usually(range(3), 0))
+@pytest.mark.parametrize("seed", usually(range(4), 1))
 def test_expiry_takes_along_the_exports_of_what_expires_and_no_other(seed: int) -> None:
     past = Past(seed)
     with within(past.clock):
@@ -98,6 +101,117 @@ def test_expiry_deletes_no_file_that_a_tree_which_stays_names_whatever_its_name(
             assert each.rows == before[id].rows
         for each in table.history():
             require_whole(table, each.snapshot_id)
+
+
+def test_a_name_has_the_same_bytes_whatever_was_exported_before() -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    table = _in_one_leaf(lake)
+    for where in ("v = 'b'", "v = 'g'", "v in ('a', 'h')"):
+        table.delete(where)
+        table.append(some((9, "a")))
+    history = list(table.history())
+    for each in history:
+        table.export(at=each.snapshot_id)
+    before = _held(table)
+    assert sum(bool(part.gone) for part in _parts(table)) > 2
+    for each in history:
+        table.files.store.delete(exports(table))
+        table.export(at=each.snapshot_id)
+        assert _held(table).items() <= before.items()
+
+
+def _held(table: Table) -> dict[str, bytes]:
+    store = table.files.store
+    return {each: store.read(each) for each in exports(table) if each.endswith(".avro")}
+
+
+def _parts(table: Table) -> set[Part]:
+    """Return the parts of leaves that are exported."""
+    found = (part_of(each.rpartition("/")[2]) for each in exports(table))
+    return {each for each in found if each is not None}
+
+
+class Interrupted(MemoryStore):
+    """A store in which others act just before exports are looked through."""
+
+    act: Callable[[], object] | None = None
+
+    def list(self, folder: str) -> Iterator[FileInfo]:
+        act, self.act = self.act, None
+        if act is not None and folder.rstrip("/").endswith(EXPORTS.rstrip("/")):
+            act()
+        return super().list(folder)
+
+
+def _in_one_leaf(lake: Lake) -> Table:
+    """Return a table of eight files in a leaf, which has four parts."""
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW, partition_by=["v"], properties=LEAFY)
+    table.append(some(*enumerate("abcdefgh")))
+    table.export()
+    assert len(_parts(table)) == 4
+    return table
+
+
+def test_expiry_leaves_what_a_commit_comes_to_meanwhile() -> None:
+    """Two snapshots without the same file share a twin; one goes just when the other comes."""
+    store = Interrupted()
+    lake = Lake(catalog=MemoryCatalog("m"), store=store, warehouse="memory://w")
+    table = _in_one_leaf(lake)
+    first = now(table)
+    table.delete("v = 'b'")
+    table.export()
+    gone = now(table)
+    [marked] = [part for part in _parts(table) if part.gone]
+    table.rollback(first)
+
+    def delete_again() -> None:
+        again = lake.table("db.t")
+        again.delete("v = 'b'")
+        assert marked.gone in str(again.export().written) or again.export().written == ()
+
+    store.act = delete_again
+    assert table.maintenance.expire_snapshots(snapshot_ids=[gone]).snapshot_ids == (gone,)
+    require_whole(table.refresh(), now(table.refresh()))
+    assert marked in _parts(table)
+
+
+def test_along_one_line_a_part_that_was_made_anew_goes_with_its_snapshot() -> None:
+    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+    table = _in_one_leaf(lake)
+    first, before = now(table), _parts(table)
+    table.delete("v = 'b'")
+    table.export()
+    [marked] = _parts(table) - before
+    table.maintenance.expire_snapshots(snapshot_ids=[first])
+    assert _parts(table) == {each for each in before | {marked} if each.number or each.gone}
+    require_whole(table, now(table))
+
+
+def test_a_part_that_no_snapshot_has_is_an_orphan_once_its_leaf_is_gone() -> None:
+    clock = Clock()
+    with within(clock):
+        lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
+        table = _in_one_leaf(lake)
+        first = now(table)
+        table.delete("v = 'b'")
+        table.export()
+        gone = now(table)
+        [marked] = [part for part in _parts(table) if part.gone]
+        table.rollback(first)
+        # A commit that lands now may delete the same file.
+        table.maintenance.expire_snapshots(snapshot_ids=[gone])
+        clock.at_ms += DAYS
+        table.maintenance.remove_orphan_files()
+        assert marked in _parts(table)
+        require_whole(table, first)
+        table.delete("true")
+        # A leaf of which nothing is left goes with the commit after.
+        table.append(some((9, "a")))
+        table.maintenance.expire_snapshots(retain_last=1, older_than="2099-01-01")
+        clock.at_ms += DAYS
+        table.maintenance.remove_orphan_files()
+        assert _parts(table) == set()
 
 
 def test_an_export_is_of_its_own_snapshot_and_not_of_one_that_had_the_id_before() -> None:
