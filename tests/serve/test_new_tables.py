@@ -21,8 +21,9 @@ def test_a_table_is_made_with_ids_of_its_own_and_shown_as_v3(client: Client, lak
     assert shown["partition-specs"][0]["fields"] == [
         {"source-id": 2, "field-id": 1000, "name": "ts_day", "transform": "day"}
     ]
-    # No client is to delete files: it does not see those of the tree.
-    assert shown["properties"] == {"owner": "me", "gc.enabled": "false"}
+    # No client is to delete files: it does not see those of the tree. Nor is it to merge manifests.
+    told = {"gc.enabled": "false", "commit.manifest-merge.enabled": "false"}
+    assert shown["properties"] == {"owner": "me", **told}
     table = lake.table("db.t")
     assert (table.metadata.format_version, table.spec) == (4, ("day(ts)",))
     assert create(client).error == (409, "AlreadyExistsException")

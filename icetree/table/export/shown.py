@@ -30,6 +30,8 @@ _ANY_CHANGE: Final = "overwrite"
 _UNNUMBERED: Final = 2**30
 #: What may be in a statistics file, by Iceberg's own specification: PyIceberg refuses all else.
 _BLOBS: Final = ("apache-datasketches-theta-v1", "deletion-vector-v1")
+#: Whether clients that commit rewrite small manifests to large ones, all of a table's if need be.
+MERGES_MANIFESTS: Final = "commit.manifest-merge.enabled"
 _SINCE_V3: Final = ("variant", "geometry", "geography", "unknown", "timestamp_ns", "timestamptz_ns")
 _DEFAULTS: Final = ("initial-default", "write-default")
 
@@ -87,12 +89,14 @@ def shown(
 
 
 def guarded(document: TableMetadata) -> TableMetadata:
-    """Return what is shown of a tree, with a word that keeps clients from deleting files.
+    """Return what is shown of a tree, with words that keep clients off what is not theirs.
 
     Roots, leaves and pages of history are not among the files that they see: to who looks for
-    orphans, or for what expires, they would be of no use.
+    orphans, or for what expires, they would be of no use. Manifests that they merge would be read
+    once and never again: the tree's own are shown to the next.
     """
-    return replace(document, properties={**document.properties, GC_ENABLED: "false"})
+    kept = {GC_ENABLED: "false", MERGES_MANIFESTS: "false"}
+    return replace(document, properties={**document.properties, **kept})
 
 
 def partition_field_id(expression: Expression) -> int:

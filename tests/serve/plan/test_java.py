@@ -96,3 +96,25 @@ def test_a_plan_of_many_pages_is_read_whole(
     assert java.rows(paged, TOLD) == told(table.scan().to_arrow())
     long = f'{{"type": "in", "term": "id", "values": {[*range(-5_000, 200)]}}}'
     assert java.rows(paged, TOLD, long) == told(table.scan("id < 200").to_arrow())
+
+
+def test_an_append_leaves_all_manifests_of_the_tree_as_they_are(
+    java: IcebergJava, uri: str, served_lake: Lake
+) -> None:
+    """Java merges manifests that are small beside what it takes for a good size."""
+    small = {"commit.manifest.target-size-bytes": "10000", "write.root.max-data-entries": "1"}
+    table = served_lake.create_table("db.merged", "id long", properties=small)
+    for number in range(8):
+        table.append(pa.table({"id": [number]}))
+    theirs = java.served(uri, "db", "merged")
+    before = _manifests(theirs.currentSnapshot(), theirs)
+    assert len(before) > 5
+    file = java.jvm.org.apache.iceberg.DataFiles.builder(theirs.spec()).withRecordCount(1)
+    file = file.withPath(f"{theirs.location()}/data/new.parquet").withFileSizeInBytes(10).build()
+    after = _manifests(theirs.newAppend().appendFile(file).apply(), theirs)
+    assert before < after
+    assert len(after) == len(before) + 1
+
+
+def _manifests(snapshot: Any, theirs: Any) -> set[str]:
+    return {each.path() for each in snapshot.allManifests(theirs.io())}
