@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from icetree.errors import CorruptTable
+from icetree.spec.entry import with_columns
+from icetree.table.export.export import _tree
 from icetree.table.export.parts import Part, Twins, parts_of
+from tests.table.changing import LEAFY, changing_table, now, some
 
 LEAF = "metadata/a.parquet"
 #: How many positions a part has here.
@@ -105,3 +112,14 @@ def test_along_a_line_of_history_what_was_made_anew_is_let_go(
     kept, gone = twins([before | BitMap([at])]), twins([before])
     for part in parts_of(LEAF, size, before):
         assert kept.may_need(part, gone) == (at not in range(part.start, part.end))
+
+
+def test_a_leaf_with_more_entries_than_its_root_says_is_not_exported() -> None:
+    """They would be in no part."""
+    table = changing_table(partition_by=["v"], properties=LEAFY)
+    table.append(some(*enumerate("abcde")))
+    snapshot = table.metadata.snapshot(now(table))
+    tree = _tree(table.metadata, table.files, snapshot, 3, "metadata/export/")
+    short = replace(tree, root=with_columns(tree.root, record_count=3))
+    with pytest.raises(CorruptTable, match="more entries than the root says: 3"):
+        list(short.manifests({}))
