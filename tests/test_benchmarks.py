@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import data
+from benchmarks import data, rest_export
 from benchmarks.harness import Report, Timing, main, rss_rise_mb, table, time_each
+from benchmarks.plan_tables import build, open_lake
 from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.codec import manifest
 from icetree.spec.entry import ROOT
@@ -94,3 +95,22 @@ def test_the_table_to_be_upgraded_has_as_many_manifests_and_files_as_asked(tmp_p
     build_v2(tmp_path, files=20, manifests=4)
     told = upgrade(tmp_path)
     assert (told.leaves, told.data_files, told.format_version) == (4, 20, 2)
+
+
+def test_an_export_is_measured_after_appends_and_after_deletes(tmp_path: Path) -> None:
+    build(tmp_path, 200)
+    report = Report("rest", tell=lambda _: None)
+    rest_export.measure(report, tmp_path, 200, rounds=2)
+    whole, append, delete = report.measurements
+    assert [each.case for each in (whole, append, delete)] == [
+        "first export of 200 files",
+        "export after one small append, 200 files",
+        "export after one small delete, 200 files",
+    ]
+    # Not all of the table is written again after an append, and all of its one part after a delete.
+    assert append.bytes is not None
+    assert append.bytes < (whole.bytes or 0) < (delete.bytes or 0) + append.bytes
+    reach = [(each.check, each.reach) for each in report.checks]
+    assert reach == [(f"{each.case}, ms, at most", 300) for each in (append, delete)]
+    with open_lake(tmp_path) as lake:
+        assert lake.table("db.t200").scan().plan().tasks.num_rows == 200
