@@ -6,7 +6,7 @@ so no record ever exists as a Python object.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -94,19 +94,19 @@ def repeated(items: Piece, lengths: pa.Array) -> Piece:
     return _counted(pc.binary_join(pa.ListArray.from_arrays(ends, items), _NOTHING), lengths)
 
 
-def maps(entries: Iterable[tuple[int, Piece]], size: int) -> Piece:
+def maps(keys: Sequence[int], values: Piece, size: int) -> Piece:
     """Return maps from numbers to pieces, as Iceberg has them: lists of pairs; null is no pair.
 
-    A map without any pair is null.
+    Values of the first key come first, one for each of so many records. A map without any pair is
+    null.
     """
-    found = [(key, piece) for key, piece in entries if piece.null_count < len(piece)]
-    if not found:
+    if values.null_count == len(values):
         return pa.nulls(size, pa.binary())
-    counts = np.zeros(size, np.int64)
-    pairs = []
-    for key, piece in found:
-        counts += pc.is_valid(piece).to_numpy(zero_copy_only=False)
-        pairs.append(pc.binary_join_element_wise(pa.scalar(varint(key)), piece, _NOTHING))
+    names = numbers(pa.array(np.repeat(np.array(keys, np.int64), size)))
+    named = pc.binary_join_element_wise(names, values, _NOTHING)
+    pairs = [named.slice(start, size) for start in range(0, len(named), size)]
+    there = pc.is_valid(values).to_numpy(zero_copy_only=False)
+    counts = np.count_nonzero(there.reshape(len(keys), size), axis=0)
     return _counted(joined(pairs, size), pa.array(counts, mask=counts == 0))
 
 

@@ -38,6 +38,8 @@ from icetree.spec.texts import json_bytes
 from icetree.spec.types import bounds_type
 
 _MAPS: Final = ("values", "nulls", "nans", "lower", "upper")
+#: Those of bytes; all others are of numbers.
+_BOUNDS: Final = {"lower": pa.binary(), "upper": pa.binary()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +151,7 @@ def _records(entries: Entries, values: Sequence[pa.Array], layout: Layout) -> Pi
         *map(tuple_piece, values, layout.types),
         pieces.numbers(entries["record_count"]),
         pieces.numbers(entries["file_size_in_bytes"]),
-        *(pieces.optional(pieces.maps(maps[stat], size)) for stat in _MAPS),
+        *(pieces.optional(maps[stat]) for stat in _MAPS),
         pieces.optional(pieces.texts(entries["key_metadata"])),
         pieces.optional(pieces.lists(entries["split_offsets"])),
         pieces.optional(pieces.lists(entries["equality_ids"])),
@@ -171,9 +173,9 @@ def _optional_number(entries: Entries, name: str) -> Piece:
     return pieces.optional(pieces.numbers(entries[name]))
 
 
-def _metrics(entries: Entries, shape: Shape) -> dict[str, list[tuple[int, Piece]]]:
-    """Return each map as (column id, values) of the columns that have any."""
-    found: dict[str, list[tuple[int, Piece]]] = {stat: [] for stat in _MAPS}
+def _metrics(entries: Entries, shape: Shape) -> dict[str, Piece]:
+    """Return each map of the stats of columns."""
+    found: dict[str, dict[int, pa.Array]] = {stat: {} for stat in _MAPS}
     known = {*entries.schema.names}
     for field_id, type, applies in _described(entries, shape):
         for stat in _MAPS:
@@ -185,12 +187,19 @@ def _metrics(entries: Entries, shape: Shape) -> dict[str, list[tuple[int, Piece]
                 column = pc.if_else(applies, column, pa.scalar(None, column.type))
             if column.null_count == len(column):
                 continue
-            if stat in ("lower", "upper"):
-                bounds = column.cast(bounds_type(type))
-                found[stat].append((field_id, pieces.texts(encode_bounds(bounds, type))))
-            else:
-                found[stat].append((field_id, pieces.numbers(column)))
-    return found
+            if stat in _BOUNDS:
+                column = encode_bounds(column.cast(bounds_type(type)), type)
+            found[stat][field_id] = column.cast(_BOUNDS.get(stat, pa.int64()))
+    return {stat: _map(stat, columns, entries.num_rows) for stat, columns in found.items()}
+
+
+def _map(stat: str, columns: Mapping[int, pa.Array], size: int) -> Piece:
+    """Return a map of columns: as one array, for each step costs as much for few values as for many."""
+    if not columns:
+        return pa.nulls(size, pa.binary())
+    values = pa.concat_arrays([*columns.values()])
+    told = pieces.texts(values) if stat in _BOUNDS else pieces.numbers(values)
+    return pieces.maps([*columns], told, size)
 
 
 def _described(
