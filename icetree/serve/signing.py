@@ -3,7 +3,7 @@
 What is signed is confined: to objects below the table's own folder, to the methods and parameters
 that reading and writing files needs, and to headers that open no other door. Where that folder is,
 the catalog says: nothing that a client can write decides it, and the files that make the table what
-it is are signed for nobody to write.
+it is are signed for nobody to write. What is written is new: a file that is there is not replaced.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ _SIGNED: Final = re.compile(
     r"|decoded-content-length|checksum-algorithm|checksum-type|mp-object-size)"
 )
 _OURS: Final = frozenset({"x-amz-date", "x-amz-content-sha256"})
+_IF_NONE: Final = "if-none-match"
 _HARMLESS: Final = re.compile(r"x-amz-(?:user-agent|sdk-.*|te)")
 #: How many parameters a request to S3 may have.
 _MOST_PARAMETERS: Final = 20
@@ -103,7 +104,11 @@ def sign(call: Call) -> Answer:
     if _confined(method, asked, folder, options):
         # What is deleted is in the body: the signature is for this very one.
         content = hashlib.sha256((asked.body or "").encode()).hexdigest()
+    if options.conditional_put and _makes_an_object(method, asked.uri):
+        # Signed, so that it cannot be left out: what is there is nobody's to replace.
+        headers[_IF_NONE] = "*"
     told = signed(method, asked.uri, headers, keys, content_sha256=content)
+    told |= {name: value for name, value in headers.items() if name == _IF_NONE}
     cached = {"cache-control": "private"} if method in ("GET", "HEAD") else {}
     return Answer(
         document={
@@ -112,6 +117,12 @@ def sign(call: Call) -> Answer:
         },
         headers=cached,
     )
+
+
+def _makes_an_object(method: str, uri: str) -> bool:
+    """Tell whether a request makes an object: at once, or of parts that were sent before."""
+    query = dict(parse_qsl(urlsplit(uri).query, keep_blank_values=True))
+    return (method, "uploadId" in query) in (("PUT", False), ("POST", True))
 
 
 def _headers(asked: SignRequest) -> dict[str, str]:

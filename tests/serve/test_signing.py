@@ -123,6 +123,49 @@ def test_files_of_the_table_are_read_written_listed_and_deleted(
     assert send("HEAD", new, ask(reader, "HEAD", new))[0] == 404
 
 
+def test_a_file_that_is_there_is_not_replaced(writer: Client, lake: Lake, s3: S3Server) -> None:
+    [file] = lake.table("db.t").scan().plan().tasks["location"].to_pylist()
+    location = f"{lake.table('db.t').location}/{file}"
+    before, uri = lake.store.read(location), uri_of(s3, location)
+    told = ask(writer, "PUT", uri)
+    assert told.json["headers"]["if-none-match"] == ["*"]
+    assert send("PUT", uri, told, b"other")[0] == 412
+    # Nor is it by who leaves out what was asked for, or asks for something else itself.
+    for other in ({}, {"if-none-match": ["no-such-tag"]}):
+        forged = Told(
+            status=200,
+            headers={},
+            body=json.dumps({"headers": _without(told.json["headers"]) | other}).encode(),
+        )
+        assert send("PUT", uri, forged, b"other")[0] == 403
+    assert ask(writer, "PUT", uri, if_none_match="no-such-tag").json["headers"]["if-none-match"] == ["*"]  # fmt: skip
+    assert lake.store.read(location) == before
+
+
+def _without(headers: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {name: each for name, each in headers.items() if name != "if-none-match"}
+
+
+def test_parts_become_an_object_where_there_is_none(
+    writer: Client, reader: Client, lake: Lake, s3: S3Server
+) -> None:
+    new = uri_of(s3, f"{lake.table('db.t').location}/data/{uuid4()}.parquet")
+    assert (
+        "if-none-match" not in ask(writer, "PUT", f"{new}?partNumber=1&uploadId=x").json["headers"]
+    )
+    assert "if-none-match" not in ask(writer, "POST", f"{new}?uploads").json["headers"]
+    assert ask(writer, "POST", f"{new}?uploadId=x").json["headers"]["if-none-match"] == ["*"]
+    assert "if-none-match" not in ask(writer, "DELETE", new).json["headers"]
+    started = send("POST", f"{new}?uploads", ask(writer, "POST", f"{new}?uploads"))
+    id = started[1].partition(b"<UploadId>")[2].partition(b"<")[0].decode()
+    part, end = f"{new}?partNumber=1&uploadId={id}", f"{new}?uploadId={id}"
+    assert send("PUT", part, ask(writer, "PUT", part), b"content")[0] == 200
+    tag = f'"{hashlib.md5(b"content").hexdigest()}"'
+    body = f"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{tag}</ETag></Part></CompleteMultipartUpload>"  # fmt: skip
+    assert send("POST", end, ask(writer, "POST", end), body.encode())[0] == 200
+    assert send("GET", new, ask(reader, "GET", new))[1] == b"content"
+
+
 def test_several_objects_are_deleted_by_the_very_body_that_was_signed_where_that_is_compared(
     tmp_path: Path,
 ) -> None:
