@@ -36,7 +36,9 @@ def run_call(lake: SparkLake, plan: Any) -> DataFrame | None:
     if "table" in given:
         catalogs = {each.lower() for each in (*above[:-1], lake.catalog.name)}
         given["table"] = without_catalog(lake, given["table"], catalogs)
-    with telling(lake.spark, said):
+    with telling(lake.spark, said) as tell:
+        if procedure.tells:
+            given["progress"] = tell
         rows = [
             dict(zip(procedure.gives.names, row, strict=True))
             for row in procedure.run(lake, **given)

@@ -66,6 +66,8 @@ class Procedure:
     gives: pa.Schema
     #: Called with the lake and with the arguments that were given; returns rows.
     run: Callable[..., Iterable[Sequence[Any]]]
+    #: Whether it takes `progress`, which tells what it is at.
+    tells: bool = False
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:

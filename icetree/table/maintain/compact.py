@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -208,19 +209,27 @@ class _Job:
         """Rewrite groups and commit them: all at once, or some at a time."""
         most = self.options.max_commits if self.options.partial else 1
         each = 1 if self.alone else max(1, -(-len(groups) // most))
-        outcome = _Outcome()
+        outcome, number = _Outcome(), count(1)
+
+        def tell() -> None:
+            self.tell("file groups rewritten", next(number), len(groups))
+
         for start in range(0, len(groups), each):
             with copy.copy(self.base).transaction(branch=self.branch) as transaction:
                 some = groups[start : start + each]
-                self._commit(transaction, plan, some, outcome)
-            self.tell("file groups rewritten", min(start + each, len(groups)), len(groups))
+                self._commit(transaction, plan, some, outcome, tell)
         return outcome
 
     def _commit(
-        self, transaction: Transaction, plan: Plan, groups: list[_Numbers], outcome: _Outcome
+        self,
+        transaction: Transaction,
+        plan: Plan,
+        groups: list[_Numbers],
+        outcome: _Outcome,
+        tell: Callable[[], None],
     ) -> None:
         """Write the files of groups and add them in the place of the old ones, as one snapshot."""
-        written, failed = self._written(transaction, plan, groups)
+        written, failed = self._written(transaction, plan, groups, tell)
         if not written:
             outcome.done += Rewritten(failed_data_files_count=failed)
             return
@@ -264,7 +273,11 @@ class _Job:
         )
 
     def _written(
-        self, transaction: Transaction, plan: Plan, groups: list[_Numbers]
+        self,
+        transaction: Transaction,
+        plan: Plan,
+        groups: list[_Numbers],
+        tell: Callable[[], None],
     ) -> tuple[list[tuple[_Numbers, Entries]], int]:
         """Write groups side by side; return those that are, and how many files are in others.
 
@@ -289,6 +302,7 @@ class _Job:
                     log.warning("%s: %d files stay: %s", base.name, len(group), result)
                 elif result is not None:
                     found.append((group, transaction.adopt(result)))
+                    tell()
                 if error is not None and not self.options.partial:
                     break
             else:

@@ -295,3 +295,14 @@ def test_progress_is_told_and_the_outcome_says_what_was_done() -> None:
     assert heard == [("file groups rewritten", 1, 1)]
     assert str(done).startswith("rewrote 12 data files (")
     assert done.as_dict()["added_data_files_count"] == 1
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_progress_is_told_group_by_group_in_however_many_commits(commits: int) -> None:
+    heard: list[tuple[str, int, int]] = []
+    options = {"partial-progress.enabled": commits > 1, "partial-progress.max-commits": commits}
+    done = many(12, partition_by=["truncate(4, id)"]).maintenance.rewrite_data_files(
+        options={"min-input-files": 2, **options}, progress=lambda *told: heard.append(told)
+    )
+    assert len(done.snapshot_ids) == commits
+    assert heard == [("file groups rewritten", number, 6) for number in range(1, 7)]
