@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -63,11 +64,20 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         table.create_tag("first")
         table.append(rows)
         table.delete("id = 2")
+        table.create_tag("last")
+        staged = table.append(rows, branch=None).snapshot
+        assert staged is not None
+        table.create_tag("staged", at=staged.snapshot_id)
+        table.append(rows, branch=None, summary={"wap.id": "load-7"})
+        newest = Path(lake.backup_table("shop.events", str(tmp_path / "yesterday")))
+        newest.rename(newest.with_name("newest.metadata.json"))
     old = SqlCatalog("default", uri="sqlite:///catalog.db", warehouse=f"file://{tmp_path}/old")
     old.create_table("shop.old", rows.schema).append(rows)
     old.close()
     Path("landing").mkdir()
     pq.write_table(rows, "landing/one.parquet")
+    Path("late").mkdir()
+    pq.write_table(rows.filter(pc.field("country") == "DE"), "late/one.parquet")
     return tmp_path
 
 

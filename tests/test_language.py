@@ -98,6 +98,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     rewrite_equality_deletes
     source
     every max_bytes max_seconds names rounds
+    equal_authorities equal_schemes metadata_location paths wap_id
     execute former given set_ shell tag unset drop
     browser
     host port grants anyone tls_cert tls_key tls_client_ca workers quiet new_secret
@@ -355,11 +356,17 @@ COMMANDS = {
     "spec": ("db.t",),
     "properties": ("db.t",),
     "rollback": ("db.t", "--to", "main"),
+    "set-current": ("db.t", "--to", "one"),
+    "fast-forward": ("db.t", "--to", "main", "--branch", "two", "--dry-run"),
+    "cherry-pick": ("db.t", "--at", "main", "--branch", "two", "--dry-run"),
+    "ancestors": ("db.t",),
     "drop": ("db.whole",),
     "migrate": ("db.taken", "--source", "landing"),
 }
 #: What prints as another does, rows whose columns are the table's own, or one of the words above.
-ALIKE = words("backup branch copy create head rename snapshot sql tag trial")
+ALIKE = words(
+    "add-files backup branch copy create head publish register rename snapshot sql tag trial"
+)
 
 
 def keys_told(folder: Path, command: str) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from icetree.cli.adding import add_files, register
 from icetree.cli.compact import rewrite_data_files
 from icetree.cli.complete import completion
 from icetree.cli.demo.command import demo
@@ -25,7 +26,8 @@ from icetree.cli.maintain import (
 )
 from icetree.cli.moving import downgrade, migrate, snapshot, trial, upgrade
 from icetree.cli.past import changes, refs, snapshots
-from icetree.cli.points import branch, rollback, tag
+from icetree.cli.points import branch, rollback, set_current, tag
+from icetree.cli.publishing import ancestors, cherry_pick, fast_forward, publish
 from icetree.cli.reading import explain, files, plan
 from icetree.cli.serve import serve
 from icetree.cli.sql.command import sql
@@ -76,9 +78,25 @@ def cli(
     ctx.obj = Chosen(catalog=catalog, warehouse=warehouse, properties=given, debug=debug)
 
 
-cli.add_section("Look", ls, describe, head, schema, spec, snapshots, refs, files, tree, explore)
+cli.add_section(
+    "Look", ls, describe, head, schema, spec, snapshots, ancestors, refs, files, tree, explore
+)
 cli.add_section("Ask", plan, explain, changes, sql)
-cli.add_section("Change", create, properties, tag, branch, rollback, rename, copy, drop)
+cli.add_section(
+    "Change",
+    create,
+    properties,
+    tag,
+    branch,
+    rollback,
+    set_current,
+    fast_forward,
+    cherry_pick,
+    publish,
+    rename,
+    copy,
+    drop,
+)
 cli.add_section("Check", verify, repair)
 cli.add_section(
     "Maintain",
@@ -93,7 +111,17 @@ cli.add_section(
     compute_partition_stats,
     backup,
 )
-cli.add_section("Move in and out", upgrade, downgrade, trial, snapshot, migrate, export)
+cli.add_section(
+    "Move in and out",
+    add_files,
+    register,
+    upgrade,
+    downgrade,
+    trial,
+    snapshot,
+    migrate,
+    export,
+)
 cli.add_section("Others", serve, completion, demo)
 
 

@@ -9,7 +9,7 @@ import click
 
 from icetree.cli.carrying import carry_out
 from icetree.cli.lake import Chosen
-from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
+from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument, yes_option
 from icetree.cli.refusal import kind_of_error
 
 if TYPE_CHECKING:
@@ -73,6 +73,18 @@ def expire(
     show_default=True,
     help="What to do about files that the table names under another scheme or bucket.",
 )
+@click.option(
+    "--equal-schemes",
+    multiple=True,
+    metavar="MANY=ONE",
+    help="Schemes that are one: s3a,s3n=s3; repeat for more.",
+)
+@click.option(
+    "--equal-authorities",
+    multiple=True,
+    metavar="MANY=ONE",
+    help="Buckets or hosts that are one: a,b=c; repeat for more.",
+)
 @click.option("--force", is_flag=True, help="Take a time less than an hour ago, too.")
 @yes_option
 @as_json_option
@@ -83,6 +95,8 @@ def orphans(
     older_than: str | None,
     location: str | None,
     prefix_mismatch_mode: str,
+    equal_schemes: tuple[str, ...],
+    equal_authorities: tuple[str, ...],
     force: bool,
     yes: bool,
     as_json: bool,
@@ -95,6 +109,8 @@ def orphans(
             older_than=older_than,
             location=location,
             prefix_mismatch_mode=prefix_mismatch_mode,
+            equal_schemes=pairs(equal_schemes, option="--equal-schemes"),
+            equal_authorities=pairs(equal_authorities, option="--equal-authorities"),
             force=force,
             **how,
         ),

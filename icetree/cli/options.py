@@ -106,6 +106,7 @@ def limit_option(default: int) -> Callable[[F], F]:
 yes_option = click.option(
     "--yes", is_flag=True, help="Do it; without, only say what would be done."
 )
+dry_run_option = click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
 table_argument = click.argument("name", metavar="TABLE", shell_complete=tables_like)
 
 

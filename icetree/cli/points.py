@@ -1,4 +1,4 @@
-"""The commands that make and move branches and tags: `tag`, `branch` and `rollback`."""
+"""The commands that make branches and tags, and take something back: `tag`, `branch`, `rollback`, `set-current`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tag(
             _take_back(table, tag, lambda refs: refs.remove_tag(tag), yes=yes, as_json=as_json)
         else:
             table.create_tag(tag, at=at)
-            _tell(table.refresh(), tag, as_json=as_json)
+            tell_ref(table.refresh(), tag, as_json=as_json)
 
 
 @click.command()
@@ -66,7 +66,7 @@ def branch(
             _take_back(table, branch, remove, yes=yes, as_json=as_json)
         else:
             table.create_branch(branch, at=at)
-            _tell(table.refresh(), branch, as_json=as_json)
+            tell_ref(table.refresh(), branch, as_json=as_json)
 
 
 @click.command()
@@ -88,6 +88,25 @@ def rollback(lake: Chosen, name: str, to: str, branch: str, yes: bool, as_json: 
         _take_back(table, branch, back, yes=yes, as_json=as_json)
 
 
+@click.command("set-current")
+@table_argument
+@click.option(
+    "--to", required=True, metavar="POINT", help="Any snapshot of the table, a branch, tag or time."
+)
+@branch_option
+@yes_option
+@as_json_option
+@pass_lake
+def set_current(lake: Chosen, name: str, to: str, branch: str, yes: bool, as_json: bool) -> None:
+    """Point a branch at any snapshot of the table, of its past or not.
+
+    Nothing is deleted: what the branch had stays until it expires.
+    """
+    with lake.table(name) as table:
+        point = lambda refs: refs.set_current(to, branch=branch)  # noqa: E731
+        _take_back(table, branch, point, yes=yes, as_json=as_json)
+
+
 def _take_back(
     table: Table,
     ref: str,
@@ -98,11 +117,11 @@ def _take_back(
 ) -> None:
     """Do what takes something from readers, or only say where the ref would be then."""
     from icetree.cli.output import say
-    from icetree.cli.rehearsal import Rehearsal
+    from icetree.table.evolve.rehearsal import Rehearsal
 
     if yes:
         verb(table)
-        _tell(table.refresh(), ref, as_json=as_json)
+        tell_ref(table.refresh(), ref, as_json=as_json)
         return
     rehearsal = Rehearsal(table)
     verb(rehearsal)
@@ -128,7 +147,7 @@ def _wants_drop(drop: bool, at: str | None, *, yes: bool) -> bool:
     return drop
 
 
-def _tell(table: Table, ref: str, *, as_json: bool) -> None:
+def tell_ref(table: Table, ref: str, *, as_json: bool) -> None:
     """Tell where a ref is now, as `refs` has it in JSON: null is gone."""
     from icetree.cli.output import print_json, say
 

@@ -9,20 +9,25 @@ import click
 
 from icetree.cli.health import progress_line
 from icetree.cli.lake import Chosen
-from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
+from icetree.cli.options import (
+    as_json_option,
+    dry_run_option,
+    pass_lake,
+    table_argument,
+    yes_option,
+)
 
 if TYPE_CHECKING:
     from icetree.table.maintain.copying import Copied
     from icetree.table.progress import Progress
 
 _to_option = click.option("--to", required=True, metavar="TABLE", help="The other name.")
-_dry_run_option = click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
 
 
 @click.command()
 @table_argument
 @_to_option
-@_dry_run_option
+@dry_run_option
 @as_json_option
 @pass_lake
 def rename(lake: Chosen, name: str, to: str, dry_run: bool, as_json: bool) -> None:
@@ -44,7 +49,7 @@ def rename(lake: Chosen, name: str, to: str, dry_run: bool, as_json: bool) -> No
 @table_argument
 @_to_option
 @click.option("--location", help="The copy's folder; below the warehouse without.")
-@_dry_run_option
+@dry_run_option
 @as_json_option
 @pass_lake
 def copy(
@@ -66,7 +71,7 @@ def copy(
 @click.command()
 @table_argument
 @click.option("--location", required=True, help="The folder of the backup.")
-@_dry_run_option
+@dry_run_option
 @as_json_option
 @pass_lake
 def backup(lake: Chosen, name: str, location: str, dry_run: bool, as_json: bool) -> None:

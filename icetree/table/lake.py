@@ -203,11 +203,12 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         """Tell whether a table has this name."""
         return self._exists(parse_name(name))
 
-    def register_table(self, name: str, metadata_location: str) -> Table:
+    def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
         """Give a name to a table that is there already, by its newest metadata file.
 
         The table's location becomes the folder that holds its `metadata` folder, so a table
-        that was copied elsewhere is registered where it now is.
+        that was copied elsewhere is registered where it now is. With `dry_run` nothing is written,
+        and what is returned is the table as it would be.
         """
         from icetree.table.movable import settle
 
@@ -224,8 +225,12 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
             ),
             store,
             self.keeper,
+            dry_run=dry_run,
         )
-        self.catalog.create(table, state.metadata_location)
+        if dry_run:
+            self._require_free(table)
+        else:
+            self.catalog.create(table, state.metadata_location)
         return self._table(state)
 
     # --- within ----------------------------------------------------------------------------

@@ -39,7 +39,9 @@ from icetree.tree.reading import leaves_in
 _NAMES: Final = ("location", "referenced_file")
 
 
-def settle(state: State, store: Store, keeper: Keeper | None = None) -> State:
+def settle(
+    state: State, store: Store, keeper: Keeper | None = None, *, dry_run: bool = False
+) -> State:
     """Return the state with the table where its metadata file is, writing new metadata if moved.
 
     Only a v4 table can be moved by copying: earlier versions name their files in full, and so do
@@ -61,7 +63,8 @@ def settle(state: State, store: Store, keeper: Keeper | None = None) -> State:
     moved = replace(metadata, location=folder, last_updated_ms=now_ms())
     name = next_metadata_location(state.metadata_location, compress=True)
     at = absolute(name, folder)
-    store.write_new(at, metadata_codec.encode(moved))
+    if not dry_run:
+        store.write_new(at, metadata_codec.encode(moved))
     return State(name=state.name, metadata=moved, metadata_location=at)
 
 

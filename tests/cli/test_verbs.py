@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+import icetree
 from icetree.cli.main import cli
 from tests.table.damage import make_table
 
@@ -221,3 +224,89 @@ def test_a_table_that_is_refused_leaves_no_namespace(run: Run, words: tuple[str,
     before = run("ls", "--json").stdout
     assert run(*words).exit_code == 1
     assert run("ls", "--json").stdout == before
+
+
+@pytest.fixture
+def staged(run: Run, tmp_path: Path) -> dict[str, int]:
+    """Snapshots that are not part of main, by what they are: staged ones, and one of a branch."""
+    del run
+    with icetree.connect(f"sqlite:///{tmp_path}/catalog.db") as lake:
+        table = lake.table("db.t")
+        row = table.scan().to_arrow().slice(0, 1)
+        table.create_branch("side")
+        made = {
+            "staged": table.append(row, branch=None),
+            "audited": table.append(row, branch=None, summary={"wap.id": "w"}),
+            "side": table.append(row, branch="side"),
+        }
+        return {name: each.snapshot.snapshot_id for name, each in made.items() if each.snapshot}
+
+
+def _main(run: Run) -> int:
+    found = told(run("refs", "db.t", "--json"))
+    return next(int(each["snapshot_id"]) for each in found if each["name"] == "main")
+
+
+def test_a_branch_is_brought_ahead_by_a_snapshot_of_another(
+    run: Run, staged: dict[str, int]
+) -> None:
+    before, rows = _main(run), len(told(run("head", "db.t", "--limit", "100000", "--json")))
+    dry = told(run("fast-forward", "db.t", "--to", "side", "--dry-run", "--json"))
+    assert dry == {"name": "main", "dry_run": True, "snapshot_id": staged["side"]}
+    assert _main(run) == before
+    assert (
+        told(run("fast-forward", "db.t", "--to", "side", "--json"))["snapshot_id"]
+        == (staged["side"])
+    )
+    pick = ("cherry-pick", "db.t", "--at", str(staged["staged"]))
+    assert run(*pick, "--dry-run").stdout == (
+        f"would apply snapshot {staged['staged']} to main of db.t, as a new snapshot\n"
+    )
+    assert _main(run) == staged["side"]
+    assert told(run(*pick, "--json"))["name"] == "main"
+    assert "already" in run(*pick, "--dry-run").stderr
+    publish = ("publish", "db.t", "--wap-id", "w")
+    assert told(run(*publish, "--dry-run", "--json"))["snapshot_id"] is None
+    assert run(*publish).stdout == f"main of db.t is at snapshot {_main(run)}\n"
+    assert "already" in run(*publish).stderr
+    assert "no snapshot was staged" in run("publish", "db.t", "--wap-id", "x").stderr
+    assert len(told(run("head", "db.t", "--limit", "100000", "--json"))) == rows + 3
+
+
+def test_a_branch_is_set_to_any_snapshot_and_its_line_is_told(
+    run: Run, staged: dict[str, int]
+) -> None:
+    before, to = _main(run), str(staged["audited"])
+    assert (
+        f"would move main of db.t to snapshot {to}" in run("set-current", "db.t", "--to", to).stdout
+    )
+    assert _main(run) == before
+    assert told(run("set-current", "db.t", "--to", to, "--yes", "--json"))["snapshot_id"] == int(to)
+    line = [each["snapshot_id"] for each in told(run("ancestors", "db.t", "--json"))]
+    assert line[:2] == [int(to), before]
+    assert told(run("ancestors", "db.t", "--at", str(before), "--json"))[0]["snapshot_id"] == before
+    shown = run("ancestors", "db.t", "--limit", "1").stdout
+    assert to in shown
+    assert "--limit shows more" in shown
+
+
+def test_files_and_tables_that_are_there_are_taken_in(run: Run, tmp_path: Path) -> None:
+    with icetree.connect(f"sqlite:///{tmp_path}/catalog.db") as lake:
+        place = str(tmp_path / "plain")
+        table = lake.create_table("db.plain", pa.schema([("id", pa.int64())]), location=place)
+        at = table.state.metadata_location
+    (tmp_path / "late").mkdir()
+    for number in (1, 2):
+        pq.write_table(pa.table({"id": [number]}), tmp_path / "late" / f"{number}.parquet")
+    add = ("add-files", "db.plain", f"{tmp_path}/late/")
+    assert run(*add, "--dry-run").stdout == "would add 2 data files to main of db.plain\n"
+    assert told(run("head", "db.plain", "--json")) == []
+    assert told(run(*add, "--json")) == {"name": "db.plain", "files": 2, "dry_run": False}
+    assert len(told(run("head", "db.plain", "--json"))) == 2
+    assert "no branch 'x'" in run(*add, "--branch", "x", "--dry-run").stderr
+    register = ("register", "new.again", "--metadata-location", at)
+    assert run(*register, "--dry-run").stdout.startswith("would register new.again at ")
+    assert "new" not in run("ls").stdout
+    assert told(run(*register, "--json"))["name"] == "new.again"
+    assert "exists" in run(*register, "--dry-run").stderr
+    assert told(run("describe", "new.again", "--json"))["metadata_location"] == at

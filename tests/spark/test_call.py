@@ -50,7 +50,7 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
         ("system.rollback_to_snapshot('db.t', snapshot_id => 1)", InvalidInput, "all by position"),
         ("system.rollback_to_snapshot(table => 'db.t')", InvalidInput, "needs snapshot_id"),
         ("system.rollback_to_snapshot()", InvalidInput, "needs table and snapshot_id"),
-        ("system.rollback_to_snapshot('db.t', 1, 2)", InvalidInput, "too many"),
+        ("system.rollback_to_snapshot('db.t', 1, true, 2)", InvalidInput, "too many"),
         ("system.rollback_to_snapshot('db.t', 'x')", InvalidInput, "'x': give a whole number"),
         ("system.rollback_to_snapshot('db.t', 1.5)", InvalidInput, "give a whole number"),
         ("system.rollback_to_snapshot('db.t', NULL)", InvalidInput, "snapshot_id is null"),
@@ -172,6 +172,50 @@ def test_a_table_is_rolled_back_to_a_time_in_the_zone_of_the_session(sql: SqlLak
     finally:
         spark.conf.set("spark.sql.session.timeZone", before or "UTC")
     assert rows(sql) == [1]
+
+
+def test_a_dry_run_tells_what_would_be_and_changes_nothing(sql: SqlLake, tmp_path: Path) -> None:
+    first, second, last = ids(sql)
+    table = sql.lake.table("db.t")
+    at_ms = table.snapshot(first).timestamp_ms  # type: ignore[union-attr]
+    table.create_branch("old", at=first)
+    staged = table.append(
+        pa.table({"id": [9], "name": ["s"]}), branch=None, summary={"wap.id": "w"}
+    ).snapshot
+    assert staged is not None
+    aside = table.append(pa.table({"id": [10], "name": ["o"]}), branch="old").snapshot
+    assert aside is not None
+    pq.write_table(pa.table({"id": [5], "name": ["f"]}), tmp_path / "f.parquet")
+    at = table.refresh().state.metadata_location
+    would = {
+        f"rollback_to_snapshot('db.t', {first}, true)": (last, first),
+        f"rollback_to_timestamp('db.t', timestamp_millis({at_ms}), true)": (last, first),
+        f"set_current_snapshot(table => 'db.t', snapshot_id => {second}, dry_run => true)": (
+            last,
+            second,
+        ),
+        f"cherrypick_snapshot('db.t', {staged.snapshot_id}, true)": (
+            staged.snapshot_id,
+            staged.snapshot_id,
+        ),
+        # What is to be made has no id.
+        f"cherrypick_snapshot('db.t', {aside.snapshot_id}, true)": (aside.snapshot_id, None),
+        "publish_changes('db.t', 'w', true)": (staged.snapshot_id, staged.snapshot_id),
+        f"fast_forward('db.t', 'main', '{staged.snapshot_id}', true)": (
+            "main",
+            last,
+            staged.snapshot_id,
+        ),
+        f"add_files(table => 'db.t', source_table => '`parquet`.`{tmp_path}/f.parquet`', "
+        "dry_run => true)": (1, None),
+        f"register_table('db.other', '{at}', true)": (last, 3, 3),
+    }
+    for call, expected in would.items():
+        assert sql(f"CALL system.{call}") == [expected], call
+    assert table.refresh().state.metadata_location == at
+    assert not sql.lake.table_exists("db.other")
+    with pytest.raises(NotFound, match="no snapshot 1"):
+        sql("CALL system.rollback_to_snapshot('db.t', 1, true)")
 
 
 def test_the_current_snapshot_is_set_by_id_or_by_ref(sql: SqlLake) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from icetree.errors import InvalidInput
+from icetree.spark import progress
 from tests.spark.calling import ids, rows, told
 from tests.spark.sql_lake import SqlLake
 
@@ -132,3 +134,24 @@ def test_what_is_kept_of_a_table_is_outdated_by_a_procedure(sql: SqlLake) -> Non
     assert sql("SELECT count(*) FROM t") == [(3,)]
     sql(f"CALL system.rollback_to_snapshot('db.t', {first})")
     assert sql("SELECT count(*) FROM t") == [(1,)]
+
+
+def test_optimize_tells_a_row_for_each_step_and_what_it_is_at(
+    sql: SqlLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in (4, 5, 6):
+        sql.lake.append("db.t", pa.table({"id": [number], "name": ["n"]}))
+    before = ids(sql)
+    [would, *_] = told(sql, "CALL system.optimize(table => 'db.t', dry_run => true)")
+    assert list(would) == ["verb", "reason", "cost_bytes", "left"]
+    assert would["verb"] == "rewrite_data_files"
+    assert ids(sql) == before
+    [little, *_] = told(sql, "CALL system.optimize(table => 'db.t', max_bytes => 10)")
+    assert little["left"].endswith("bytes are more than the 10 that are left")
+    with caplog.at_level(logging.INFO, logger=progress.__name__):
+        [done, *_] = told(sql, "CALL system.optimize('db.t')")
+    assert done["left"] is None
+    assert sql.lake.table("db.t").scan().plan().tasks.num_rows == 1
+    assert rows(sql) == [1, 2, 3, 4, 5, 6]
+    said = "CALL system.optimize: file groups rewritten: 1 of 1"
+    assert said in [each.getMessage() for each in caplog.records]

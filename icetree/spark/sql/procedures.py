@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -30,98 +29,15 @@ from icetree.spark.sql.procedure import (
     optional,
     refused,
 )
-from icetree.spec.edit.refs import ancestors
-from icetree.spec.texts import did_you_mean
+from icetree.spark.sql.procedures_of_refs import DRY_RUN, OF_REFS, TABLE, Rows, longs, table_of
 from icetree.table.table import Table
-from icetree.tree.cherry_pick import SOURCE_SNAPSHOT
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-_Rows: TypeAlias = Iterable[Sequence[Any]]
-
-_TABLE: Final = needed("table")
-_DRY_RUN: Final = optional("dry_run", FLAG)
-
-
-def _table(lake: SparkLake, name: str) -> Table:
-    return lake.table(known_table(lake, parts_of(lake, name)))
-
-
-def _longs(*names: str) -> pa.Schema:
-    return pa.schema([(name, pa.int64()) for name in names])
-
 
 def _ints(*names: str) -> pa.Schema:
     return pa.schema([(name, pa.int32()) for name in names])
-
-
-# --- branches and snapshots --------------------------------------------------------------------
-
-
-def _rollback_to_snapshot(lake: SparkLake, *, table: str, snapshot_id: int) -> _Rows:
-    return _moved(_table(lake, table), lambda found: found.rollback(snapshot_id))
-
-
-def _rollback_to_timestamp(lake: SparkLake, *, table: str, timestamp: datetime) -> _Rows:
-    return _moved(_table(lake, table), lambda found: found.rollback(timestamp))
-
-
-def _set_current_snapshot(
-    lake: SparkLake, *, table: str, snapshot_id: int | None = None, ref: str | None = None
-) -> _Rows:
-    if (snapshot_id is None) == (ref is None):
-        raise InvalidInput("CALL system.set_current_snapshot: give snapshot_id or ref, one of them")
-    found = _table(lake, table)
-    if ref is not None and ref not in found.refs:
-        raise NotFound(
-            f"table {found.name} has no branch or tag {ref!r}{did_you_mean(ref, found.refs)}"
-        )
-    to = ref if snapshot_id is None else snapshot_id
-    assert to is not None
-    return _moved(found, lambda table: table.set_current(to))
-
-
-def _moved(table: Table, move: Any) -> _Rows:
-    before = table.metadata.current_snapshot_id
-    move(table)
-    return [(before, table.metadata.current_snapshot_id)]
-
-
-def _cherrypick_snapshot(lake: SparkLake, *, table: str, snapshot_id: int) -> _Rows:
-    found = _table(lake, table)
-    found.cherry_pick(snapshot_id)
-    return [(snapshot_id, found.metadata.current_snapshot_id)]
-
-
-def _publish_changes(lake: SparkLake, *, table: str, wap_id: str) -> _Rows:
-    found = _table(lake, table)
-    found.publish(wap_id)
-    now = found.current_snapshot
-    assert now is not None
-    # Where nothing came in between, what was staged is now current itself.
-    source = (now.summary or {}).get(SOURCE_SNAPSHOT, now.snapshot_id)
-    return [(int(source), now.snapshot_id)]
-
-
-def _fast_forward(lake: SparkLake, *, table: str, branch: str, to: str) -> _Rows:
-    found = _table(lake, table)
-    before = found.refs.get(branch)
-    found.fast_forward(branch, to)
-    return [(branch, before and before.snapshot_id, found.refs[branch].snapshot_id)]
-
-
-def _ancestors_of(lake: SparkLake, *, table: str, snapshot_id: int | None = None) -> _Rows:
-    found = _table(lake, table)
-    last = found.metadata.current_snapshot_id if snapshot_id is None else snapshot_id
-    if last is None:
-        return []
-    every = ancestors(found.metadata, last, found.files.page)
-    return [(each.snapshot_id, each.timestamp_ms) for each in every]
-
-
-_MOVED: Final = _longs("previous_snapshot_id", "current_snapshot_id")
-_PICKED: Final = _longs("source_snapshot_id", "current_snapshot_id")
 
 
 # --- changes, files and tables -----------------------------------------------------------------
@@ -136,7 +52,7 @@ def _create_changelog_view(
     net_changes: bool = False,
     compute_updates: bool | None = None,
     identifier_columns: Sequence[str] | None = None,
-) -> _Rows:
+) -> Rows:
     name = known_table(lake, parts_of(lake, table))
     view = changelog_view or f"{name.rpartition('.')[2]}_changes"
     on = identifier_columns or None
@@ -154,17 +70,18 @@ def _add_files(
     source_table: str,
     partition_filter: Mapping[str, str] | None = None,
     check_duplicate_files: bool = True,
-) -> _Rows:
+    dry_run: bool = False,
+) -> Rows:
     if not check_duplicate_files:
         raise InvalidInput(
             "CALL system.add_files: check_duplicate_files => false: a file is in a table once; "
             "leave it out"
         )
-    found = _table(lake, table)
+    found = table_of(lake, table)
     files = source_files(lake, found, parts_of(lake, source_table), partition_filter or {})
     if not files:
         raise NotFound(f"{source_table} has no files to add: nothing was changed")
-    added = found.add_files(files).files.added
+    added = len(files) if dry_run else found.add_files(files).files.added
     # How many partitions, Iceberg does not tell of tables as new as ours.
     return [(added, None)]
 
@@ -176,7 +93,7 @@ def _snapshot(
     table: str,
     location: str | None = None,
     properties: Mapping[str, str] | None = None,
-) -> _Rows:
+) -> Rows:
     name = new_table(lake, parts_of(lake, table))
     source = parts_of(lake, source_table)
     return [(snapshot_table(lake, source, name, location=location, properties=properties or {}),)]
@@ -189,7 +106,7 @@ def _migrate(
     properties: Mapping[str, str] | None = None,
     drop_backup: bool = False,
     backup_table_name: str | None = None,
-) -> _Rows:
+) -> Rows:
     parts = parts_of(lake, table)
     named = new_table(lake, parts[1:] if parts[0].lower() == "spark_catalog" else parts)
     count = migrate_table(
@@ -203,8 +120,11 @@ def _migrate(
     return [(count,)]
 
 
-def _register_table(lake: SparkLake, *, table: str, metadata_file: str) -> _Rows:
-    made = lake.register_table(new_table(lake, parts_of(lake, table)), metadata_file)
+def _register_table(
+    lake: SparkLake, *, table: str, metadata_file: str, dry_run: bool = False
+) -> Rows:
+    name = new_table(lake, parts_of(lake, table))
+    made = lake.register_table(name, metadata_file, dry_run=dry_run)
     now = made.current_snapshot
     totals = ("total-records", "total-data-files")
     told = [((now and now.summary) or {}).get(total, "") for total in totals]
@@ -227,8 +147,8 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
     and None in all of them where there is nothing.
     """
 
-    def run(lake: SparkLake, *, table: str, **given: Any) -> _Rows:
-        found = _table(lake, table)
+    def run(lake: SparkLake, *, table: str, **given: Any) -> Rows:
+        found = table_of(lake, table)
         if "where" in given:
             given["where"] = _files_where(lake, found, given["where"])
         if verb in AT_SCALE:
@@ -240,8 +160,13 @@ def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:
             return zip(*told, strict=True)
         return [] if all(value is None for value in told) else [told]
 
-    dry_run = () if _DRY_RUN in takes else (_DRY_RUN,)
-    return Procedure(takes=(_TABLE, *takes, *dry_run), gives=gives, run=run)
+    dry_run = () if DRY_RUN in takes else (DRY_RUN,)
+    return Procedure(takes=(TABLE, *takes, *dry_run), gives=gives, run=run, tells=True)
+
+
+def _optimize(lake: SparkLake, *, table: str, **given: Any) -> Rows:
+    done = table_of(lake, table).maintenance.optimize(**given)
+    return [(each.verb, each.reason, each.cost_bytes, each.left) for each in done.steps]
 
 
 def _files_where(lake: SparkLake, table: Table, where: str) -> BooleanExpression:
@@ -256,42 +181,10 @@ def _files_where(lake: SparkLake, table: Table, where: str) -> BooleanExpression
 
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    "rollback_to_snapshot": Procedure(
-        takes=(_TABLE, needed("snapshot_id", NUMBER)), gives=_MOVED, run=_rollback_to_snapshot
-    ),
-    "rollback_to_timestamp": Procedure(
-        takes=(_TABLE, needed("timestamp", TIME)), gives=_MOVED, run=_rollback_to_timestamp
-    ),
-    "set_current_snapshot": Procedure(
-        takes=(_TABLE, optional("snapshot_id", NUMBER), optional("ref")),
-        gives=_MOVED,
-        run=_set_current_snapshot,
-    ),
-    "cherrypick_snapshot": Procedure(
-        takes=(_TABLE, needed("snapshot_id", NUMBER)), gives=_PICKED, run=_cherrypick_snapshot
-    ),
-    "publish_changes": Procedure(
-        takes=(_TABLE, needed("wap_id")), gives=_PICKED, run=_publish_changes
-    ),
-    "fast_forward": Procedure(
-        takes=(_TABLE, needed("branch"), needed("to")),
-        gives=pa.schema(
-            [
-                ("branch_updated", pa.string()),
-                ("previous_ref", pa.int64()),
-                ("updated_ref", pa.int64()),
-            ]
-        ),
-        run=_fast_forward,
-    ),
-    "ancestors_of": Procedure(
-        takes=(_TABLE, optional("snapshot_id", NUMBER)),
-        gives=_longs("snapshot_id", "timestamp"),
-        run=_ancestors_of,
-    ),
+    **OF_REFS,
     "create_changelog_view": Procedure(
         takes=(
-            _TABLE,
+            TABLE,
             optional("changelog_view"),
             optional("options", OPTIONS),
             optional("compute_updates", FLAG),
@@ -303,40 +196,41 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     ),
     "add_files": Procedure(
         takes=(
-            _TABLE,
+            TABLE,
             needed("source_table"),
             optional("partition_filter", OPTIONS),
             optional("check_duplicate_files", FLAG),
             idle("parallelism", NUMBER),
+            DRY_RUN,
         ),
-        gives=_longs("added_files_count", "changed_partition_count"),
+        gives=longs("added_files_count", "changed_partition_count"),
         run=_add_files,
     ),
     "snapshot": Procedure(
         takes=(
             needed("source_table"),
-            _TABLE,
+            TABLE,
             optional("location"),
             optional("properties", OPTIONS),
             idle("parallelism", NUMBER),
         ),
-        gives=_longs("imported_files_count"),
+        gives=longs("imported_files_count"),
         run=_snapshot,
     ),
     "migrate": Procedure(
         takes=(
-            _TABLE,
+            TABLE,
             optional("properties", OPTIONS),
             optional("drop_backup", FLAG),
             optional("backup_table_name"),
             idle("parallelism", NUMBER),
         ),
-        gives=_longs("migrated_files_count"),
+        gives=longs("migrated_files_count"),
         run=_migrate,
     ),
     "register_table": Procedure(
-        takes=(_TABLE, needed("metadata_file")),
-        gives=_longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
+        takes=(TABLE, needed("metadata_file"), DRY_RUN),
+        gives=longs("current_snapshot_id", "total_records_count", "total_data_files_count"),
         run=_register_table,
     ),
     "expire_snapshots": _maintenance(
@@ -347,7 +241,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         idle("stream_results", FLAG),
         optional("snapshot_ids", NUMBERS),
         optional("clean_expired_metadata", FLAG),
-        gives=_longs(
+        gives=longs(
             "deleted_data_files_count",
             "deleted_position_delete_files_count",
             "deleted_equality_delete_files_count",
@@ -360,7 +254,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         "remove_orphan_files",
         optional("older_than", TIME),
         optional("location"),
-        _DRY_RUN,
+        DRY_RUN,
         idle("max_concurrent_deletes", NUMBER),
         refused("file_list_view", TEXT, instead="the table's own folder is listed"),
         optional("equal_schemes", OPTIONS),
@@ -388,7 +282,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         gives=pa.schema(
             [
                 *_ints("rewritten_data_files_count", "added_data_files_count"),
-                *_longs("rewritten_bytes_count"),
+                *longs("rewritten_bytes_count"),
                 *_ints("failed_data_files_count", "removed_delete_files_count"),
             ]
         ),
@@ -402,9 +296,29 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
         gives=pa.schema(
             [
                 *_ints("rewritten_delete_files_count", "added_delete_files_count"),
-                *_longs("rewritten_bytes_count", "added_bytes_count"),
+                *longs("rewritten_bytes_count", "added_bytes_count"),
             ]
         ),
+    ),
+    # Not one of Iceberg's: a row for each step.
+    "optimize": Procedure(
+        takes=(
+            TABLE,
+            optional("max_seconds", NUMBER),
+            optional("max_bytes", NUMBER),
+            optional("branch"),
+            DRY_RUN,
+        ),
+        gives=pa.schema(
+            [
+                ("verb", pa.string()),
+                ("reason", pa.string()),
+                ("cost_bytes", pa.int64()),
+                ("left", pa.string()),
+            ]
+        ),
+        run=_optimize,
+        tells=True,
     ),
     "compute_table_stats": _maintenance(
         "compute_table_stats",

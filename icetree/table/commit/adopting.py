@@ -44,7 +44,7 @@ class Found:
 
 
 def found_files(
-    paths: Paths, *, metadata: TableMetadata, store: Store, progress: Progress | None
+    paths: Paths, *, metadata: TableMetadata, store: Store, progress: Progress | None = None
 ) -> Found:
     """Return Parquet files as entries; only their footers are read, a few at a time.
 
