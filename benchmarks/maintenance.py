@@ -1,8 +1,8 @@
-"""Maintenance beside Iceberg Java's procedures on Spark, in one run on the same work.
+"""Maintenance beside Iceberg Java's procedures on Spark, and PyIceberg's, in one run on the same work.
 
 Expiring snapshots, the search for orphans, rewriting manifests, bin-packing and z-order of small files.
 Ours works in one process; Java has a Spark session that has done some work before, so that its
-start does not count. What both find is compared. Then a table of ours lives through thousands of small
+start does not count. What both find is compared. PyIceberg forgets snapshots, and deletes no file. Then a table of ours lives through thousands of small
 commits, is tidied up, and is compared with one loaded at once. A figure is one run: what is done is done.
 """
 
@@ -11,17 +11,20 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.harness import Report, Timing, main
 from benchmarks.life import measure_life
-from benchmarks.maintenance_worker import SIDES, write_small_files
+from benchmarks.maintenance_worker import IN_PART, SIDES, write_small_files
 from benchmarks.spark import Worker
 
 OURS, JAVA = SIDES
+#: What expiring takes at most, whatever the history.
+_MEMORY_MB: Final = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class Sizes:
     snapshots: int
     #: Of a table that only we expire.
     long_history: int
+    #: Of a table whose snapshots, as many as above, name so many files each.
+    wide_files: int
     lost_files: int
     manifests: int
     files_each: int
@@ -44,6 +49,7 @@ class Sizes:
 FULL: Final = Sizes(
     snapshots=1_000,
     long_history=10_000,
+    wide_files=1_000_000,
     lost_files=100_000,
     manifests=200,
     files_each=50,
@@ -55,6 +61,7 @@ FULL: Final = Sizes(
 QUICK: Final = Sizes(
     snapshots=100,
     long_history=300,
+    wide_files=20_000,
     lost_files=5_000,
     manifests=30,
     files_each=20,
@@ -114,6 +121,8 @@ def measure(report: Report, quick: bool) -> None:
         both = _Both(report, sides)
         _warm_up(both, source)
         _expiry(both, sizes)
+        _expiry_in_part(report, folder, sizes)
+        _wide_expiry(report, folder, sizes)
         _others(both, sizes, source)
         life = folder / "lived"
         life.mkdir()
@@ -144,12 +153,46 @@ def _expiry(both: _Both, sizes: Sizes) -> None:
     both.report.tell(f"making a table of {many:,} snapshots")
     ours = both.sides[OURS]
     ours.ask("history", "older", many)
-    took = ours.ask("expire", "older")
-    both.report.add(
-        f"expire {many:,} snapshots",
-        Timing(cpu_ms=took["cpu_ms"], wall_ms=took["wall_ms"]),
-        rss_mb=took["peak_mb"],
-    )
+    _note(both.report, f"expire {many:,} snapshots", ours.ask("expire", "older"))
+
+
+def _expiry_in_part(report: Report, folder: Path, sizes: Sizes) -> None:
+    """Have PyIceberg forget as many snapshots."""
+    [name] = IN_PART
+    with _alone(name, folder / "part") as side:
+        side.ask("history", "old", sizes.snapshots)
+        took = side.ask("expire", "old")
+    if took["found"] != 1:
+        raise RuntimeError(f"{name} left {took['found']} snapshots")
+    _note(report, f"expire {sizes.snapshots:,} snapshots", took, system=name)
+
+
+def _wide_expiry(report: Report, folder: Path, sizes: Sizes) -> None:
+    """Expire snapshots that name many files each, in a process that has done nothing else."""
+    count, files, place = sizes.long_history, sizes.wide_files, folder / "wide"
+    report.tell(f"making a table of {count:,} snapshots over {files:,} files")
+    with _alone(OURS, place) as side:
+        side.ask("wide_history", "wide", count, files)
+    with _alone(OURS, place) as side:
+        took = side.ask("expire_wide", "wide")
+    case = f"expire {count:,} snapshots over {files:,} files"
+    _note(report, case, took, files=files)
+    report.at_most(f"{case}: MB of memory", took["peak_mb"], _MEMORY_MB)
+
+
+@contextmanager
+def _alone(name: str, folder: Path) -> Iterator[Worker]:
+    with folder.with_suffix(".log").open("a") as log:
+        side = Worker(name, folder, log, program="maintenance_worker")
+        try:
+            yield side
+        finally:
+            side.close()
+
+
+def _note(report: Report, case: str, took: dict[str, Any], **more: Any) -> None:
+    timing = Timing(cpu_ms=took["cpu_ms"], wall_ms=took["wall_ms"])
+    report.add(case, timing, rss_mb=took["peak_mb"], **more)
 
 
 def _others(both: _Both, sizes: Sizes, source: Path) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
 from benchmarks.spark_systems import IcebergJava
@@ -32,6 +33,8 @@ from icetree.table.table import Table
 SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("x", pa.int64()), ("y", pa.int64()), ("s", pa.string())]
 )
+#: So many files come with a commit, where there are to be many.
+_LOT: Final = 10_000
 _DDL: Final = "id BIGINT, x BIGINT, y BIGINT, s STRING"
 
 
@@ -109,6 +112,23 @@ class Icetree(Side):
         table = self._table(name)
         done = table.maintenance.expire_snapshots(older_than=_later(), retain_last=1)
         assert done.deleted_data_files_count == len(done.snapshot_ids) - 1
+        return sum(1 for _ in table.history())
+
+    def wide_history(self, name: str, snapshots: int, files: int) -> int:
+        """Make a table of so many files, and so many snapshots that add one each."""
+        table = self._made(name)
+        for start in range(0, files, _LOT):
+            lot = range(start, min(start + _LOT, files))
+            table.append_files([_entry(f"data/{each}.parquet", each) for each in lot])
+        for number in range(snapshots):
+            table.append_files([_entry(f"data/more-{number}.parquet", number)])
+        return sum(1 for _ in table.history())
+
+    def expire_wide(self, name: str) -> int:
+        """Expire all snapshots of such a table but the newest, which needs every file."""
+        table = self._table(name)
+        done = table.maintenance.expire_snapshots(older_than=_later(), retain_last=1)
+        assert done.deleted_data_files_count == 0
         return sum(1 for _ in table.history())
 
     def crowd(self, name: str, files: int) -> int:
@@ -265,7 +285,37 @@ class Java(Side):
         return int(self.spark.sql(f"CALL lake.system.{procedure}").collect()[0][column])
 
 
+class PyIceberg:
+    """PyIceberg, in one process: it has one of the verbs, which leaves files where they are."""
+
+    def __init__(self, folder: Path, jars: str) -> None:  # noqa: ARG002  # the others need jars
+        folder.mkdir(exist_ok=True)
+        where = {"uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}"}
+        self.catalog = SqlCatalog("default", **where)
+        self.catalog.create_namespace_if_not_exists("db")
+
+    def history(self, name: str, snapshots: int) -> int:
+        """Make a table of so many snapshots, each of which adds a row."""
+        table = self.catalog.create_table(f"db.{name}", SCHEMA)
+        row = pa.Table.from_pylist([{"id": 1, "x": 1, "y": 1, "s": "row"}], SCHEMA)
+        for _ in range(snapshots):
+            table.append(row)
+        return len(table.metadata.snapshots)
+
+    def expire(self, name: str) -> int:
+        """Expire all snapshots but the newest; return how many are left."""
+        table = self.catalog.load_table(f"db.{name}")
+        table.maintenance.expire_snapshots().older_than(_later()).commit()
+        return len(self.catalog.load_table(f"db.{name}").metadata.snapshots)
+
+    def peak_mb(self) -> float:
+        """Return the peak of resident memory."""
+        return _peak_mb(os.getpid())
+
+
 SIDES: Final[Mapping[str, type[Side]]] = {"icetree": Icetree, "Iceberg Java": Java}
+#: Those who have a part of the verbs.
+IN_PART: Final[Mapping[str, type[PyIceberg]]] = {"PyIceberg": PyIceberg}
 
 
 def _later() -> datetime:
@@ -321,7 +371,8 @@ def main(name: str, folder: str, jars: str) -> None:
     # Java and its loggers write where they like: answers have a channel to themselves.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
-    side = SIDES[name](Path(folder), jars)
+    kind = SIDES[name] if name in SIDES else IN_PART[name]
+    side: Side | PyIceberg = kind(Path(folder), jars)
     for line in sys.stdin:
         verb, *arguments = json.loads(line)
         wall, cpu = time.perf_counter(), busy_ms()
