@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from campaigns.simulate.intent import commit_on
 from campaigns.simulate.judge import Finding
+from campaigns.simulate.laws import require_rows
 from campaigns.simulate.verbs.tables import BANK, ROWS, a_branch, time_of
+from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import CommitExhausted, InvalidInput
+from icetree.table.lake import Lake
 
 if TYPE_CHECKING:
     from campaigns.simulate.model import History
@@ -18,6 +22,11 @@ if TYPE_CHECKING:
     from campaigns.simulate.world import Verb
     from icetree.spec.metadata import TableMetadata
     from icetree.table.table import Table
+
+#: Younger snapshots are not due, by the rules that tables have of themselves.
+_FOUR_DAYS_MS: Final = 4 * 24 * 3_600_000
+#: The version of tables whose files are named as they are copied.
+_OURS: Final = 4
 
 
 def repair(turn: Turn) -> None:
@@ -104,6 +113,64 @@ def remove_orphans(turn: Turn) -> None:
     turn.table(turn.chance.choice((ROWS, ROWS, BANK))).maintenance.remove_orphan_files()
 
 
+def optimize(turn: Turn) -> None:
+    """Do what is worth it, at times within a budget; no snapshot is so old that it would expire."""
+    name = turn.chance.choice((ROWS, ROWS, BANK))
+    made = turn.world.history(name).made_ms.values()
+    if any(each < turn.world.clock.ms - _FOUR_DAYS_MS for each in made):
+        return
+    max_bytes = turn.chance.choice((None, None, 2_000, 20_000))
+    _maintain(
+        turn,
+        f"optimize{f' within {max_bytes} bytes' if max_bytes else ''}",
+        lambda table, branch: table.maintenance.optimize(max_bytes=max_bytes, branch=branch),
+    )
+
+
+def statistics(turn: Turn) -> None:
+    """Compute statistics of what a handle has seen: of its columns, or of its partitions."""
+    table = turn.table(turn.chance.choice((ROWS, ROWS, BANK)))
+    of_columns, seen = turn.chance.random() < 0.5, table.metadata.current_snapshot_id
+    commit = commit_on(
+        table,
+        f"statistics of {'columns' if of_columns else 'partitions'}",
+        branch=None,
+        needs=frozenset(() if seen is None else (seen,)),
+        may_be_idle=True,
+        may_refuse=not of_columns and not table.spec,
+    )
+
+    def do() -> None:
+        of = table.maintenance
+        (of.compute_table_stats if of_columns else of.compute_partition_stats)(at=seen)
+
+    turn.commit(commit, do)
+
+
+def backup(turn: Turn) -> None:
+    """Copy a table elsewhere while others write: the copy is the table of one moment."""
+    name = turn.chance.choice((ROWS, ROWS, BANK))
+    place = f"memory://backup/{name}-{turn.chance.choice((0, 1, turn.step.number))}"
+    turn.told(f"back up {name} to {place}")
+    try:
+        at = turn.writer.lake.backup_table(name, place)
+    except (InvalidInput, CommitExhausted) as error:
+        # Of a table from before v4 some files are named in full.
+        if isinstance(error, InvalidInput) and turn.world.script.settings.born_as >= _OURS:
+            raise
+        turn.told(f"    refused: {error}")
+        return
+    catalog = MemoryCatalog("copied")
+    catalog.create_namespace(("db",), {})
+    readers = Lake(catalog=catalog, store=turn.world.store, warehouse="memory://lake")
+    copied = readers.register_table(name, at)
+    head = copied.metadata.current_snapshot_id
+    require_rows(copied, turn.world.history(name).states[head])
+    report = copied.verify(deep=True)
+    if not report.is_clean:
+        raise Finding("verify is clean", f"of a backup: {report}")
+
+
 def _maintain(turn: Turn, text: str, do: Callable[[Table, str], object]) -> None:
     table = turn.table(turn.chance.choice((ROWS, ROWS, ROWS, BANK)))
     branch = a_branch(turn, table) if str(table.name) == ROWS else "main"
@@ -142,4 +209,7 @@ VERBS: Final[Mapping[str, tuple[Verb, int]]] = {
     "rewrite deletes": (rewrite_deletes, 3),
     "rewrite manifests": (rewrite_manifests, 3),
     "remove orphans": (remove_orphans, 2),
+    "optimize": (optimize, 2),
+    "statistics": (statistics, 2),
+    "backup": (backup, 1),
 }
