@@ -97,3 +97,12 @@ def test_a_delete_that_others_came_before_is_made_again_by_the_client(
     stale.delete("id < 3")
     assert "retrying" in caplog.text
     assert ids(lake.table("db.t")) == [3, 4, 5, 10, 11, 12]
+
+
+def test_pyiceberg_inspects_every_entry(theirs: RestCatalog, lake: Lake) -> None:
+    peer = theirs.create_table("db.t", SCHEMA)
+    peer.append(rows(0, 10))
+    lake.table("db.t").append(rows(10, 20))
+    found = peer.refresh().inspect.entries().to_pylist()
+    assert [each["data_file"]["record_count"] for each in found] == [10, 10]
+    assert [dict(each["data_file"]["value_counts"]) for each in found] == [{1: 10, 2: 10}] * 2

@@ -24,6 +24,8 @@ _NOTHING: Final = pa.scalar(b"")
 _NULL: Final = pa.scalar(b"\x00")
 _PRESENT: Final = pa.scalar(b"\x02")
 _END: Final = b"\x00"
+#: A list or map that may be null, and is not, but holds nothing.
+EMPTY: Final = pa.scalar(b"\x02\x00")
 #: A number of 64 bits takes at most so many bytes, seven bits in each.
 _WIDEST: Final = 10
 

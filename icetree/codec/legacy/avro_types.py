@@ -43,6 +43,7 @@ def manifest_record(fields: Sequence[tuple[PartitionField, IcebergType]], versio
         _field("partition", 102, _partition(fields), required=True),
         _field("record_count", 103, "long", required=True),
         _field("file_size_in_bytes", 104, "long", required=True),
+        _field("column_sizes", 108, _map(117, 118, "long")),
         _field("value_counts", 109, _map(119, 120, "long")),
         _field("null_value_counts", 110, _map(121, 122, "long")),
         _field("nan_value_counts", 137, _map(138, 139, "long")),

@@ -138,7 +138,11 @@ def _counts(entries: Entries) -> dict[str, int]:
 
 
 def _records(entries: Entries, values: Sequence[pa.Array], layout: Layout) -> Piece:
-    """Return the records of some entries, in the order of `manifest_record`'s fields."""
+    """Return the records of some entries, in the order of `manifest_record`'s fields.
+
+    Sizes of columns are told as none, not as null: v4 keeps none, and PyIceberg's `entries` table
+    takes no null.
+    """
     size, version = entries.num_rows, layout.format_version
     maps = _metrics(entries, layout.shape)
     format = pc.utf8_upper(one_chunk(entries["file_format"]))
@@ -151,6 +155,7 @@ def _records(entries: Entries, values: Sequence[pa.Array], layout: Layout) -> Pi
         *map(tuple_piece, values, layout.types),
         pieces.numbers(entries["record_count"]),
         pieces.numbers(entries["file_size_in_bytes"]),
+        pieces.EMPTY,
         *(pieces.optional(maps[stat]) for stat in _MAPS),
         pieces.optional(pieces.texts(entries["key_metadata"])),
         pieces.optional(pieces.lists(entries["split_offsets"])),
