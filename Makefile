@@ -8,6 +8,7 @@ DEMO   := $(VENV)/.demo
 BENCH  := $(VENV)/.bench
 FUZZ   := $(VENV)/.fuzz
 DOCS   := $(VENV)/.docs
+PEER   := $(VENV)/pyiceberg-tests
 EXTRAS := dev,delta,encryption,java,postgres,s3,serve,spark
 
 # Iceberg Java, which tests plan the same tables with. No part of icetree, so kept elsewhere.
@@ -132,6 +133,9 @@ simulate: $(READY) ## Simulate writers, faults and crashes, as seeds decide; ARG
 fuzz: $(FUZZ) ## Damage every kind of file, in child processes; ARGS="--inputs 100000 --seconds 600 --seed 2" or "--guided 60"
 	@$(PY) -m campaigns.fuzz $(ARGS)
 
+pyiceberg-tests: $(READY) $(PEER)/.ready $(ICEBERG_JAR) $(S3A) ## Run PyIceberg's own integration tests against the server; ARGS="--quick" without Spark
+	@$(PY) -m campaigns.pyiceberg_tests --python $(PEER)/bin/python $(ARGS)
+
 constraints: ## Write constraints.txt anew, from the newest versions allowed (PYTHON=python3.10)
 	@$(PYTHON) -m venv --clear $(VENV)/fresh
 	@$(VENV)/fresh/bin/python -m pip install '.[$(EXTRAS),bench,docs,fuzz]'
@@ -214,3 +218,10 @@ $(DOCS): $(READY)
 # What guides the fuzzing of `make fuzz`; nothing else needs it.
 $(FUZZ): $(READY)
 	$(call install,$(EXTRAS)$(comma)fuzz)
+
+# A stock PyIceberg, and what its own tests need: they do not agree with constraints.txt on all of it.
+$(PEER)/.ready: campaigns/pyiceberg_tests/requirements.txt constraints.txt
+	@test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	@$(PEER)/bin/python make/install.py $(PEER) --requirement $< \
+		"$$(sed -n 's/^pyiceberg==/pyiceberg[hive,pyiceberg-core,sql-sqlite]==/p' constraints.txt)"
+	@touch $@

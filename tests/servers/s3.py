@@ -33,12 +33,13 @@ _ANYONE = {"Effect": "Allow", "Principal": {"AWS": "*"}, "Action": ["sts:AssumeR
 class S3Server:
     """A server on the loopback interface, with one identity that may do everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, access_key: str = "", secret_key: str = "") -> None:
+        """Prepare a server; keys that are not given are drawn."""
         self._folder = Path(tempfile.mkdtemp(prefix="icetree-s3-"))
         self._program = _installed()
         self._process: subprocess.Popen[bytes] | None = None
-        self.access_key = f"key{secrets.token_hex(8)}"
-        self.secret_key = secrets.token_hex(16)
+        self.access_key = access_key or f"key{secrets.token_hex(8)}"
+        self.secret_key = secret_key or secrets.token_hex(16)
         self.port = 0
         may = {
             "name": "icetree",
@@ -83,9 +84,9 @@ class S3Server:
             "s3.region": "us-east-1",
         }
 
-    def new_bucket(self) -> str:
-        """Make an empty bucket and return its name."""
-        name = f"b{secrets.token_hex(6)}"
+    def new_bucket(self, name: str = "") -> str:
+        """Make an empty bucket and return its name, which is drawn unless given."""
+        name = name or f"b{secrets.token_hex(6)}"
         self._client().create_dir(name)
         return name
 
