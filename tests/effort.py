@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, seed, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 
 #: What decides the examples, and how many times as many as usual there are: `make laws` sets both.
 SEED = int(os.environ.get("ICETREE_LAWS_SEED", "0"))
@@ -33,14 +33,19 @@ def length(seed: int, steps: int) -> int:
     return steps * EFFORT if seed % 2 else steps
 
 
-def law(examples: int) -> Callable[[Law], Law]:
-    """Have a law tried on so many examples, or on as many times as many as effort is made."""
-    return tried(examples * EFFORT, SEED)
+def law(examples: int, *, shrinks: bool = True) -> Callable[[Law], Law]:
+    """Have a law tried on so many examples, or on as many times as many as effort is made.
+
+    Where each example takes long, one that fails is told as it was found: looking for a smaller one
+    would take minutes.
+    """
+    return tried(examples * EFFORT, SEED, shrinks=shrinks)
 
 
-def tried(examples: int, start: int) -> Callable[[Law], Law]:
+def tried(examples: int, start: int, *, shrinks: bool = True) -> Callable[[Law], Law]:
     """Have a law tried on so many examples, which the number it starts with decides."""
     often = settings(
+        phases=tuple(Phase) if shrinks else (Phase.explicit, Phase.generate),
         max_examples=examples,
         deadline=None,
         database=None,

@@ -2,161 +2,123 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.rows.variant import PAIR
 from tests.effort import law
-from tests.rows.geometries import line, point, square
-from tests.rows.lake import new_table
-from tests.rows.variants import pair
-
-_PLACES = st.sampled_from([point(1, 2), point(3, 4, 5), line((0, 0), (179, 9)), square(2, 2)])
-#: Each type that is not nested: in words, as Arrow takes it, and its values.
-SINGLES: list[tuple[str, pa.DataType, st.SearchStrategy[Any]]] = [
-    ("boolean", pa.bool_(), st.booleans()),
-    ("int", pa.int32(), st.integers(-(2**31), 2**31 - 1)),
-    ("long", pa.int64(), st.integers(-(2**63), 2**63 - 1)),
-    ("float", pa.float32(), st.floats(width=32, allow_nan=False)),
-    ("double", pa.float64(), st.floats(allow_nan=False)),
-    ("date", pa.date32(), st.integers(-(2**31), 2**31 - 1)),
-    ("time", pa.time64("us"), st.integers(0, 86_400 * 10**6 - 1)),
-    ("timestamp", pa.timestamp("us"), st.integers(-(2**63) + 1, 2**63 - 1)),
-    ("timestamptz", pa.timestamp("us", "UTC"), st.integers(-(2**63) + 1, 2**63 - 1)),
-    ("timestamp_ns", pa.timestamp("ns"), st.integers(-(2**63) + 1, 2**63 - 1)),
-    ("timestamptz_ns", pa.timestamp("ns", "UTC"), st.integers(-(2**63) + 1, 2**63 - 1)),
-    ("string", pa.string(), st.text(max_size=20)),
-    ("binary", pa.binary(), st.binary(max_size=20)),
-    ("uuid", pa.binary(16), st.binary(min_size=16, max_size=16)),
-    ("fixed[3]", pa.binary(3), st.binary(min_size=3, max_size=3)),
-    ("geometry(srid:3857)", pa.binary(), _PLACES),
-    ("geography", pa.binary(), _PLACES),
-    (
-        "variant",
-        PAIR,
-        st.sampled_from([None, 1, "x", {"a": 1, "b": [None]}, {"a": Decimal("1.5")}]).map(pair),
-    ),
-    *(
-        (
-            f"decimal({digits}, 2)",
-            pa.decimal128(digits, 2),
-            st.integers(-(10**digits) + 1, 10**digits - 1).map(
-                lambda n: Decimal((int(n < 0), tuple(map(int, str(abs(n)))), -2))
-            ),
-        )
-        for digits in (9, 18, 38)
-    ),
-]
-Column = tuple[str, pa.DataType, "st.SearchStrategy[Any]"]
-
-
-def _listed(inner: Column) -> Column:
-    text, arrow, values = inner
-    return f"list<{text}>", pa.list_(arrow), st.lists(st.none() | values, max_size=3)
-
-
-def _mapped(inner: Column) -> Column:
-    text, arrow, values = inner
-    entries = st.dictionaries(st.text(max_size=2), st.none() | values, max_size=2)
-    return (
-        f"map<string, {text}>",
-        pa.map_(pa.string(), arrow),
-        entries.map(lambda each: list(each.items())),
-    )
-
-
-def _grouped(parts: list[Column]) -> Column:
-    names = [f"m{at}" for at in range(len(parts))]
-    texts = ", ".join(f"{n}: {part[0]}" for n, part in zip(names, parts, strict=True))
-    arrow = pa.struct([(n, part[1]) for n, part in zip(names, parts, strict=True)])
-    values = {n: st.none() | part[2] for n, part in zip(names, parts, strict=True)}
-    return f"struct<{texts}>", arrow, st.fixed_dictionaries(values)
-
-
-COLUMNS: st.SearchStrategy[Column] = st.recursive(
-    st.sampled_from(SINGLES),
-    lambda inner: st.one_of(
-        inner.map(_listed),
-        inner.map(_mapped),
-        st.lists(inner, min_size=1, max_size=3).map(_grouped),
-    ),
-    max_leaves=4,
+from tests.rows.drawn import (
+    COLUMNS,
+    NEAR,
+    ORDERED,
+    Column,
+    named,
+    nested,
+    plain,
+    rows_of,
+    schema_of,
+    spelled,
+    told,
+    without,
 )
+from tests.rows.lake import new_table
 
-
-def _plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return values in types that Python tells apart to the last digit, without field ids."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    array = array.storage if isinstance(array, pa.ExtensionArray) else array
-    if pa.types.is_temporal(array.type):
-        return array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    if pa.types.is_struct(array.type):
-        names = [field.name for field in array.type]
-        parts = [_plain(each) for each in array.flatten()]
-        return pa.StructArray.from_arrays(parts, names, mask=array.is_null())
-    return array
-
-
-def _told(array: pa.Array | pa.ChunkedArray) -> list[str]:
-    plain = _plain(array)
-    if pa.types.is_list(plain.type):
-        return [repr(None if each is None else _told(each)) for each in _lists(plain)]
-    if pa.types.is_map(plain.type):
-        return [
-            repr(None if each is None else [_told(pa.array(part)) for part in each])
-            for each in _maps(plain)
-        ]
-    if pa.types.is_struct(plain.type):
-        parts = [_told(each) for each in plain.flatten()]
-        gone = plain.is_null().to_pylist()
-        return ["None" if no else repr([part[at] for part in parts]) for at, no in enumerate(gone)]
-    return [repr(each) for each in plain.to_pylist()]
-
-
-def _lists(array: pa.ListArray) -> list[pa.Array | None]:
-    return [
-        array.slice(at, 1).flatten() if array[at].is_valid else None for at in range(len(array))
-    ]
-
-
-def _maps(array: pa.MapArray) -> list[tuple[Any, Any] | None]:
-    found: list[tuple[Any, Any] | None] = []
-    for at in range(len(array)):
-        start, end = array.offsets[at].as_py(), array.offsets[at + 1].as_py()
-        keys, items = array.keys[start:end], array.items[start:end]
-        found.append(([repr(_told(keys))], [repr(_told(items))]) if array[at].is_valid else None)
-    return found
+#: A column that has no type yet: it is in no file.
+UNKNOWN: Column = ("unknown", pa.null(), st.none())
+#: Columns that ORC and Avro have room for.
+_PLAIN = nested(without(NEAR, "variant"))
 
 
 @law(12)
 @given(st.data(), st.lists(COLUMNS, min_size=1, max_size=4), st.booleans())
 def test_rows_of_every_type_and_nesting_come_back(
-    data: st.DataObject, columns: list[Column], shreds: bool
+    data: st.DataObject, drawn: list[Column], shreds: bool
 ) -> None:
-    names = [f"c{at}" for at in range(len(columns))]
-    schema = {"id": "int", **{n: each[0] for n, each in zip(names, columns, strict=True)}}
-    properties = {"write.parquet.shred-variants": str(shreds).lower()}
-    table = new_table(schema, properties=properties)
-    parts = []
-    for start in (0, 3):
-        made: dict[str, Any] = {"id": pa.array(range(start, start + 3), pa.int32())}
-        for name, (_, arrow, values) in zip(names, columns, strict=True):
-            drawn = data.draw(st.lists(st.none() | values, min_size=3, max_size=3))
-            made[name] = pa.array(drawn, arrow)
-        parts.append(pa.table(made))
-        table.append(parts[-1])
+    _require_back(data, [*drawn, UNKNOWN], "parquet", shreds)
+
+
+@law(5)
+@given(st.data(), st.lists(_PLAIN, min_size=1, max_size=4), st.sampled_from(["orc", "avro"]))
+def test_rows_of_every_type_and_nesting_come_back_from_other_formats(
+    data: st.DataObject, drawn: list[Column], format: str
+) -> None:
+    _require_back(data, [*drawn, UNKNOWN], format, False)
+
+
+def _require_back(data: st.DataObject, drawn: list[Column], format: str, shreds: bool) -> None:
+    columns = named(drawn)
+    properties = {
+        "write.parquet.shred-variants": str(shreds).lower(),
+        "write.format.default": format,
+    }
+    table = new_table(schema_of(columns), properties=properties)
+    parts = [data.draw(rows_of(columns, start, 3)) for start in (0, 3)]
+    for part in parts:
+        table.append(part)
     table.delete("id in (1, 4)")
     kept = [0, 2, 3, 5]
     whole = pa.concat_tables(parts)
     found = table.scan().to_arrow().sort_by("id")
-    for name in ("id", *names):
-        assert _told(found[name]) == _told(whole[name].take(pa.array(kept)))
+    for name in ("id", *columns):
+        assert told(found[name]) == told(whole[name].take(pa.array(kept)))
         nulls = table.scan(f"{name} is null").to_arrow()["id"].to_pylist()
         wanted = [id for id in kept if not whole[name][id].is_valid]
         assert sorted(nulls) == wanted
     assert table.verify(deep=True).is_clean
+
+
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@law(4)
+@given(st.data(), st.booleans(), st.sampled_from(["parquet", "orc", "avro"]))
+def test_filters_on_every_type_find_what_a_model_does(
+    data: st.DataObject, inside: bool, format: str
+) -> None:
+    """Each file has one row and bounds of its own, so that a filter prunes; deletes go by filters, too."""
+    columns = named(ORDERED)
+    where = "s." if inside else ""
+    flat = schema_of(columns)
+    schema = flat
+    if inside:
+        members = ", ".join(f"{name}: {type}" for name, type in flat.items() if name != "id")
+        schema = {"id": "int", "s": f"struct<{members}>"}
+    rows = data.draw(rows_of(columns, 0, 4))
+    table = new_table(schema, properties={"write.format.default": format})
+    for id in range(4):
+        one = rows.slice(id, 1)
+        if inside:
+            own = one.drop_columns("id").to_struct_array().combine_chunks()
+            one = pa.table({"id": one["id"], "s": own})
+        table.append(one)
+    for name, (type, _, values) in columns.items():
+        model = plain(rows[name]).to_pylist()
+        there = [each for each in model if each is not None]
+        beside = data.draw(values)
+        for value in (*there[:1], beside):
+            sign, holds = data.draw(st.sampled_from(list(_COMPARED.items())))
+            wanted = [
+                id for id, each in enumerate(model) if each is not None and holds(each, value)
+            ]
+            text = f"{where}{name} {sign} {spelled(type, value)}"
+            assert _ids(table, text) == wanted, (type, text, model)
+        listed = [*there[:2], beside]
+        text = f"{where}{name} in ({', '.join(spelled(type, each) for each in listed)})"
+        wanted = [id for id, each in enumerate(model) if each is not None and each in listed]
+        assert _ids(table, text) == wanted, (type, text, model)
+    assert table.verify(deep=True).is_clean
+
+
+def _ids(table: Any, where: str) -> list[int]:
+    return sorted(table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist())
