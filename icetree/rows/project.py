@@ -165,7 +165,8 @@ def _struct(
     array: pa.StructArray, node: Node, type: StructType, where: str, rules: Rules
 ) -> pa.Array:
     there = _by_id(node.children)
-    mask = array.is_null() if array.null_count else None
+    # Without members only the mask tells how many structs there are.
+    mask = array.is_null() if array.null_count or not type.fields else None
     members = []
     for field in type.fields:
         at = f"{where}.{field.name}"
