@@ -105,14 +105,44 @@ class Ring:
         )
         return _with(metadata, sealed), sealed.key_id
 
+    def rotated(self, before: TableMetadata, after: TableMetadata) -> TableMetadata:
+        """Return metadata whose key encryption keys are wrapped by the table's key that it names.
+
+        Where that is another key than before, both are asked for. What is new then has a key
+        encryption key that whoever has the former one never could open.
+        """
+        was, now = (each.properties.get(KEY_PROPERTY) for each in (before, after))
+        if was == now or not was or not now:
+            return after
+        ids = {key.key_id for key in after.encryption_keys}
+        keys = tuple(
+            key if key.encrypted_by_id in ids else self._wrapped(key, now, after.location)
+            for key in after.encryption_keys
+        )
+        return self._with_fresh(replace(after, encryption_keys=keys))[0]
+
+    def _wrapped(self, key: EncryptionKey, table_key: str, file: str) -> EncryptionKey:
+        content = self._kept_by(table_key).wrap(self._key_encryption_key(key, file), table_key)
+        return replace(key, encrypted_key_metadata=_text(content), encrypted_by_id=table_key)
+
     def _current(self, metadata: TableMetadata) -> tuple[TableMetadata, EncryptionKey]:
         """Return the key encryption key for what is new, in metadata that has it."""
         table_key = metadata.properties[KEY_PROPERTY]
-        for key in metadata.encryption_keys:
-            if key.encrypted_by_id == table_key and TIMESTAMP in (key.properties or {}):
-                age_ms = now_ms() - _made_at(key, metadata.location)
-                if age_ms < LIFESPAN_MS:
-                    return metadata, key
+        # The newest: others may be of a former key of the table. Of two of one time, the later one.
+        known = [
+            (_made_at(key, metadata.location), at, key)
+            for at, key in enumerate(metadata.encryption_keys)
+            if key.encrypted_by_id == table_key and TIMESTAMP in (key.properties or {})
+        ]
+        if known:
+            made_at, _, newest = max(known, key=lambda each: each[:2])
+            if now_ms() - made_at < LIFESPAN_MS:
+                return metadata, newest
+        return self._with_fresh(metadata)
+
+    def _with_fresh(self, metadata: TableMetadata) -> tuple[TableMetadata, EncryptionKey]:
+        """Return a new key encryption key, in metadata that has it."""
+        table_key = metadata.properties[KEY_PROPERTY]
         length = data_key_bytes(metadata.properties)
         assert length is not None
         fresh = new_bytes(length)

@@ -14,7 +14,7 @@ from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec import apply_alone as alone
 from icetree.spec import columns
 from icetree.spec.column_uses import uses
-from icetree.spec.encryption import require_same_key, require_told
+from icetree.spec.encryption import require_same_secrecy, require_told
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD, MAX_ID
 from icetree.spec.layout import PartitionField, expressions_for
@@ -286,7 +286,7 @@ def _remove_properties(m: TableMetadata, update: RemoveProperties, _: _Progress)
 
 
 def _with_properties(m: TableMetadata, properties: dict[str, str]) -> TableMetadata:
-    require_same_key(m.properties, properties)
+    require_same_secrecy(m.properties, properties)
     return replace(m, properties=properties)
 
 

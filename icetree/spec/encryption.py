@@ -67,13 +67,13 @@ def require_plain_target(metadata: TableMetadata) -> None:
         )
 
 
-def require_same_key(before: Mapping[str, str], after: Mapping[str, str]) -> None:
-    """Refuse properties by which a table would become encrypted, plain, or another key's."""
+def require_same_secrecy(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Refuse properties by which a table would become encrypted, or plain; its key may be another."""
     was, now = before.get(KEY_PROPERTY), after.get(KEY_PROPERTY)
-    if was != now:
+    if was != now and not (was and now):
         raise InvalidInput(
-            f"{KEY_PROPERTY} is chosen when a table is made, and files of it depend on that: "
-            "make another table and copy the rows"
+            f"whether a table has {KEY_PROPERTY} is chosen when it is made, and files of it depend "
+            "on that: make another table and copy the rows"
         )
 
 

@@ -15,7 +15,7 @@ from tests.java import IcebergJava, iceberg_java
 from tests.java_encryption import EncryptingJava
 from tests.table.test_encryption import texts_in
 
-KEY = b"0123456789012345"
+KEY, NEW = b"0123456789012345", b"98765432109876543210987654321098"
 COLUMNS = ["n", "diagnosis"]
 
 
@@ -33,7 +33,7 @@ def encrypting(java: IcebergJava) -> EncryptingJava:
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     keys = tmp_path / "keys"
-    keys.write_text(f"k = {b64encode(KEY).decode()}")
+    keys.write_text(f"k = {b64encode(KEY).decode()}\nnew = {b64encode(NEW).decode()}")
     lake = icetree.connect(
         f"sqlite:///{tmp_path}/catalog.db",
         warehouse=str(tmp_path / "lake"),
@@ -71,6 +71,10 @@ def test_java_reads_the_export_of_an_encrypted_table(
         assert java.rows(opened, COLUMNS) == expected
     with pytest.raises(Exception, match="no key k"):
         java.rows(encrypting.opened(again.metadata_location, "other", KEY), COLUMNS)
+    # With another key of the table it needs that alone.
+    table.set_properties({"encryption.key-id": "new"})
+    opened = encrypting.opened(table.refresh().export().metadata_location, "new", NEW)
+    assert java.rows(opened, COLUMNS) == expected
 
 
 def test_an_encrypted_table_of_java_is_read_and_upgraded(

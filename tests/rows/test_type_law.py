@@ -125,12 +125,12 @@ def _ids(table: Any, where: str) -> list[int]:
 
 def test_structs_without_a_null_are_told_from_null_by_whoever_reads_other_columns() -> None:
     table = new_table({"id": "int", "s": "struct<a: int>"})
-    for id, given in ((1, {"a": 1}), (2, {"a": None}), (3, None)):
+    for id, struct in ((1, {"a": 1}), (2, {"a": None}), (3, None)):
         table.append(
             pa.table(
                 {
                     "id": pa.array([id], pa.int32()),
-                    "s": pa.array([given], pa.struct([("a", pa.int32())])),
+                    "s": pa.array([struct], pa.struct([("a", pa.int32())])),
                 }
             )
         )

@@ -65,5 +65,5 @@ def test_no_table_becomes_encrypted_by_a_client(client: Client, lake: Lake) -> N
     update = {"action": "set-properties", "updates": {"encryption.key-id": "k"}}
     told = client.post("/v1/namespaces/db/tables/plain", {"requirements": [], "updates": [update]})
     assert told.status == 400
-    with pytest.raises(InvalidInput, match="chosen when a table is made"):
+    with pytest.raises(InvalidInput, match="is chosen when it is made"):
         lake.table("db.plain").set_properties({"encryption.key-id": "k"})

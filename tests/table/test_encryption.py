@@ -354,15 +354,15 @@ def test_keys_of_expired_snapshots_go_with_them(tmp_lake: Path) -> None:
         assert numbers(lake.table("db.t")) == EXPECTED
 
 
-def test_the_key_of_a_table_is_chosen_when_it_is_made(tmp_lake: Path) -> None:
+def test_whether_a_table_has_a_key_is_chosen_when_it_is_made(tmp_lake: Path) -> None:
     with connected(tmp_lake, k=KEY) as lake:
         table, plain = lake.table("db.t"), lake.create_table("db.plain", SCHEMA)
         for change in (
-            lambda: table.set_properties({"encryption.key-id": "other"}),
+            lambda: table.set_properties({"encryption.key-id": ""}),
             lambda: table.remove_properties("encryption.key-id"),
             lambda: plain.set_properties({"encryption.key-id": "k"}),
         ):
-            with pytest.raises(InvalidInput, match="chosen when a table is made"):
+            with pytest.raises(InvalidInput, match="is chosen when it is made"):
                 change()
         table.set_properties({"note": "all else may change"})
         with pytest.raises(InvalidInput, match="data-key-length='17'"):
@@ -375,6 +375,55 @@ def test_the_key_of_a_table_is_chosen_when_it_is_made(tmp_lake: Path) -> None:
         lake.create_table("db.l", SCHEMA, properties=SMALL | {"encryption.data-key-length": "32"})
         lake.table("db.l").append(rows(1))
         assert numbers(lake.table("db.l")) == [1]
+
+
+def test_another_key_of_a_table_opens_all_of_it_alone(tmp_lake: Path) -> None:
+    with connected(tmp_lake, k=KEY, new=WRONG) as lake:
+        table = lake.table("db.t")
+        table.maintenance.compute_table_stats()
+        late = lake.table("db.t")
+        before = {key.key_id for key in table.refresh().metadata.encryption_keys}
+        snapshots = len(table.metadata.snapshots)
+        table.set_properties({"encryption.key-id": "new"})
+        assert len(table.refresh().metadata.snapshots) == snapshots
+        keys = table.metadata.encryption_keys
+        [fresh] = [key for key in keys if key.key_id not in before]
+        late.append(rows(2000))
+        sealed = {
+            key.key_id: key.encrypted_by_id for key in table.refresh().metadata.encryption_keys
+        }
+        # What is new is under a key that nobody with the former one could ever open.
+        assert table.snapshot() is not None
+        assert sealed[table.snapshot().key_id] == fresh.key_id
+        assert "k" not in sealed.values()
+    with connected(tmp_lake, new=WRONG) as lake:
+        table = lake.table("db.t")
+        assert numbers(table) == [*EXPECTED, 2000]
+        assert table.scan("n = 22", at="before").to_arrow()["diagnosis"].to_pylist() == ["hush-22"]
+        assert table.verify(deep=True).is_clean
+        table.append(rows(2001))
+        table.maintenance.rewrite_manifests()
+        assert numbers(lake.table("db.t")) == [*EXPECTED, 2000, 2001]
+    with connected(tmp_lake, k=KEY) as lake, pytest.raises(InvalidInput, match="no key 'new'"):
+        lake.table("db.t").scan().to_arrow()
+    assert texts_in(tmp_lake / "lake", *VALUES) == {}
+
+
+def test_a_key_is_changed_with_both_at_hand_or_not_at_all(tmp_lake: Path) -> None:
+    there = sorted(tmp_lake.rglob("lake/**/*"))
+    for keys, why in (
+        ({"k": KEY}, "there is no key 'new' in .*, which has 'k'"),
+        ({"new": WRONG}, "there is no key 'k' in .*, which has 'new'"),
+        ({"k": WRONG, "new": WRONG}, "key 'k' of .* is not the one"),
+        ({}, "has no keys"),
+    ):
+        with connected(tmp_lake, **keys) as lake:
+            with pytest.raises(InvalidInput, match=why) as error:
+                lake.table("db.t").set_properties({"encryption.key-id": "new"})
+            assert "\n" not in str(error.value)
+    assert sorted(tmp_lake.rglob("lake/**/*")) == there
+    with connected(tmp_lake, k=KEY) as lake:
+        assert numbers(lake.table("db.t")) == EXPECTED
 
 
 def test_plain_files_are_not_added_to_an_encrypted_table(tmp_lake: Path) -> None:

@@ -68,6 +68,7 @@ def next_attempt(
             return rest.metadata
 
         metadata = apply(metadata, work.updates, at_ms=at_ms, forget=forget)
+        metadata = files.ring.rotated(head.metadata, metadata)
     snapshot = None
     if prepared is not None:
         metadata, snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)

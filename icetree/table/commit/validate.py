@@ -65,7 +65,7 @@ def validate(
     if not work.changes:
         return ()
     require_told(head.metadata)
-    _require_same_key(work, head)
+    _require_same_secrecy(work, head)
     _require_version(work, head)
     _require_branch(work, head)
     _require_layouts(work, head)
@@ -226,10 +226,13 @@ def _added_together(changes: Sequence[Changes]) -> Entries | None:
     return merge(plain).added
 
 
-def _require_same_key(work: Work, head: State) -> None:
-    """Raise `CommitConflict` where files were written for another key, or for none."""
+def _require_same_secrecy(work: Work, head: State) -> None:
+    """Raise `CommitConflict` where files were written encrypted and the table is plain, or otherwise.
+
+    Another key of the table is none of their business: each has a key of its own.
+    """
     before, now = work.base.metadata.properties, head.metadata.properties
-    if before.get(KEY_PROPERTY) != now.get(KEY_PROPERTY):
+    if bool(before.get(KEY_PROPERTY)) != bool(now.get(KEY_PROPERTY)):
         raise CommitConflict(
             f"{head.name}: another commit changed {KEY_PROPERTY}, so that what was written is not "
             "encrypted as the table is; refresh the table and write it again"
