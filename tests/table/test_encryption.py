@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import shutil
 import tempfile
 from base64 import b64encode
@@ -10,10 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace as replaced
+from pyarrow import orc
 
 import icetree
 from icetree.cli.main import cli
@@ -108,13 +112,60 @@ def texts_in(folder: Path, *words: bytes) -> dict[str, list[bytes]]:
     """Return the words that files have, or their names, as they are or unpacked."""
     found: dict[str, list[bytes]] = {}
     for path in sorted(folder.rglob("*")):
-        content = path.read_bytes() if path.is_file() else b""
-        if content.startswith(b"\x1f\x8b"):
-            content = gzip.decompress(content)
+        content = unpacked(path.read_bytes()) if path.is_file() else b""
         content += str(path.relative_to(folder)).encode()
         if there := [word for word in words if word in content]:
             found[str(path.relative_to(folder))] = there
     return found
+
+
+def unpacked(content: bytes) -> bytes:
+    """Return a file's bytes and all that stock readers get out of it, as whoever has no key."""
+    rows: object = b""
+    if content.startswith(b"\x1f\x8b"):
+        return gzip.decompress(content)
+    if content.startswith(b"PAR1"):
+        rows = pq.read_table(pa.BufferReader(content)).to_pydict()
+    elif content.startswith(b"ORC"):
+        rows = orc.ORCFile(pa.BufferReader(content)).read().to_pydict()
+    elif content.startswith(b"Obj\1"):
+        rows = list(fastavro.reader(io.BytesIO(content)))
+    return content + repr(rows).encode()
+
+
+#: What data files begin with that are encrypted, by their format.
+SEALED = {"parquet": b"PARE", "orc": b"AGS1", "avro": b"AGS1"}
+
+
+@pytest.mark.parametrize("format", SEALED)
+def test_a_search_finds_values_in_plain_files_of_every_format_and_in_no_encrypted_one(
+    format: str, tmp_path: Path
+) -> None:
+    place = tmp_path / "lake" / "db"
+    with connected(tmp_path, k=KEY) as lake:
+        lake.create_namespace("db")
+        for name in ("plain", "secret"):
+            properties = {**SMALL, "write.format.default": format}
+            if name == "plain":
+                del properties["encryption.key-id"]
+            table = lake.create_table(f"db.{name}", SCHEMA, properties=properties)
+            for start in range(0, 50, 10):
+                table.append(rows(*range(start, start + 10)))
+            table.delete("n in (3, 14)")
+            assert numbers(table) == [n for n in range(50) if n not in (3, 14)]
+            assert table.verify(deep=True).is_clean
+    plain = texts_in(place / "plain", *VALUES)
+    files = [path.relative_to(place / "plain") for path in (place / "plain" / "data").rglob("*")]
+    written = [str(each) for each in files if each.suffix == f".{format}"]
+    assert len(written) == 5
+    for each in written:
+        assert plain.get(each) == list(VALUES), each
+    # Roots and leaves have bounds, which are values.
+    assert any(each.startswith("metadata/") for each in plain)
+    assert texts_in(place / "secret", *VALUES) == {}
+    assert {name.partition("/")[0] for name in texts_in(place / "secret", *NAMES)} == {"metadata"}
+    found = (place / "secret" / "data").rglob(f"*.{format}")
+    assert {path.read_bytes()[:4] for path in found} == {SEALED[format]}
 
 
 def test_every_verb_works_with_the_key(made: Path) -> None:
