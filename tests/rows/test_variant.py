@@ -15,7 +15,7 @@ from icetree.codec.variant.bounds import Ranges, decode
 from icetree.codec.variant.paths import normalized, read_path
 from icetree.codec.variant.read import Malformed, Primitive, leaves, names, require_sound
 from icetree.codec.variant.write import encode, encode_array
-from icetree.errors import CorruptTable, InvalidInput
+from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.rows.shred import inferred, shredded
 from icetree.rows.variant import PAIR, as_pair
 from icetree.table.table import Table
@@ -334,3 +334,12 @@ def test_a_variant_is_no_partition_no_sort_key_and_has_no_default() -> None:
             _table(**how)
     with pytest.raises(InvalidInput, match="no default but null"), _table().edit_schema() as edit:
         edit.add("w", "variant", default={"a": 1})
+
+
+@pytest.mark.parametrize("format", ["orc", "avro"])
+def test_formats_without_room_for_variants_say_so_and_write_nothing(format: str) -> None:
+    table = _table(properties={"write.format.default": format})
+    with pytest.raises(Unsupported, match=r"variant.*: use Parquet"):
+        table.append(_rows({"a": 1}))
+    assert table.refresh().current_snapshot is None
+    assert list(table.files.store.list(f"{table.location}/data")) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -187,6 +190,57 @@ def test_conditions_on_fields_of_variants_prune_files_on_spark(lake: SparkLake) 
     found = {row["id"]: said(row["v"]) for row in table.scan().to_arrow().to_pylist()}
     assert found[0] == [7]
     assert max(found) == 22
+
+
+#: How Spark is told to store fields of variants apart: as somebody says, or as the rows suggest.
+SHREDDING = {
+    "forced": {
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.inferShreddingSchema": "false",
+        "spark.sql.variant.forceShreddingSchemaForTest": "n bigint, s string, l array<int>",
+    },
+    "inferred": {
+        "spark.sql.variant.writeShredding.enabled": "true",
+        "spark.sql.variant.inferShreddingSchema": "true",
+    },
+}
+
+
+@pytest.mark.parametrize("how", SHREDDING)
+def test_variants_that_spark_stored_apart_are_read_and_found(
+    how: str, lake: SparkLake, tmp_path: Path
+) -> None:
+    documents = ['{"n":1,"s":"x","l":[1,"y"]}', '{"n":2,"s":"y","z":null}', '{"n":"3"}', "[4]", "5"]
+    if how == "inferred":
+        # Where rows have little in common, Spark stores nothing apart.
+        documents = documents[:2]
+    told = lake.spark.createDataFrame(list(enumerate(documents)), "id int, j string")
+    with _set(lake.spark, SHREDDING[how]):
+        rows = told.selectExpr("id", "parse_json(j) v")
+        rows.coalesce(1).write.parquet(str(tmp_path / "theirs"))
+    [file] = (tmp_path / "theirs").glob("*.parquet")
+    assert "typed_value" in str(pq.ParquetFile(file, arrow_extensions_enabled=False).schema)
+    table = lake.create_table(f"db.{how}", {"id": "int", "v": "variant"})
+    table.add_files([str(file)])
+    found = {row["id"]: said(row["v"]) for row in table.scan().to_arrow().to_pylist()}
+    assert found == {id: json.loads(each) for id, each in enumerate(documents)}
+    where = "variant_get(v, '$.n', 'int') = 2"
+    assert table.scan(where).to_arrow()["id"].to_pylist() == [1]
+    assert table.verify(deep=True).is_clean
+    read = lake.read(f"db.{how}").selectExpr("id", "to_json(v) j").collect()
+    assert {row.id: json.loads(row.j) for row in read} == found
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Have a session set so, for a while."""
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
 
 
 def test_filters_in_our_words_find_the_same_rows_on_spark(lake: SparkLake) -> None:
