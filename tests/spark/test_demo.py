@@ -20,10 +20,11 @@ from rich.console import Console
 from icetree.cli.demo.events import EVENTS, ROWS
 from icetree.cli.demo.pipeline import Pipeline
 from icetree.cli.demo.race import WRITERS
-from icetree.cli.demo.screen import show_all
+from icetree.cli.demo.screen import _next, show_all
 from icetree.cli.demo.truth import truths
 from icetree.cli.main import cli
 from icetree.spark import connect
+from tests.explore.browsing import is_built
 
 _COMMITS, _EACH, _BATCHES = 16, 2, 2
 _PAST = (_COMMITS + WRITERS * _EACH) * ROWS
@@ -112,6 +113,17 @@ def test_the_folder_has_the_page(shown: Shown) -> None:
     page = (shown.folder / "tree.html").read_text(encoding="utf-8")
     assert page.lower().startswith("<!doctype html>")
     assert "shop.events" in page
+    assert ("Its history, for a browser" in shown.text) == is_built()
+
+
+@pytest.mark.parametrize("is_film", [True, False])
+def test_the_last_line_promises_what_the_page_holds(tmp_path: Path, is_film: bool) -> None:
+    console = Console(file=StringIO(), width=200, color_system=None, highlight=False)
+    _next(console, tmp_path, is_film=is_film)
+    assert isinstance(console.file, StringIO)
+    text = console.file.getvalue()
+    assert ("Its history, for a browser" in text) == is_film
+    assert ("still, for a browser" in text) == ("`make page`" in text) == (not is_film)
 
 
 @pytest.mark.long

@@ -26,7 +26,6 @@ from icetree.cli.demo.truth import truths
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.explore.cost import Cost
 from icetree.explore.page import one_file
-from icetree.picture.model import Picture
 from icetree.picture.page import to_html
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
@@ -76,12 +75,12 @@ def show_all(
         try:
             pipeline = Pipeline(lake=lake, folder=folder / "stream", past=done.end, batches=batches)
             _steps(console, pipeline)
-            _tree(console, pipeline, folder / "tree.html")
+            is_film = _tree(console, pipeline, folder / "tree.html")
             heading(console, "4  Truth", "the table beside the events themselves")
             holds = print_laws(console, watched(console, [fair(done), *truths(pipeline)]))
         finally:
             lake.close()
-    _next(console, folder)
+    _next(console, folder, is_film=is_film)
     console.print(Text(f"  {time.perf_counter() - start:.0f} seconds in all.\n", style="dim"))
     return holds
 
@@ -135,7 +134,8 @@ def _line(step: Step) -> Text:
 # --- the end -------------------------------------------------------------------------------
 
 
-def _tree(console: Console, pipeline: Pipeline, file: Path) -> None:
+def _tree(console: Console, pipeline: Pipeline, file: Path) -> bool:
+    """Draw the tree and write its page; return whether that has its history, not the newest alone."""
     table = pipeline.table
     shape, newest = table.metadata.shape(), table.snapshot()
     assert newest is not None  # the story ends with an append
@@ -148,20 +148,22 @@ def _tree(console: Console, pipeline: Pipeline, file: Path) -> None:
         caption=f"{table.name} · {newest.operation}",
         root_file=newest.root_file,
     )
-    file.write_text(_page(table, drawn), encoding="utf-8")
+    film = _film(table)
+    file.write_text(to_html(drawn) if film is None else film, encoding="utf-8")
     heading(console, "3  Its tree", f"a root and {leaves} are all of it")
     console.print(Drawing(drawn))
+    return film is not None
 
 
-def _page(table: Table, drawn: Picture) -> str:
-    """Return the explorer with all of the table's history; its picture where none was built."""
+def _film(table: Table) -> str | None:
+    """Return the explorer with all of the table's history; None where none was built."""
     try:
         return one_file(table)
     except (InvalidInput, Unsupported):
-        return to_html(drawn)
+        return None
 
 
-def _next(console: Console, folder: Path) -> None:
+def _next(console: Console, folder: Path, *, is_film: bool) -> None:
     """Print what to try, as it can be pasted where one is."""
     heading(console, "5  Yours now", "the table stays; paste these")
     place, program = _near(folder), _program()
@@ -172,7 +174,10 @@ def _next(console: Console, folder: Path) -> None:
         f'{program} sql -e "SELECT kind, count(*) FROM {EVENTS} GROUP BY 1"',
     ):
         console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
-    console.print(f"\n  Its history, for a browser: {place}/tree.html", soft_wrap=True)
+    what = "Its history" if is_film else "Its newest snapshot, still"
+    console.print(f"\n  {what}, for a browser: {place}/tree.html", soft_wrap=True)
+    if not is_film:
+        console.print("  (With npm there, `make page` builds the explorer, which shows all of it.)")
 
 
 def _near(path: Path) -> str:
