@@ -251,7 +251,7 @@ OF_JSON = words(
     actions arrows caption clean columns conjuncts counts current_snapshot data_dvs data_files
     data_leaves_read data_leaves_skipped data_leaves_total delete_files delete_leaves_read
     delete_leaves_skipped delete_leaves_total deletes doc does done dry_run dvs facts files findings
-    format_version groups id is_group kept_avro_manifests_count key label leaf_entries_scanned leaf_entries_skipped leaves
+    format_version groups id is_group is_past kept_avro_manifests_count key label leaf_entries_scanned leaf_entries_skipped leaves
     left left_behind location loses metadata_location metrics more note order_by pages partition_by snapshot_ids properties
     refs required root root_entries_scanned root_entries_skipped row_arrows rows rule severity
     snapshot_count snapshots source target tasks title total_objects uuid vectors where

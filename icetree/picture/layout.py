@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from icetree.picture.model import Box, Kind, Picture, Row
+from icetree.picture.model import Box, Kind, Picture
 
 MARGIN: Final = 28.0
 HEADER: Final = 46.0
@@ -35,9 +35,11 @@ ARC_LABEL: Final = 62.0
 #: Widths of glyphs in em: a sans font's, rounded up, since the viewer's font is not known.
 _NARROW: Final = frozenset("iljftI.,:;'|! ()[]·/")
 _WIDE: Final = frozenset("mwMW…")
+#: How much wider bold letters are, in the widest of the fonts.
+_BOLD: Final = 1.18
 
 
-def text_width(text: str, font_px: float, *, is_mono: bool = False) -> float:
+def text_width(text: str, font_px: float, *, is_mono: bool = False, is_bold: bool = False) -> float:
     """Return about how wide a text is, rather more than less."""
     if is_mono:
         return len(text) * 0.605 * font_px
@@ -45,7 +47,7 @@ def text_width(text: str, font_px: float, *, is_mono: bool = False) -> float:
         0.36 if c in _NARROW else 0.92 if c in _WIDE else 0.72 if c.isupper() else 0.59
         for c in text
     )
-    return ems * font_px
+    return ems * font_px * (_BOLD if is_bold else 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +103,6 @@ class Layout:
     height: float
 
 
-def status_text(row: Row) -> str:
-    """Return what is said of a row at its right end."""
-    return "REMOVED" if row.is_removed else row.status.name
-
-
 def lay_out(picture: Picture) -> Layout:
     """Give every box its place."""
     columns = [_Column.of(picture, box) for box in _owners(picture)]
@@ -157,8 +154,10 @@ def columns_of(box: Box, *, least: float = 0.0) -> Columns:
     ):
         widest = max((text_width(text, font, is_mono=is_mono) for text in texts), default=0.0)
         at.append(at[-1] + (widest + COLUMN_GAP if widest else 0.0))
-    status = max((text_width(status_text(row), 10.0) for row in box.rows), default=0.0)
-    heading = max(text_width(box.title, 13.5), text_width(box.facts, 11.0)) + 2 * PAD + 6
+    status = max((text_width(row.word, 10.0, is_bold=True) for row in box.rows), default=0.0)
+    heading = (
+        max(text_width(box.title, 13.5, is_bold=True), text_width(box.facts, 11.0)) + 2 * PAD + 6
+    )
     more = max((text_width(line, 11.0) for line in box.more), default=0.0) + name + PAD
     width = max(at[3] + status + PAD, heading, more, least)
     return Columns(

@@ -65,9 +65,8 @@ def _row(row: Row) -> str:
     if row.position is not None:
         name = f"{row.position}&nbsp;&nbsp;{name}"
     about = " ".join(part for part in (row.partition, row.note) if part)
-    word = "REMOVED" if row.is_removed else row.status.name
-    colour = _STATUS_COLOURS[Status.DELETED if row.is_removed else row.status]
-    cells = (name, _text(about), f"<span style='color:{colour}'>{word}</span>")
+    colour = _STATUS_COLOURS[row.looks]
+    cells = (name, _text(about), f"<span style='color:{colour}'>{row.word}</span>")
     return "".join(
         ["<tr>", *(f"<td style='text-align:left'>{cell}</td>" for cell in cells), "</tr>"]
     )

@@ -53,11 +53,28 @@ class Row:
     position: int | None = None
     #: A manifest DV removes it.
     is_removed: bool = False
+    #: Its status is of the snapshot that wrote its manifest, which is not the one that is shown.
+    is_past: bool = False
 
     @property
     def is_gone(self) -> bool:
         """Whether it does not count any more."""
         return self.is_removed or self.status == Status.DELETED
+
+    @property
+    def word(self) -> str:
+        """What is said of it: its status, or that this was so when its leaf was written."""
+        if self.is_removed:
+            return "REMOVED"
+        is_news = self.is_past and self.status != Status.EXISTING
+        return f"was {self.status.name}" if is_news else self.status.name
+
+    @property
+    def looks(self) -> Status:
+        """The status whose colour it has: what came long ago is not news."""
+        if self.is_removed:
+            return Status.DELETED
+        return Status.EXISTING if self.is_past else self.status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,6 @@ from icetree.picture.layout import (
     Layout,
     Placed,
     lay_out,
-    status_text,
     text_width,
 )
 from icetree.picture.model import Kind, Picture, Row
@@ -71,7 +70,7 @@ _INK: Final = {
     ".label": ("fill", "#9a3412", "#fdba74"),
     ".ADDED": ("fill", "#15803d", "#4ade80"),
     ".EXISTING": ("fill", "#7b8290", "#8e97a6"),
-    ".DELETED,.REMOVED": ("fill", "#c81e1e", "#f87171"),
+    ".DELETED": ("fill", "#c81e1e", "#f87171"),
     ".gone": ("fill", "#a3a9b4", "#6f7888"),
     ".strike": ("stroke", "#c81e1e", "#f87171"),
 }
@@ -236,7 +235,7 @@ def _row(one: Placed, number: int, row: Row) -> Iterator[str]:
         yield _text(row.partition, x + at.partition, base, "muted")
     if row.note:
         yield _text(row.note, x + at.note, base, "muted")
-    yield _text(status_text(row), one.right - PAD, base, f"status end {status_text(row)}")
+    yield _text(row.word, one.right - PAD, base, f"status end {row.looks.name}")
     if row.is_gone:
         end = x + at.name + text_width(row.name, 12.0, is_mono=True)
         yield f'<path class="strike" d="M{x + at.name - 2:.1f} {y:.1f}H{end + 2:.1f}"/>'

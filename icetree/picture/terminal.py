@@ -160,7 +160,5 @@ def _cell(row: Row, name: str) -> Text:
         hue = _MARK[row.content] if row.content is not None else ""
         return Text(row.name, style=f"{hue} strike dim" if row.is_gone else hue)
     if name == "status":
-        if row.is_removed:
-            return Text("REMOVED", style=_STATUS[Status.DELETED])
-        return Text(row.status.name, style=_STATUS[row.status])
+        return Text(row.word, style=_STATUS[row.looks])
     return Text(getattr(row, name), style="dim")

@@ -71,7 +71,10 @@ def picture(
     added = added_positions(near, reader, root_file=root_file)
 
     boxes = [
-        _leaf_box(leaf, f"leaf{at}", removed.get(leaf.location), reader, shape, names, limits)
+        _leaf_box(
+            *(leaf, f"leaf{at}", removed.get(leaf.location), reader, shape, names, limits),
+            is_past=top.status[boxed[at]] != Status.ADDED,
+        )
         for at, leaf in enumerate(leaves)
     ]
     keys = {leaf.location: box.key for leaf, box in zip(leaves, boxes, strict=True)}
@@ -185,6 +188,8 @@ def _leaf_box(
     shape: Shape,
     names: Names,
     limits: Limits,
+    *,
+    is_past: bool,
 ) -> Box:
     columns = {*_COLUMNS, POSITION, *stats_columns(shape)}
     entries = reader.leaf(leaf, columns=columns)
@@ -194,7 +199,12 @@ def _leaf_box(
     content, status = entries["content_type"].to_numpy(), entries["status"].to_numpy()
     shown = pick(content, _rank(status, gone), limits.leaf_rows)
     rows = tuple(
-        replace(row_of(found, shape, names), position=found[POSITION], is_removed=bool(gone[at]))
+        replace(
+            row_of(found, shape, names),
+            position=found[POSITION],
+            is_removed=bool(gone[at]),
+            is_past=bool(is_past),
+        )
         for at, found in zip(shown, entries.take(shown).to_pylist(), strict=True)
     )
     live = int(np.count_nonzero(~gone & (status != Status.DELETED)))

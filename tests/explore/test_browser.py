@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks import plan_tables
 from benchmarks.chromium import Chromium, Page, chromium
+from docs.make.figures import FIGURES
 from icetree.explore.page import one_file
 from icetree.explore.views import look
 from icetree.picture.words import size as size_words
@@ -316,6 +317,21 @@ def test_a_screen_reader_and_a_keyboard_find_their_way(
         page.until("document.querySelector('#side dl')")
         page.press("Escape")
         page.until("document.querySelector('#side').hidden")
+
+
+@pytest.mark.parametrize("name", ["append-3", "row-delta-replaced", "compaction-before"])
+def test_no_text_of_a_drawing_leaves_its_box(browser: Chromium, name: str) -> None:
+    """In the widest of the fonts that a viewer is likely to have."""
+    page = browser.page((FIGURES / f"tree-{name}.svg").as_uri())
+    wide = "text:not(.mono){font-family:Verdana,'DejaVu Sans'}"
+    page.run(f"document.querySelector('style').append({json.dumps(wide)})")
+    out = page.run(
+        "(() => { const boxes = [...document.querySelectorAll('rect.body')].map((each) => each.getBBox());"
+        " return [...document.querySelectorAll('text.title, text.status, text.muted, text.name')].filter((each) => {"
+        "  const at = each.getBBox(); return !boxes.some((box) => at.x >= box.x && at.x + at.width <= box.x + box.width"
+        "   && at.y >= box.y && at.y + at.height <= box.y + box.height + 1); }).map((each) => each.textContent) })()"
+    )
+    assert out == []
 
 
 @pytest.mark.parametrize("count", usually([100_000, 1_000_000], 100_000))

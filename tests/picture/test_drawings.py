@@ -56,12 +56,22 @@ def test_svg_shows_each_entry_once(example: Picture) -> None:
 
 
 def test_svg_says_the_status_of_each_entry(example: Picture) -> None:
-    statuses = Counter(
-        "REMOVED" if row.is_removed else row.status.name
-        for box in example.boxes()
-        for row in box.rows
-    )
+    statuses = Counter(row.word for box in example.boxes() for row in box.rows)
     assert Counter(svg_texts(to_svg(example), "status")) == statuses
+
+
+def test_nothing_of_an_old_leaf_reads_as_what_this_snapshot_did() -> None:
+    snapshot = EXAMPLES["complex row delta"]()
+    drawn = picture(snapshot.root, snapshot.reader, SHAPE)
+    console = Console(width=120, file=io.StringIO(), color_system=None)
+    console.print(Drawing(drawn))
+    assert isinstance(console.file, io.StringIO)
+    # Three entries of the root, and what is in the two leaves of this snapshot.
+    for text in (to_svg(drawn), to_mermaid(drawn), console.file.getvalue()):
+        shown = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
+        assert len(re.findall(r"(?<!was )ADDED", shown)) >= 5
+        assert text.count("was ADDED") == 3
+    assert Counter(svg_texts(to_svg(drawn), "ADDED"))["was ADDED"] == 0
 
 
 def test_svg_labels_every_arrow_between_boxes(example: Picture) -> None:

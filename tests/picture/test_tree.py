@@ -53,6 +53,16 @@ def test_each_leaf_is_a_table_with_positions() -> None:
     ]
 
 
+def test_an_entry_of_an_old_leaf_was_added_and_did_not_come_now() -> None:
+    words = {box.name: [row.word for row in box.rows] for box in drawn(complex_row_delta()).leaves}
+    assert words == {
+        "DM1": ["was ADDED", "was ADDED"],
+        "DVM1": ["REMOVED", "was ADDED"],
+        "DVM2": ["ADDED"],
+        "DM2": ["ADDED"],
+    }
+
+
 def test_an_entry_that_a_manifest_dv_removes_is_gone_and_others_are_not() -> None:
     (leaf,) = (box for box in drawn(complex_row_delta()).leaves if box.name == "DVM1")
     assert [row.is_gone for row in leaf.rows] == [True, False]
