@@ -42,7 +42,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -63,6 +63,9 @@ test: $(READY) $(ICEBERG_JAR) $(S3A) $(PAGE) chromium ## Run every test
 docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
 	@echo "build/site/index.html is ready."
+
+screens: $(DOCS) $(PAGE) chromium ## Take the documentation's pictures of every face anew; ARGS="terminal notebook" for some
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m docs.make.screens $(ARGS)
 
 check: lint types docs test ## What CI runs: lint, types, the site and tests
 

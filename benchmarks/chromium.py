@@ -24,7 +24,12 @@ PATIENCE_S: Final = 20.0
 _FLAGS: Final = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking", "--mute-audio"),
-    *("--force-color-profile=srgb", "--hide-scrollbars", "--remote-debugging-pipe"),
+    *(
+        "--force-color-profile=srgb",
+        "--disable-lcd-text",
+        "--hide-scrollbars",
+        "--remote-debugging-pipe",
+    ),
 )
 
 

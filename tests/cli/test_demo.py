@@ -54,6 +54,12 @@ def test_every_law_is_shown_to_hold(result: Result) -> None:
     assert marks == ["ok"] * 5
 
 
+def test_no_sentence_of_it_is_broken(result: Result) -> None:
+    """Were one, its second half would stand at the edge, where only headings and the tree do."""
+    broken = [line for line in result.stdout.splitlines() if line[:1].islower()]
+    assert broken == []
+
+
 def test_every_commit_is_a_line(result: Result, kept: Path) -> None:
     numbers = [
         line.split()[0]

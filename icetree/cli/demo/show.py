@@ -64,8 +64,8 @@ def _commits(console: Console, table: DemoTable) -> None:
         console.print(_line(commit))
     console.print(
         Text(
-            f"\n  A root keeps at most {POLICY.root_max_data_entries} data files here, so that a "
-            "small table shows it; the default is 1,000.",
+            f"\n  A root keeps at most {POLICY.root_max_data_entries} data files here, to show it; "
+            "the default is 1,000.",
             style="dim",
         )
     )
