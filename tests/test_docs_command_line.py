@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import click
@@ -17,6 +18,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icetree
 from icetree.cli.group import Commands
 from icetree.cli.main import cli
+from tests.cli.terminal import on_terminal
+from tests.effort import usually
 from tests.explore.browsing import is_built
 
 PAGE = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
@@ -81,8 +84,16 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("lake", "spark")
-def test_every_command_of_the_page_runs() -> None:
+#: What is for other programs is as it is for them.
+NOT_FOR_PEOPLE = ("icetree completion", "icetree serve")
+
+
+@pytest.mark.parametrize("width", usually([80, 120, None], 80))
+@pytest.mark.usefixtures("spark")
+def test_every_command_of_the_page_runs_and_fits_the_terminal(
+    lake: Path, width: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal of a width, or in a pipe."""
     lines = [
         line
         for block in re.findall(r"^```bash\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -94,6 +105,14 @@ def test_every_command_of_the_page_runs() -> None:
         assert program == "icetree"
         ran |= set(words)
         if words[0] == "explore" and not is_built():
+            continue
+        if width is not None and not line.startswith(NOT_FOR_PEOPLE):
+            seen = on_terminal(monkeypatch, width, partial(cli, words, standalone_mode=False))
+            assert any(seen), line
+            # What names a file or folder is never broken: a terminal wraps it, and copies it whole.
+            long = [each for each in seen if len(each) > width]
+            names = (str(lake), ".parquet", ".json")
+            assert [each for each in long if not any(name in each for name in names)] == [], line
             continue
         found = CliRunner().invoke(cli, words)
         assert (found.exit_code, found.stderr) == (0, ""), f"{line}: {found.stderr}"

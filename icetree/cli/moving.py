@@ -95,13 +95,13 @@ def snapshot(lake: Chosen, name: str, source: str, location: str | None, as_json
 @pass_lake
 def migrate(lake: Chosen, name: str, source: str, yes: bool, as_json: bool) -> None:
     """Make a folder of Parquet files, or of a Delta table, a table where it is."""
-    from icetree.cli.output import print_json
+    from icetree.cli.output import print_json, say
 
     if not yes and as_json:
         print_json({"name": name, "source": source, "dry_run": True})
         return
     if not yes:
-        click.echo(
+        say(
             f"would make {source} the table {name}, whose own its files are from then on: nobody may "
             "write to the folder or clean it up by other means any more"
         )

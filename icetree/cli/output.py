@@ -6,6 +6,7 @@ import base64
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
@@ -29,8 +30,34 @@ def print_json(value: Any) -> None:
 
 
 def say(text: str) -> None:
-    """Print lines of text, in which names and values may stand."""
-    print(visible_lines(text))
+    """Print lines of text, in which names and values may stand; a terminal breaks none in a word."""
+    shown = visible_lines(text)
+    if sys.stdout.isatty():
+        width = _terminal_width()
+        shown = "\n".join(_folded(line, width) for line in shown.split("\n"))
+    print(shown)
+
+
+def _terminal_width() -> int:
+    from icetree.cli.console import stdout
+
+    return stdout().width
+
+
+def _folded(line: str, width: int) -> str:
+    """Return a line in as many as it takes, the others below where its words begin."""
+    edge = len(line) - len(line.lstrip(" "))
+    edge += 2 if line[edge:].startswith("- ") else 0
+    if len(line) <= width or edge > width // 2:
+        return line
+    return textwrap.fill(
+        line[edge:],
+        width,
+        initial_indent=line[:edge],
+        subsequent_indent=" " * edge,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _plain(value: Any) -> Any:
