@@ -6,13 +6,16 @@ beside PyIceberg, takes a minute and needs `make bench-commit`'s packages.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
 
+import icetree
 from docs.make.still import Still, lake_in_memory
 from icetree.picture.svg import to_svg
 from icetree.picture.tree import picture
@@ -149,7 +152,37 @@ def drawn(table: Table, caption: str = "") -> str:
     assert found is not None
     told = caption or f"snapshot {found.sequence_number} · {found.operation}"
     root = table.files.counted_root(found, shape)
-    return to_svg(picture(root, table.files.reader(shape), shape, caption=told))
+    list_of = found.snapshot_id if found.root_manifest is None else None
+    return to_svg(picture(root, table.files.reader(shape), shape, caption=told, list_of=list_of))
+
+
+def before_v4() -> str:
+    """Return the tree of a table of v2 that PyIceberg committed three files to, one by one."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    with TemporaryDirectory() as folder:
+        uri, warehouse = f"sqlite:///{folder}/v2.db", f"file://{folder}/v2"
+        theirs = SqlCatalog("default", uri=uri, warehouse=warehouse)
+        theirs.create_namespace("db")
+        table = theirs.create_table("db.t", _COLUMNS)
+        for at in range(3):
+            table.append(pa.table([[at]], schema=_COLUMNS))
+        theirs.close()
+        with icetree.connect(uri, warehouse=warehouse) as lake:
+            made = drawn(lake.table("db.t"), "snapshot 3 · append, of v2")
+    return _renamed(made)
+
+
+def _renamed(drawing: str) -> str:
+    """Return a drawing in which PyIceberg's random names are numbers, of the same length.
+
+    The newest is named first.
+    """
+    for sign, pattern in (("M", r"\b[0-9a-f]{8}-m0\b"), ("D", r"\b\d{5}-\d-[0-9a-f]{8}\b")):
+        found = list(dict.fromkeys(re.findall(pattern, drawing)))
+        for number, name in zip(range(len(found), 0, -1), found, strict=True):
+            drawing = drawing.replace(name, f"{sign}{number}")
+    return re.sub(r"<title>[^<]*</title>", "", drawing)
 
 
 def trees() -> dict[str, str]:
@@ -159,6 +192,7 @@ def trees() -> dict[str, str]:
         with within(Still(story.__name__)):
             for name, table in story():
                 made[name] = drawn(table)
+    made["before-v4"] = before_v4()
     return made
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from docs.make import format_parts, reference_parts, scale_parts
+from docs.make import entry_parts, format_parts, reference_parts, scale_parts
 
 DOCS: Final = Path(__file__).parents[1]
 PARTS: Final[dict[str, Callable[[], str]]] = (
-    format_parts.PARTS | reference_parts.PARTS | scale_parts.PARTS
+    entry_parts.PARTS | format_parts.PARTS | reference_parts.PARTS | scale_parts.PARTS
 )
 _PART: Final = re.compile(r"<!-- made: ([\w -]+) -->\n.*?<!-- end -->", re.DOTALL)
 

@@ -56,9 +56,11 @@ def picture(
     caption: str = "",
     limits: Limits = _DEFAULT_LIMITS,
     root_file: str = "root",
+    list_of: int | None = None,
 ) -> Picture:
-    """Return the picture of a snapshot's tree.
+    """Return the picture of a snapshot's tree; `list_of` is its id where its root is a manifest list.
 
+    Such a list has no statuses: what of it is new is told by the snapshot that made it.
     Reads only the leaves that get a box of their own: those that changed, then the first ones.
     """
     top = _Top.of(root)
@@ -73,7 +75,9 @@ def picture(
     boxes = [
         _leaf_box(
             *(leaf, f"leaf{at}", removed.get(leaf.location), reader, shape, names, limits),
-            is_past=top.status[boxed[at]] != Status.ADDED,
+            is_past=top.status[boxed[at]] != Status.ADDED
+            if list_of is None
+            else leaf.snapshot_id != list_of,
         )
         for at, leaf in enumerate(leaves)
     ]
@@ -94,6 +98,8 @@ def picture(
                 )
             )
     root_box, row_arrows = _root_box(root, top, boxed, vectors, shape, names, limits)
+    if list_of is not None:
+        root_box = replace(root_box, name="Manifest List")
     return visible_in(
         Picture(
             caption=caption,

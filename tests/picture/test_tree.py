@@ -213,3 +213,13 @@ def test_a_file_name_is_cut_but_can_be_told_from_others() -> None:
         short_name("a/very-long-name-of-a-file-that-goes-on-17.parquet") == "very-long-…goes-on-17"
     )
     assert short_name("D1") == "D1"
+
+
+def test_the_root_of_an_old_table_is_a_list_in_which_snapshots_tell_what_is_new() -> None:
+    snapshot = tree("M1 EXISTING", M1=["D1 ADDED"])
+    made_by = snapshot.root["snapshot_id"].to_pylist()[0]
+    assert made_by is not None
+    for list_of, word in ((made_by, "ADDED"), (made_by + 1, "was ADDED")):
+        found = picture(snapshot.root, snapshot.reader, SHAPE, list_of=list_of)
+        assert found.root.title == "Manifest List"
+        assert [row.word for row in found.leaves[0].rows] == [word]

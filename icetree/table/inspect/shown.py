@@ -35,6 +35,7 @@ class Shown:
                 shape,
                 caption=caption,
                 root_file=found.root_file if found else "root",
+                list_of=found.snapshot_id if found and found.root_manifest is None else None,
             )
         )
 
