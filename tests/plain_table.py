@@ -100,10 +100,12 @@ class Model:
 
     #: How many rows were inserted, updated and deleted since somebody asked.
     told: list[int] = field(default_factory=lambda: [0, 0, 0])
+    #: The ids of the rows that were updated since then.
+    updated: set[int] = field(default_factory=set)
 
     def counts(self) -> list[int]:
         """Return what was done to rows since the last time."""
-        told, self.told = self.told, [0, 0, 0]
+        told, self.told, self.updated = self.told, [0, 0, 0], set()
         return told
 
     def append(self, rows: list[Row]) -> None:
@@ -116,6 +118,7 @@ class Model:
         self.rows = left
 
     def update(self, holds: Callable[[Row], bool], change: Callable[[Row], Row]) -> None:
+        self.updated |= {row["id"] for row in self.rows if holds(row)}
         self.told[1] += sum(map(holds, self.rows))
         self.rows = [{**row, **change(row)} if holds(row) else row for row in self.rows]
 
@@ -139,6 +142,7 @@ class Model:
                 continue
             else:
                 self.told[1] += update
+                self.updated |= {row["id"]} if update else set()
                 kept.append(dict(match) if update else row)
         self.told[2] += len(self.rows) - len(kept)
         if insert:

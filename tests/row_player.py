@@ -29,14 +29,14 @@ COLUMNS += [("st", "struct<n: long, x: double>")]
 #: So small that roots are flushed, leaves are marked and rewritten, and deletes find their owners.
 TINY = {
     "write.root.max-data-entries": (0, 1, 2, 4),
-    "write.root.max-delete-entries": (0, 1, 3),
+    "write.root.max-delete-entries": (0, 0, 1, 3),
     "write.leaf.max-entries": (1, 2, 5, 50_000),
     "write.manifest-dv.inline-max-bytes": (0, 65_536),
     "write.commit.compact-max-entries": (0, 4, 20_000),
     "write.commit.compact-min-leaves": (2, 4, 16),
     "write.commit.compact-removed-percent": (10, 50, 99),
-    "write.flush.affinity-min-entries": (1, 2, 50),
-    "write.flush.affinity-max-leaves": (0, 2, 100),
+    "write.flush.affinity-min-entries": (1, 1, 2, 50),
+    "write.flush.affinity-max-leaves": (0, 100, 100),
 }
 #: What the roots of a sequence must have had, or nothing was tried but lists of files.
 TREE = frozenset({Content.DATA_MANIFEST, Content.DELETE_MANIFEST, Content.MANIFEST_DV})
@@ -64,7 +64,8 @@ class Player:
         self.operations = 0
         #: What roots were seen to hold.
         self.seen: set[Content] = set()
-        #: Rows that the last step put in the place of others, as new ones.
+        #: The ids of rows that the last step updated, and of those it wrote anew by their keys.
+        self.updated: set[int] = set()
         self.replaced: set[int] = set()
         partitions = chance.choice([["truncate(4, s)", "day"], ["day"], ["bucket(3, id)"], []])
         #: Whether a delete by keys can reach all rows, and whether there was one.
@@ -138,6 +139,7 @@ class Player:
         self.replaced = set()
         done = getattr(self, self.chance.choice(names))()
         self.operations += done is not None
+        self.updated = self.model.updated
         counted = self.model.counts()
         if isinstance(done, Committed):
             told = [done.rows.inserted, done.rows.updated, done.rows.deleted]
@@ -155,13 +157,13 @@ class Player:
         snapshot = table.metadata.current_snapshot()
         if snapshot is not None:
             root = table.files.root(snapshot, table.metadata.shape())
-            held = root.filter(is_live(root))["content_type"].to_pylist()
+            held = root.filter(is_live(root))["content_type"].unique().to_pylist()
             self.seen |= {Content(each) for each in held}
 
-    def is_done(self, operations: int, *, of: frozenset[Content] = TREE) -> bool:
+    def is_done(self, operations: int) -> bool:
         """Tell whether so much was done, and to all parts of a tree."""
         assert self.operations < 20 * operations
-        whole = self.seen >= of and (self.keyed or not self.everywhere)
+        whole = self.seen >= TREE and (self.keyed or not self.everywhere)
         return self.operations >= operations and whole
 
     def condition(self) -> tuple[str, Callable[[Row], bool]]:

@@ -161,11 +161,9 @@ def require_fit(target: Target, rows: pa.RecordBatch) -> None:
 
 
 def with_lineage(
-    target: Target, columns: Mapping[str, pa.Array], row_ids: pa.Array, ages: pa.Array | None = None
+    target: Target, columns: Mapping[str, pa.Array], row_ids: pa.Array
 ) -> pa.RecordBatch:
-    """Return rows as they are written; without ages they are of this commit's."""
-    size = len(row_ids)
+    """Return rows as they are written: they are of this commit's age."""
     row_id, age = target.lineage
-    made = {**columns, row_id.name: row_ids}
-    made[age.name] = pa.nulls(size, pa.int64()) if ages is None else ages
+    made = {**columns, row_id.name: row_ids, age.name: pa.nulls(len(row_ids), pa.int64())}
     return pa.RecordBatch.from_arrays(list(made.values()), names=list(made))
