@@ -19,6 +19,8 @@ from icetree.spec.properties import choice, whole_number
 CODEC: Final = "write.avro.compression-codec"
 #: Codecs of blocks, and the highest level of those that have levels.
 CODECS: Final = {"gzip": 9, "zstd": 22, "snappy": 0, "uncompressed": 0}
+#: The one that has a checksum: in a block of any other, damage may be read as another value.
+_CHECKED: Final = "snappy"
 LEVEL: Final = "write.avro.compression-level"
 _PORTION_BYTES: Final = 16 * 1024 * 1024
 #: What a schema or bytes raise that are none.
@@ -80,7 +82,7 @@ class AvroWriter:
 
 def codec_of(properties: Mapping[str, str]) -> tuple[str, int | None]:
     """Return how blocks are compressed, and how much; InvalidInput for what cannot be."""
-    codec = choice(properties, CODEC, tuple(CODECS), default="gzip")
+    codec = choice(properties, CODEC, tuple(CODECS), default=_CHECKED)
     if LEVEL not in properties or not CODECS[codec]:
         return codec, None
     level = whole_number(properties, LEVEL, default=1)
