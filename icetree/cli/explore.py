@@ -82,6 +82,7 @@ def _require_page(output: Path) -> None:
 def _write(
     lake: Lake, name: str, output: Path, since: str | None, upto: str | None, where: str | None
 ) -> None:
+    from icetree.cli.output import say
     from icetree.explore.page import one_file
 
     text = one_file(lake.table(name), since=since, upto=upto, where=where)
@@ -94,12 +95,13 @@ def _write(
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise InvalidInput(f"{output}: {error.strerror}; name a file that can be written") from None
-    click.echo(f"Wrote {output}, {len(text.encode()):,} bytes: any browser shows it")
+    say(f"Wrote {output}, {len(text.encode()):,} bytes: any browser shows it")
 
 
 def _serve(lake: Lake, name: str | None, where: str | None, *, port: int, browser: bool) -> None:
     from urllib.parse import urlencode
 
+    from icetree.cli.output import say
     from icetree.explore.page import page
 
     try:
@@ -116,7 +118,7 @@ def _serve(lake: Lake, name: str | None, where: str | None, *, port: int, browse
     shown = {"table": name, "where": where}
     asked = urlencode({key: value for key, value in shown.items() if value})
     uri = f"http://127.0.0.1:{listening.getsockname()[1]}/ui{'#' if asked else ''}{asked}"
-    click.echo(f"exploring {lake.catalog.name} at {uri}")
+    say(f"exploring {lake.catalog.name} at {uri}")
     click.echo("stop      Ctrl-C")
     if browser:
         click.launch(uri)

@@ -92,6 +92,8 @@ def _show(
     tls: Tls | None,
 ) -> None:
     """Show what is served, and how to reach it, on one screen."""
+    from icetree.cli.output import say
+
     host = f"[{address.host}]" if ":" in address.host else address.host
     uri = f"{'https' if tls else 'http'}://{host}:{port}"
     grants = access.grants
@@ -107,7 +109,7 @@ def _show(
         "stop": "Ctrl-C; what was begun is finished",
     }
     for name, value in lines.items():
-        click.echo(f"{name:<10} {value}")
+        say(f"{name:<10} {value}")
     if grants is not None and tls is None and not address.is_loopback:
         click.echo("tokens travel unprotected: give --tls-cert, or put a proxy with TLS before it")
 

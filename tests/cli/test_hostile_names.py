@@ -9,8 +9,10 @@ import sys
 import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
+import click
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -18,9 +20,11 @@ from click.testing import CliRunner, Result
 import icetree
 from icetree.cli.console import stdout
 from icetree.cli.main import cli
+from icetree.errors import InvalidInput
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
 from icetree.picture.visible import visible, visible_json
+from icetree.serve.run import Address
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 from icetree.table.lake import Lake
@@ -139,6 +143,72 @@ def test_no_command_lets_a_name_or_value_act_on_the_terminal(folder: Path) -> No
         if result.exit_code == 0 and words[-1] == "svg":
             ET.fromstring(result.stdout)
     assert told > 20
+
+
+#: Commands that go on until somebody stops them, or start Spark: each has tests of its own.
+ELSEWHERE = {"sql", "demo"}
+
+
+def every_command(folder: Path) -> Iterator[tuple[str, ...]]:
+    """Yield each command, by its own parameters: with what it needs, then with each text it takes.
+
+    Nothing is done that asks for `--yes`.
+    """
+    context = click.Context(cli)
+    for command in cli.list_commands(context):
+        if command not in ELSEWHERE:
+            yield from of_command(command, cli.get_command(context, command), folder)
+
+
+def of_command(name: str, command: Any, folder: Path) -> Iterator[tuple[str, ...]]:
+    of_all = {"catalog", "warehouse", "given", "debug"}
+    own = [each for each in command.params if each.name not in of_all]
+    words = [name]
+    for each in own:
+        match each.name:
+            case "name" | "names":
+                words.append(f"{NAME}.{NAME}")
+            case "dry_run":
+                words.append("--dry-run")
+            case "rounds":
+                words += ["--rounds", "1"]
+            case "output" if name == "explore":
+                words += ["--output", str(folder / f"{HOSTILE}.html".replace("/", ""))]
+            case "host":
+                words += ["--host", HOSTILE]
+            case _ if each.required:
+                given = each.type.choices[0] if isinstance(each.type, click.Choice) else HOSTILE
+                words += [given] if isinstance(each, click.Argument) else [each.opts[0], given]
+    yield tuple(words)
+    if any(each.name == "as_json" for each in own):
+        yield (*words, "--json")
+    for each in own:
+        is_text = isinstance(each.type, click.types.StringParamType) and each.name != "host"
+        if is_text and isinstance(each, click.Option) and not each.required:
+            yield (*words, each.opts[0], f"{HOSTILE}={HOSTILE}" if each.multiple else HOSTILE)
+
+
+@pytest.mark.usefixtures("no_socket")
+def test_no_command_however_new_lets_what_it_is_given_act_on_the_terminal(tmp_path: Path) -> None:
+    _make(tmp_path)
+    told = set()
+    for words in every_command(tmp_path):
+        result = run(tmp_path, *words)
+        assert result.exception is None or isinstance(result.exception, SystemExit), words
+        assert acting(result.output) == set(), words
+        told |= {words[0]} if "got you" in result.output else set()
+    # A command that tells of no name at all was not tried.
+    assert set(cli.list_commands(click.Context(cli))) - ELSEWHERE - told == {"completion"}
+
+
+@pytest.fixture
+def no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have whoever would listen say where, and stop."""
+
+    def refuse(address: Address) -> None:
+        raise InvalidInput(f"{address.host} is nowhere")
+
+    monkeypatch.setattr(Address, "listen", refuse)
 
 
 def test_json_means_what_the_table_says(folder: Path) -> None:
