@@ -10,6 +10,7 @@ import click
 from icetree.cli.options import CONNECTION_OPTIONS
 from icetree.cli.refusal import STOPPED, Misused, Refusal
 from icetree.errors import IcetreeError
+from icetree.picture.visible import visible_lines
 
 #: Whether JSON was asked for anywhere on the line, known before the line is understood.
 _AS_JSON: Final = "icetree.as_json"
@@ -84,8 +85,10 @@ class Commands(click.Group):
 
 
 def _shown(error: click.ClickException, *, as_json: bool) -> click.ClickException:
-    """Return an error as it is to be shown; click's own are fine for people."""
+    """Return an error as it is to be shown; click's own are fine for people, but for what they quote."""
     if not as_json:
+        if isinstance(error, click.UsageError):
+            error.message = visible_lines(error.message)
         return error
     told = Misused.by(error) if isinstance(error, click.UsageError) else error
     if isinstance(told, Refusal):
