@@ -36,7 +36,7 @@ class Assignment:
             before = self._set.setdefault(column.name, [])
             for other, _, _ in before:
                 if other[: len(path)] == path or path[: len(other)] == other:
-                    raise InvalidInput(f"{table}: {name} is set twice")
+                    raise InvalidInput(f"table {table}: {name} is set twice")
             before.append((path, type, scope.term(value)))
 
     @property
@@ -106,7 +106,9 @@ class Assignment:
         return None
 
     def _misfit(self, where: str, type: IcebergType, told: str) -> InvalidInput:
-        return InvalidInput(f"{self._table}: not every new value of {where} is {type}: {told}")
+        return InvalidInput(
+            f"table {self._table}: not every new value of {where} is {type}: {told}"
+        )
 
 
 class AllColumns:
@@ -163,7 +165,7 @@ def _place(
             if not rest:
                 return column, tuple(path), type
     raise InvalidInput(
-        f"{table} has no column {name!r} to set; there are: {', '.join(known)}"
+        f"table {table} has no column {name!r} to set; there are: {', '.join(known)}"
         f"{did_you_mean(name, known)}"
     )
 

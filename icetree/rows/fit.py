@@ -36,6 +36,7 @@ from icetree.errors import InvalidInput
 from icetree.rows.project import Node, nodes, project
 from icetree.rows.schema import arrow_field, arrow_type, default_array, null_array
 from icetree.rows.sound import broken
+from icetree.spec.texts import did_you_mean
 from icetree.spec.types import VariantType
 
 #: Rows as callers have them.
@@ -194,10 +195,12 @@ class WriteRules:
         seen: set[str] = set()
         for node in found:
             if node.id is None:
+                wanted = tuple(wanted)
                 known = ", ".join(field.name for field in wanted)
                 raise InvalidInput(
-                    f"{self._table} has no column {node.name!r} (it has {known}): "
+                    f"table {self._table} has no column {node.name!r} (it has {known}): "
                     "leave it out, or add the column to the table's schema first"
+                    f"{did_you_mean(node.name, [field.name for field in wanted])}"
                 )
             if node.name in seen:
                 raise InvalidInput(f"the data has two columns named {node.name!r}")
@@ -208,7 +211,7 @@ class WriteRules:
         for child in () if node.id in variants else node.children:
             if child.id is None and pa.types.is_struct(node.type):
                 raise InvalidInput(
-                    f"{self._table}: {where} has no field {child.name!r}: "
+                    f"table {self._table}: {where} has no field {child.name!r}: "
                     "leave it out, or add it to the table's schema first"
                 )
             self._require_members(child, f"{where}.{child.name}", variants)
@@ -229,7 +232,7 @@ class WriteRules:
             return stored.cast(want)
         except pa.ArrowInvalid as error:
             raise InvalidInput(
-                f"{self._table}: column {where} is {have}, and not all of its values "
+                f"table {self._table}: column {where} is {have}, and not all of its values "
                 f"are {type} without loss: {error}"
             ) from None
 
@@ -237,14 +240,16 @@ class WriteRules:
         """Refuse what no reader understands: text that is not UTF-8, times outside a day, bytes
         that are no geometry or no variant."""
         for at, kind, why in broken(array, type, where):
-            raise InvalidInput(f"{self._table}: column {at} has values that are no {kind}: {why}")
+            raise InvalidInput(
+                f"table {self._table}: column {at} has values that are no {kind}: {why}"
+            )
 
     def missing(self, field: NestedField, size: int, where: str) -> pa.Array:
         if field.write_default is not None:
             return default_array(field.write_default, field.field_type, size, where=where)
         if field.required:
             raise InvalidInput(
-                f"{self._table}: the data has no column {where}, which is required "
+                f"table {self._table}: the data has no column {where}, which is required "
                 "and has no default"
             )
         return null_array(field.field_type, size)
@@ -256,12 +261,16 @@ class WriteRules:
         elif isinstance(want, TimestampType | TimestampNanoType) and pa.types.is_timestamp(have):
             hint = ": take the time zone off its values"
         return InvalidInput(
-            f"{self._table}: column {where} is {have} in the data, but {want} in the table"
+            f"table {self._table}: column {where} is {have} in the data, but {want} in the table"
             f"{hint or ': cast it first'}"
         )
 
     def broken(self, where: str, want: IcebergType, why: str) -> Exception:
-        return InvalidInput(f"{self._table}: column {where} has a value that is no {want}: {why}")
+        return InvalidInput(
+            f"table {self._table}: column {where} has a value that is no {want}: {why}"
+        )
 
     def null_in_required(self, where: str) -> Exception:
-        return InvalidInput(f"{self._table}: column {where} is required, but the data has a null")
+        return InvalidInput(
+            f"table {self._table}: column {where} is required, but the data has a null"
+        )

@@ -30,7 +30,7 @@ def held(data: ArrowData, properties: Mapping[str, str], *, table: str) -> pa.Ta
         _require(size, most, table)
         batches.append(batch)
     if schema is None and not batches:
-        raise InvalidInput(f"{table}: no batch came, not even one that tells the columns")
+        raise InvalidInput(f"table {table}: no batch came, not even one that tells the columns")
     return _laid_out(pa.Table.from_batches(batches, schema))
 
 
@@ -56,6 +56,6 @@ def _without_views(type: pa.DataType) -> pa.DataType:
 def _require(size_bytes: int, most: int, table: str) -> None:
     if size_bytes > most:
         raise InvalidInput(
-            f"{table}: the source has more than {most:,} bytes, which are held in memory: merge it "
+            f"table {table}: the source has more than {most:,} bytes, which are held in memory: merge it "
             f"in parts, set {SOURCE_LIMIT}, or use Spark"
         )

@@ -64,7 +64,9 @@ def write_files(
     # A column without a type yet has nothing to store.
     fields = tuple(f for f in schema.fields if not isinstance(f.field_type, UnknownType))
     if not fields:
-        raise InvalidInput(f"{name} has no column that can be stored, so no row could be: add one")
+        raise InvalidInput(
+            f"table {name} has no column that can be stored, so no row could be: add one"
+        )
     stored = (*fields, *(stored_lineage(schema) if keep_lineage else ()))
     rows = fitted(
         _without(data, schema.fields),

@@ -183,7 +183,7 @@ def required_identifiers(schema: Schema, *, of: object, otherwise: str = "") -> 
     names = identifier_names(schema)
     if not names:
         raise InvalidInput(
-            f"{of} has no identifier fields, by which a row would be known: set some with "
+            f"table {of} has no identifier fields, by which a row would be known: set some with "
             f"table.edit_schema(){otherwise}"
         )
     return names

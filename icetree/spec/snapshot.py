@@ -37,6 +37,12 @@ class Snapshot(Noun, frozen=True, kw_only=True):
         """What the commit did, as its summary says it."""
         return (self.summary or {}).get("operation")
 
+    def __repr__(self) -> str:
+        told = {"operation": self.operation, "sequence_number": self.sequence_number}
+        told |= {"timestamp_ms": self.timestamp_ms, "parent": self.parent_snapshot_id}
+        facts = "".join(f", {name}={value!r}" for name, value in told.items())
+        return f"Snapshot({self.snapshot_id}{facts})"
+
     def _repr_html_(self) -> str:
         at = datetime.fromtimestamp(self.timestamp_ms / 1000, tz=timezone.utc)
         facts = {

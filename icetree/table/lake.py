@@ -32,7 +32,7 @@ from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
 from icetree.table.lake_whole import LakeWhole
 from icetree.table.moving.moving import LakeMoving
-from icetree.table.nearest import instead_of
+from icetree.table.nearest import instead_of, namespaces_instead_of
 from icetree.table.place import own_place
 from icetree.table.properties import check_properties
 from icetree.table.state import State, read_newest
@@ -133,7 +133,11 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     def tables(self, namespace: str | None = None) -> list[str]:
         """Return the full names of the tables in a namespace; without one, of all tables."""
         if namespace is not None:
-            return [str(each) for each in self.catalog.tables(parse_namespace(namespace))]
+            inside = parse_namespace(namespace)
+            try:
+                return [str(each) for each in self.catalog.tables(inside)]
+            except NotFound as error:
+                raise NotFound(f"{error}{namespaces_instead_of(inside, self.catalog)}") from None
         return [str(each) for each in every_table(self.catalog)]
 
     def create_table(

@@ -10,6 +10,7 @@ from icetree.errors import AlreadyExists, NotFound
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 from icetree.table.moving.source import folder_of
+from icetree.table.nearest import instead_of
 from icetree.table.place import own_place
 from icetree.table.progress import Progress
 
@@ -171,8 +172,12 @@ class LakeWhole(ABC):
                 self.catalog.load(table)
             else:
                 self.catalog.drop(table)
-        except NotFound:
+        except NotFound as error:
             # A table whose metadata is missing is there all the same.
-            if not missing_ok or self._exists(table):
+            if self._exists(table):
                 raise
+            if not missing_ok:
+                # Whoever looked at the files has told already.
+                hint = "" if purge else instead_of(table, self.catalog)
+                raise NotFound(f"{error}{hint}") from None
         return None

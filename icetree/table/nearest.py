@@ -27,6 +27,15 @@ def instead_of(table: TableName, catalog: Catalog) -> str:
     return f"; there are {_some([*names.values()])}"
 
 
+def namespaces_instead_of(namespace: Namespace, catalog: Catalog) -> str:
+    """Return a hint at the namespaces that there are, to follow the refusal of one."""
+    known = [".".join(each) for each in catalog.namespaces()]
+    if not known:
+        return "; the catalog is empty"
+    near = nearest(".".join(namespace), known)
+    return f"; did you mean {near}?" if near is not None else f"; there are {_some(known)}"
+
+
 def _other_namespace(namespace: Namespace, catalog: Catalog) -> str:
     known = [".".join(each) for each in catalog.namespaces()]
     if not known:

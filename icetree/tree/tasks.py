@@ -76,7 +76,7 @@ class Metrics:
     dvs: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """The data files to read and what to do with their rows."""
 
@@ -87,6 +87,10 @@ class Plan:
     #: What is left to check on rows; a task's `residual` is a row number here.
     residuals: list[BooleanExpression]
     metrics: Metrics
+
+    def __repr__(self) -> str:
+        skipped = self.metrics.data_leaves_skipped
+        return f"Plan(files={self.tasks.num_rows}, delete_files={self.deletes.num_rows}, data_leaves_skipped={skipped})"
 
     def match_whole(self) -> pa.ChunkedArray:
         """Tell of which files every row matches the filter."""

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 
 import icetree
+from icetree.spec.edit.partitioning import SpecEdit
+from icetree.spec.edit.schema import SchemaEdit
+from icetree.spec.edit.sort import SortEdit
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 
@@ -48,6 +51,12 @@ def test_every_public_object_has_a_repr_of_one_short_line(lake: Lake, table: Tab
         "Inspect": table.inspect,
         "Explanation": table.explain("n < 3"),
         "Repair": table.repair(),
+        "Plan": table.scan("n < 3").plan(),
+        "Snapshot": snapshot,
+        "Expired": table.maintenance.expire_snapshots(retain_last=1, dry_run=True),
+        "SchemaEdit": SchemaEdit(table.metadata),
+        "SpecEdit": SpecEdit(table.metadata),
+        "SortEdit": SortEdit(table.metadata),
     }
     for name, each in {**shown, "Report ": table.verify()}.items():
         said = repr(each)
@@ -105,7 +114,10 @@ def test_the_package_shows_what_is_public_and_nothing_else() -> None:
 def test_errors_name_a_table_one_way() -> None:
     """`table db.t`, wherever a message starts with a table's name."""
     package = Path(icetree.__file__).parent
-    bare = re.compile(r'f"\{(?:self\.)?_?(?:table|base|state)\.name\}(?=[: ])(?! ·)[^"]*"')
+    whose = r"(?:self\.)?_?(?:(?:table|base|state|head)\.name|(?:transaction\.)?table(?:_name)?)"
+    bare = re.compile(
+        rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"|f"\{{(?:name|of|whose)\}} (?:has no (?:column|ident)|takes \{{)[^"]*"'
+    )
     found = [
         f"{path.relative_to(package)}: {hit}"
         for room in ("catalog", "rows", "table", "spark")
@@ -119,3 +131,18 @@ def test_a_column_that_is_not_there_is_told_with_the_nearest(table: Table) -> No
     for ask in (lambda: table.scan("nme = 'x'").count(), lambda: table.scan(columns=["nme"])):
         with pytest.raises(icetree.errors.IcetreeError, match="did you mean 'name'"):
             ask()
+
+
+def test_names_that_are_not_there_are_told_with_the_nearest(lake: Lake, table: Table) -> None:
+    asked = {
+        "'name'": lambda: table.append(pa.table({"nme": ["x"]})),
+        "db.t": lambda: lake.drop_table("db.tt"),
+        "db": lambda: lake.tables("dbb"),
+        "'binpack'": lambda: table.maintenance.rewrite_data_files(strategy="binpak"),
+        "'rewrite-all'": lambda: table.maintenance.rewrite_data_files(options={"rewrite-al": "1"}),
+    }
+    for near, ask in asked.items():
+        with pytest.raises(icetree.errors.IcetreeError, match=rf"did you mean {near}\?"):
+            ask()
+    with pytest.raises(icetree.errors.IcetreeError, match=r"^table db\.t has no column 'nme'"):
+        asked["'name'"]()

@@ -167,7 +167,7 @@ def _placed(
     if wanted is not None:
         if len(wanted) != len(rows.columns):
             raise InvalidInput(
-                f"{name} takes {len(wanted)} columns ({', '.join(wanted)}), but the rows have "
+                f"table {name} takes {len(wanted)} columns ({', '.join(wanted)}), but the rows have "
                 f"{len(rows.columns)}: name the columns, as in INSERT INTO {name} (…)"
             )
         rows = _by_position(rows.toDF(*wanted), table)

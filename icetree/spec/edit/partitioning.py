@@ -43,6 +43,9 @@ class SpecEdit:
         self._ids = list(self._before)
         self._added_times: dict[int, str] = {}
 
+    def __repr__(self) -> str:
+        return f"SpecEdit(fields={len(self._ids)})"
+
     @property
     def fields(self) -> tuple[Expression, ...]:
         """The expressions of the spec as edited so far."""

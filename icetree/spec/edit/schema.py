@@ -56,6 +56,9 @@ class SchemaEdit:
         self._schema: dict[str, Any] = deepcopy(metadata.schema_json())
         self._ids = Ids(metadata.last_column_id)
 
+    def __repr__(self) -> str:
+        return f"SchemaEdit(columns={len(self._schema['fields'])})"
+
     @property
     def schema(self) -> dict[str, Any]:
         """The schema as edited so far, as JSON."""

@@ -28,6 +28,9 @@ class SortEdit:
         self._schema = metadata.schema_json()
         self._keys: list[SortField] = []
 
+    def __repr__(self) -> str:
+        return f"SortEdit(keys={len(self._keys)})"
+
     def asc(self, term: str, *, nulls: Nulls | None = None) -> SortEdit:
         """Sort by a column or a transform next, least first; nulls first unless told."""
         return self._add(sort_key(term, self._schema, direction="asc", nulls=nulls))

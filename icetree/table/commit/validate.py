@@ -88,7 +88,7 @@ def validate(
             sentence = "; ".join(conflict.message for conflict in found)
             # A change that contradicts itself is its writer's mistake, whoever else commits.
             own = any(conflict.snapshot_id is None for conflict in found)
-            raise (InvalidInput if own else CommitConflict)(f"{head.name}: {sentence}")
+            raise (InvalidInput if own else CommitConflict)(f"table {head.name}: {sentence}")
     return changes
 
 
@@ -97,7 +97,7 @@ def _require_version(work: Work, head: State) -> None:
     was, now = (each.metadata.format_version for each in (work.base, head))
     if now < was:
         raise CommitConflict(
-            f"{head.name}: the table went back from v{was} to v{now} meanwhile; write to it with "
+            f"table {head.name}: the table went back from v{was} to v{now} meanwhile; write to it with "
             f"another engine, or upgrade it again"
         )
 
@@ -110,12 +110,12 @@ def _require_branch(work: Work, head: State) -> None:
     found = refs.get(branch)
     if found is None and not work.create_branch:
         raise CommitConflict(
-            f"{head.name}: another commit removed branch {branch!r}, which this change was made "
+            f"table {head.name}: another commit removed branch {branch!r}, which this change was made "
             "on; refresh the table and choose a branch"
         )
     if found is not None and found.type != "branch":
         raise CommitConflict(
-            f"{head.name}: another commit removed branch {branch!r} and made a tag of that name; "
+            f"table {head.name}: another commit removed branch {branch!r} and made a tag of that name; "
             "refresh the table and choose a branch"
         )
 
@@ -131,7 +131,7 @@ def _require_targets(work: Work, head: State) -> None:
                 there.add(snapshot.snapshot_id)
             case SetSnapshotRef(ref_name=name, ref=ref) if ref.snapshot_id not in there:
                 raise CommitConflict(
-                    f"{head.name}: snapshot {ref.snapshot_id} expired before {name!r} pointed to it; "
+                    f"table {head.name}: snapshot {ref.snapshot_id} expired before {name!r} pointed to it; "
                     "refresh the table and choose another"
                 )
 
@@ -144,7 +144,7 @@ def _require_picked(work: Work, head: State, files: TableFiles) -> None:
         find_snapshot(head.metadata, work.picked, files.page)
     except NotFound:
         raise CommitConflict(
-            f"{head.name}: snapshot {work.picked} expired before it was picked; its files are gone"
+            f"table {head.name}: snapshot {work.picked} expired before it was picked; its files are gone"
         ) from None
 
 
@@ -172,7 +172,7 @@ def _require_layouts(work: Work, head: State) -> None:
         names |= {f"column {id}" for id in deleted_by if id in columns}
         for name in sorted(names):
             raise CommitConflict(
-                f"{head.name}: another commit took away {name}, which nothing used any more but "
+                f"table {head.name}: another commit took away {name}, which nothing used any more but "
                 "files of this change; refresh the table and write its rows again"
             )
 
@@ -213,7 +213,7 @@ def _require_columns(work: Work, head: State) -> None:
     dropped = (ids_in(before.schemas) | ids_in(now.schemas)) - set(index_by_id(now.schema()))
     for id in sorted(compared & dropped):
         raise CommitConflict(
-            f"{head.name}: equality deletes by column {id}, which the table has dropped, would miss "
+            f"table {head.name}: equality deletes by column {id}, which the table has dropped, would miss "
             "rows that were written again since; refresh the table and delete by other columns"
         )
 
@@ -234,7 +234,7 @@ def _require_same_secrecy(work: Work, head: State) -> None:
     before, now = work.base.metadata.properties, head.metadata.properties
     if bool(before.get(KEY_PROPERTY)) != bool(now.get(KEY_PROPERTY)):
         raise CommitConflict(
-            f"{head.name}: another commit changed {KEY_PROPERTY}, so that what was written is not "
+            f"table {head.name}: another commit changed {KEY_PROPERTY}, so that what was written is not "
             "encrypted as the table is; refresh the table and write it again"
         )
 
@@ -251,7 +251,7 @@ def _require_no_new_nulls(work: Work, head: State) -> None:
         for change in work.changes:
             for location in _may_hold_null(change.added, id)[:1].to_pylist():
                 raise CommitConflict(
-                    f"{head.name}: another commit made column {now.shape().names[id]!r} required, "
+                    f"table {head.name}: another commit made column {now.shape().names[id]!r} required, "
                     f"and {location} may have a null there; refresh the table and write its rows "
                     "again"
                 )
@@ -296,7 +296,7 @@ def commits_since(work: Work, head: State, files: TableFiles) -> list[OtherCommi
         back_to = each.parent_snapshot_id
     if back_to != start:
         raise CommitConflict(
-            f"{head.name}: branch {branch} was moved, or expired, and no longer holds "
+            f"table {head.name}: branch {branch} was moved, or expired, and no longer holds "
             f"snapshot {start}, which this change was made on; refresh the table and redo it"
         )
     return [_other(each, head.metadata, files) for each in reversed(since)]

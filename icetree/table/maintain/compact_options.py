@@ -160,7 +160,10 @@ def arrangement_of(strategy: Any, sort_order: Any, metadata: TableMetadata) -> A
     """
     name = SORT if strategy is None and sort_order is not None else strategy or BINPACK
     if name not in STRATEGIES:
-        raise InvalidInput(f"strategy={strategy!r}: allowed are {', '.join(STRATEGIES)}")
+        raise InvalidInput(
+            f"strategy={strategy!r}: allowed are {', '.join(STRATEGIES)}"
+            f"{did_you_mean(str(strategy), STRATEGIES)}"
+        )
     keys = _keys(sort_order)
     if name == BINPACK:
         if keys:

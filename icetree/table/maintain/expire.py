@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Expired:
     """What went, or with `dry_run` would go; counts are named as Iceberg's procedure names them."""
 
@@ -50,6 +50,11 @@ class Expired:
     left_behind: tuple[str, ...] = ()
     #: Schemas, partition specs, sort orders and expressions that nothing used any more.
     cleaned: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        files = sum(count for name, count in asdict(self).items() if name.endswith("_files_count"))
+        counts = f"snapshots={len(self.snapshot_ids)}, refs={len(self.refs)}, files={files}"
+        return f"Expired({counts}, dry_run={self.dry_run})"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -62,10 +62,10 @@ class Downgraded:
 
     def __str__(self) -> str:
         if self.reason is not None:
-            return f"{self.table} cannot become v{_TO}: {self.reason}"
+            return f"table {self.table} cannot become v{_TO}: {self.reason}"
         verb = "would become" if self.dry_run else "is now"
         return (
-            f"{self.table} {verb} v{_TO}; it was v{self.format_version}; snapshots kept: "
+            f"table {self.table} {verb} v{_TO}; it was v{self.format_version}; snapshots kept: "
             f"{self.snapshots:,}, which branches and tags point to; forgotten: {self.loses:,}"
         )
 

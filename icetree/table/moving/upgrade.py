@@ -65,9 +65,9 @@ class Upgraded:
 
     def __str__(self) -> str:
         if self.reason is not None:
-            return f"{self.table} cannot become v{FORMAT_VERSION}: {self.reason}"
+            return f"table {self.table} cannot become v{FORMAT_VERSION}: {self.reason}"
         verb = "would become" if self.dry_run else "is now"
-        was = f"{self.table} {verb} v{FORMAT_VERSION}; it was v{self.format_version}"
+        was = f"table {self.table} {verb} v{FORMAT_VERSION}; it was v{self.format_version}"
         return "\n".join((was, *(f"- {each}" for each in (*self.does, *self.gains))))
 
 

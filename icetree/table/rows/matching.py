@@ -57,17 +57,20 @@ _CONDITION: Final = re.compile(r"[=<>()]|\s(and|or|is|in|like|between)\s", re.IG
 def keys_of(names: Sequence[str], shape: Shape, source: pa.Schema, *, table: str) -> list[Key]:
     """Return the columns to match by; InvalidInput for what one side lacks or cannot compare."""
     if not names:
-        raise InvalidInput(f"{table}: say by which columns rows match, with on=")
+        raise InvalidInput(f"table {table}: say by which columns rows match, with on=")
     found = []
     for name in names:
         if _CONDITION.search(name) and name not in source.names:
             raise InvalidInput(
-                f"{table}: on={name!r} is a condition, but in one process rows match by names of "
+                f"table {table}: on={name!r} is a condition, but in one process rows match by names of "
                 "columns: give those, such as on=['id'], and say the rest in the clauses; "
                 "Spark's merge takes conditions"
             )
         field = next((each for each in shape.schema.fields if each.name == name), None)
-        for there, whose in ((field is not None, table), (name in source.names, "the source")):
+        for there, whose in (
+            (field is not None, f"table {table}"),
+            (name in source.names, "the source"),
+        ):
             if not there:
                 known = source.names if field else [each.name for each in shape.schema.fields]
                 raise InvalidInput(
@@ -77,7 +80,7 @@ def keys_of(names: Sequence[str], shape: Shape, source: pa.Schema, *, table: str
         assert field is not None  # told above
         if not field.field_type.is_primitive:
             raise InvalidInput(
-                f"{table}: column {name!r} is {field.field_type}: rows do not match by it"
+                f"table {table}: column {name!r} is {field.field_type}: rows do not match by it"
             )
         own = arrow_type(field.field_type)
         found.append(Key(field=field, type=meeting(own, source.field(name).type, column=name)))

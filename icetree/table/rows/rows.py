@@ -12,6 +12,7 @@ from icetree.filters.filter import parse_filter
 from icetree.rows.fit import ArrowData
 from icetree.rows.source import held
 from icetree.spec.columns import required_identifiers
+from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import texts
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.clauses import UPSERT, Clause
@@ -138,7 +139,8 @@ def upsert_rows(
     for column in source.column_names:
         if column not in known:
             raise InvalidInput(
-                f"{name} has no column {column!r} (it has {', '.join(known)}): "
+                f"table {name} has no column {column!r} (it has {', '.join(known)}): "
                 "leave it out, or add the column to the table's schema first"
+                f"{did_you_mean(column, known)}"
             )
     return merge_rows(transaction, source, on, UPSERT)
