@@ -116,7 +116,7 @@ def test_errors_name_a_table_one_way() -> None:
     package = Path(icetree.__file__).parent
     whose = r"(?:self\.)?_?(?:(?:table|base|state|head)\.name|(?:transaction\.)?table(?:_name)?)"
     bare = re.compile(
-        rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"|f"\{{(?:name|of|whose)\}} (?:has no (?:column|ident)|takes \{{)[^"]*"'
+        rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"|f"\{{(?:name|of)\}} (?:has no (?:column|ident)|takes \{{)[^"]*"'
     )
     found = [
         f"{path.relative_to(package)}: {hit}"

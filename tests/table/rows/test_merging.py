@@ -162,8 +162,8 @@ def test_a_source_beyond_the_limit_is_refused() -> None:
         with pytest.raises(InvalidInput) as refused:
             begun()
         assert str(refused.value) == (
-            "db.rows: the source has more than 100 bytes, which are held in memory: merge it in parts, "
-            "set write.merge.source-limit-bytes, or use Spark"
+            "table db.rows: the source has more than 100 bytes, which are held in memory: merge it "
+            "in parts, set write.merge.source-limit-bytes, or use Spark"
         )
     assert rows(table) == [ONE]
 
