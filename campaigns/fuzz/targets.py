@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from campaigns.fuzz import read, sound
+from campaigns.fuzz import read, sound, values
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput, Unsupported
 
 
@@ -93,6 +93,21 @@ TARGETS: Final[dict[str, Target]] = {
             run=_text(read.mapping),
             allowed=(InvalidInput,),
             share=10,
+        ),
+        Target(
+            name="filter-json",
+            seeds=values.json_filters,
+            run=values.json_filter,
+            allowed=(InvalidInput,),
+            share=20,
+            is_guided=True,
+        ),
+        Target(name="encrypted", seeds=values.streams, run=values.encrypted, share=20),
+        Target(
+            name="geometry", seeds=values.geometries, run=values.geometry, share=10, is_guided=True
+        ),
+        Target(
+            name="variant", seeds=values.variant_pairs, run=values.variant, share=20, is_guided=True
         ),
         Target(name="table", seeds=sound.table_files, run=read.table, share=1),
     )

@@ -88,7 +88,7 @@ def _shown(error: click.ClickException, *, as_json: bool) -> click.ClickExceptio
     """Return an error as it is to be shown; click's own are fine for people, but for what they quote."""
     if not as_json:
         if isinstance(error, click.UsageError):
-            error.message = visible_lines(error.message)
+            return click.UsageError(visible_lines(error.format_message()), ctx=error.ctx)
         return error
     told = Misused.by(error) if isinstance(error, click.UsageError) else error
     if isinstance(told, Refusal):

@@ -171,3 +171,13 @@ def test_an_address_with_a_sign_left_as_it_is_is_refused_without_a_word_of_it(ad
     assert "%40 for @" in message
     assert "hun" not in message
     assert "ter@" not in message
+
+
+def test_a_closed_port_is_told_within_the_documented_time_for_a_connection() -> None:
+    #: `catalog.connect-timeout` where nobody sets it, as docs/connecting.md has it.
+    documented_s = 5
+    with naughty("refuses") as port:
+        started = time.monotonic()
+        with pytest.raises(Unavailable, match="refused"):
+            open_catalog(config(f"postgresql://me@127.0.0.1:{port}/db"))
+        assert time.monotonic() - started < documented_s

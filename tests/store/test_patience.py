@@ -115,3 +115,14 @@ def test_an_upload_that_is_cut_late_is_tried_again() -> None:
     with slow_s3(b"", pause_s=1.5) as server:
         hasty(server.server_port).write_new(AT, LARGE)
         assert server.uploads == [len(LARGE)] * 2
+
+
+def test_a_closed_port_is_told_within_the_documented_time_for_retries() -> None:
+    #: `s3.retry.total-timeout` where nobody sets it, as docs/connecting.md has it.
+    documented_s = 20
+    with naughty("refuses") as port:
+        at = {"s3.endpoint": f"http://127.0.0.1:{port}", "s3.anonymous": "true"}
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            store_for(AT, at).read(AT)
+        assert time.monotonic() - started < documented_s
