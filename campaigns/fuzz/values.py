@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import struct
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
+from pyiceberg.types import LongType, StringType
 
 from campaigns.fuzz import sound
 from icetree.codec import wkb
@@ -20,10 +22,16 @@ from icetree.filters.filter import parse_filter
 from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import filter_to_json
 from icetree.rows.variant import extracted
+from icetree.spec.shape import Shape
 from icetree.tree.bind import bind
 
 _KEY: Final = FileKey(key=bytes(range(16)), aad_prefix=b"prefix")
 _PAIR: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+
+
+@cache
+def _shape() -> Shape:
+    return sound.table().metadata.shape()
 
 
 # --- filters of clients --------------------------------------------------------------------------
@@ -31,7 +39,7 @@ _PAIR: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 
 def json_filters() -> list[bytes]:
     """Filters as clients of REST send them."""
-    schema = sound.table().schema
+    schema = _shape().schema
     texts = (
         "id = 3 and not (country in ('DE', 'it') or x is nan)",
         "bucket(16, id) = 3",
@@ -48,7 +56,7 @@ def json_filter(data: bytes) -> None:
         document = json.loads(data)
     except (ValueError, RecursionError):
         return
-    shape = sound.table().metadata.shape()
+    shape = _shape()
     bind(filter_from_json(document, shape.schema), shape, case_sensitive=True)
 
 
@@ -99,9 +107,7 @@ def variant(data: bytes) -> None:
     (length,) = struct.unpack("<H", data[:2].ljust(2, b"\0"))
     metadata, value = data[2 : 2 + length], data[2 + length :]
     for path in (("a",), ("a", "b"), ()):
-        for type in (
-            sound.table().schema.find_field(each).field_type for each in ("id", "country")
-        ):
+        for type in (LongType(), StringType()):
             extracted(pa.array([{"metadata": metadata, "value": value}], _PAIR), path, type)
     try:
         variants.require_sound(metadata, value)
