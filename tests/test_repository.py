@@ -42,3 +42,9 @@ def test_every_version_is_pinned_exactly() -> None:
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     pins = [line for line in lines if not line.startswith("#")]
     assert [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)] == []
+
+
+def test_ci_says_that_it_is_ci_before_it_checks() -> None:
+    """Where it is not told, a jar that is missing leaves tests out."""
+    lines = (ROOT / ".ci/run").read_text().splitlines()
+    assert lines.index("export CI=true") < lines.index("make check")
