@@ -21,6 +21,11 @@ class Steps:
         self.count, self._die_at, self._after = 0, die_at, after
         self._dead = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the process is gone."""
+        return self._dead
+
     def take(self, do: Callable[[], Any]) -> Any:
         if self._dead:
             raise Killed

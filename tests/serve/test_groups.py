@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -38,12 +39,20 @@ class Slow(MemoryCatalog):
         return super().swap(table, expected=expected, to=to)
 
 
-def sent_at_once(server: Server, catalog: Slow, bodies: Sequence[Body]) -> list[Told]:
-    """Send requests: the first is held up in its swap until all others wait for it."""
+def sent_at_once(
+    server: Server,
+    catalog: Slow,
+    bodies: Sequence[Body],
+    *,
+    is_over: Callable[[], bool] = lambda: False,
+) -> list[Told]:
+    """Send requests: the first is held up in its swap until all others wait for it, or all is over."""
     told: list[Any] = [None] * len(bodies)
 
     def send(number: int) -> None:
-        told[number] = Client(server).post("/v1/namespaces/db/tables/t", bodies[number])
+        # A server that is killed ends its threads.
+        with suppress(SystemExit):
+            told[number] = Client(server).post("/v1/namespaces/db/tables/t", bodies[number])
 
     catalog.all_there.clear()
     threads = [threading.Thread(target=send, args=(number,)) for number in range(len(bodies))]
@@ -52,7 +61,8 @@ def sent_at_once(server: Server, catalog: Slow, bodies: Sequence[Body]) -> list[
     lines = server.serving.groups._lines
     waits = threading.Event()
     for _ in range(3_000):
-        if sum(len(line.waiting) for line in [*lines.values()]) == len(bodies) - 1:
+        waiting = sum(len(line.waiting) for line in [*lines.values()])
+        if waiting == len(bodies) - 1 or is_over():
             break
         waits.wait(0.01)
     catalog.all_there.set()

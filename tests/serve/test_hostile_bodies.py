@@ -43,6 +43,18 @@ COMMIT = {
     ],
 }  # fmt: skip
 T = "/v1/namespaces/db/tables/t"
+VIEW = {
+    "name": "w", "schema": SCHEMA, "properties": {"a": "b"}, "location": None,
+    "view-version": {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 0, "summary": {"engine": "x"}, "default-namespace": ["db"],
+        "representations": [{"type": "sql", "sql": "SELECT 1 AS id", "dialect": "spark"}],
+    },
+}  # fmt: skip
+FILTER = {
+    "type": "and",
+    "left": {"type": "or", "left": {"type": "eq", "term": "id", "value": 1}, "right": {"type": "in", "term": "id", "values": [1, 2]}},
+    "right": {"type": "not", "child": {"type": "is-null", "term": {"type": "transform", "transform": "bucket[4]", "term": "id"}}},
+}  # fmt: skip
 BODIES: dict[str, Any] = {
     "/v1/namespaces": {"namespace": ["a"], "properties": {"a": "b"}},
     "/v1/namespaces/db/properties": {"updates": {"a": "b"}, "removals": ["c"]},
@@ -51,6 +63,24 @@ BODIES: dict[str, Any] = {
     "/v1/tables/rename": {"source": {"namespace": ["db"], "name": "no"}, "destination": {"namespace": ["db"], "name": "x"}},
     T: COMMIT,
     "/v1/transactions/commit": {"table-changes": [{"identifier": {"namespace": ["db"], "name": "t"}, **COMMIT}]},
+    f"{T}/plan": {"snapshot-id": None, "select": ["id"], "filter": FILTER, "case-sensitive": True, "use-snapshot-schema": False, "stats-fields": ["id"], "min-rows-requested": 1},
+    f"{T}/plan?range": {"start-snapshot-id": 1, "end-snapshot-id": 2, "select": ["id"], "filter": FILTER},
+    f"{T}/tasks": {"plan-task": "x"},
+    "/v1/namespaces/db/views": VIEW,
+    "/v1/namespaces/db/views/v": {
+        "requirements": [{"type": "assert-view-uuid", "uuid": "x"}],
+        "updates": [
+            {"action": "add-schema", "schema": SCHEMA},
+            {"action": "add-view-version", "view-version": VIEW["view-version"]},
+            {"action": "set-current-view-version", "view-version-id": -1},
+            {"action": "set-properties", "updates": {"a": "b"}},
+            {"action": "remove-properties", "removals": ["a"]},
+            {"action": "set-location", "location": "x"},
+            {"action": "assign-uuid", "uuid": "x"},
+        ],
+    },
+    "/v1/namespaces/db/register-view": {"name": "w", "metadata-location": "x/metadata/y.metadata.json"},
+    "/v1/views/rename": {"source": {"namespace": ["db"], "name": "no"}, "destination": {"namespace": ["db"], "name": "x"}},
     f"{T}/metrics": {"report-type": "scan-report", "snapshot-id": 1, "metrics": {}},
     f"{T}/sign": {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/x", "method": "GET", "headers": {"a": ["b"]}},
 }  # fmt: skip
@@ -83,6 +113,7 @@ def _places(body: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
 def test_a_strange_body_is_refused_and_harms_nothing(path: str, client: Client, lake: Lake) -> None:
     table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
     table.append(pa.table({"id": [1]}))
+    lake.create_view("db.v", "SELECT id FROM t", "id long", namespace="db")
     chance = random.Random(f"{SEED} {path}")
     for _ in range(60 * EFFORT):
         body = changed(BODIES[path], chance)
@@ -91,6 +122,17 @@ def test_a_strange_body_is_refused_and_harms_nothing(path: str, client: Client, 
         if told.status >= 400:
             assert told.json["error"]["message"]
     assert lake.table("db.t").scan().to_arrow()["id"].to_pylist() == [1]
+    assert lake.view("db.v").text
+
+
+def test_a_token_of_a_page_that_was_tampered_with_is_refused(client: Client, lake: Lake) -> None:
+    lake.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1]}))
+    chance = random.Random(SEED)
+    for _ in range(60 * EFFORT):
+        token = "".join(chance.choices('AZaz09-_=.{}"', k=chance.randint(1, 200)))
+        told = client.post(f"{T}/tasks", {"plan-task": token})
+        assert 400 <= told.status < 500, (told.body, token)
+        assert told.json["error"]["message"]
 
 
 def test_a_schema_that_nests_too_deep_is_refused(client: Client) -> None:

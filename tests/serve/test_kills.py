@@ -30,6 +30,15 @@ class World:
         for name in ("t", "u"):
             assert client.post(f"{HERE}/tables", {"name": name, "schema": SCHEMA}).status == 200
         assert client.post(f"{HERE}/views", _view("v")).status == 200
+        self._left = {kind: self._dropped(client, kind) for kind in ("tables", "views")}
+
+    def _dropped(self, client: Client, kind: str) -> str:
+        """Return the metadata file that one leaves behind that was made and dropped."""
+        made = {"name": "left", "schema": SCHEMA} if kind == "tables" else _view("left")
+        told = client.post(f"{HERE}/{kind}", made)
+        assert client.delete(f"{HERE}/{kind}/left").status == 204
+        location: str = told.json["metadata-location"]
+        return location
 
     def lake(self) -> Lake:
         return Lake(catalog=self.catalog, store=self.store, warehouse="memory://w")
@@ -40,6 +49,7 @@ class World:
         lake = Lake(catalog=catalog, store=DyingStore(self.store, steps), warehouse="memory://w")
         client = Client(Server(lake))
         client.steps = steps  # type: ignore[attr-defined]
+        client.left = getattr(self, "_left", {})  # type: ignore[attr-defined]
         return client
 
     def view(self) -> dict[str, Any]:
@@ -99,6 +109,11 @@ def _staged(client: Client) -> Told:
     return client.post(f"{HERE}/tables/new", body)
 
 
+def _register(client: Client, kind: str, path: str) -> Told:
+    left = client.left[kind]  # type: ignore[attr-defined]
+    return client.post(f"{HERE}/{path}", {"name": "back", "metadata-location": left})
+
+
 RENAME_VIEW = {"source": {"namespace": ["db"], "name": "v"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
 RENAME = {"source": {"namespace": ["db"], "name": "t"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
 #: Each kind of request that changes something, and what a try after the kill may be answered.
@@ -113,6 +128,8 @@ KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
         lambda c: c.post("/v1/transactions/commit", {"table-changes": [_change("t"), _change("u")]}),
         (204, 409),
     ),
+    "register": (lambda c: _register(c, "tables", "register"), (200, 409)),
+    "register view": (lambda c: _register(c, "views", "register-view"), (200, 409)),
     "create view": (lambda c: c.post(f"{HERE}/views", _view("new")), (200, 409)),
     "replace view": (lambda c: c.post(f"{HERE}/views/v", {"updates": REPLACE_VIEW}), (200,)),
     "rename view": (lambda c: c.post("/v1/views/rename", RENAME_VIEW), (204, 404)),

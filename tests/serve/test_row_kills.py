@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.table import StaticTable
 from typing_extensions import override
 
 from icetree.catalog.base import TableName
@@ -18,6 +20,7 @@ from icetree.serve.server import Server
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from tests.effort import EFFORT
+from tests.serve.asking import Client
 from tests.serve.dying import DyingCatalog, DyingStore, Killed, Steps
 from tests.serve.listening import listening
 
@@ -122,3 +125,48 @@ def test_rows_are_there_once_however_often_a_killed_commit_is_sent(
             for _ in range(2):
                 assert world.send(catalog, Steps()).status == 200
                 assert world.ids(catalog) == after, (die_at, done)
+
+
+def _grown(folder: Path) -> MemoryCatalog:
+    """Return a catalog with a table whose leaves and root nobody has exported yet."""
+    catalog = MemoryCatalog("m")
+    lake = Lake(catalog=catalog, store=LocalStore(), warehouse=str(folder))
+    lake.create_namespace("db")
+    few = {"write.root.max-data-entries": "2"}
+    table = lake.create_table("db.t", pa.schema([("id", pa.int64())]), properties=few)
+    for id in range(0, 10, 2):
+        table.append(rows(id, id + 1))
+    table.delete("id = 3")
+    return catalog
+
+
+def _load(folder: Path, catalog: MemoryCatalog, steps: Steps) -> Any:
+    dying: Any = DyingCatalog(catalog, steps)
+    store = DyingStore(LocalStore(), steps)
+    return Client(Server(Lake(catalog=dying, store=store, warehouse=str(folder)))).get(
+        "/v1/namespaces/db/tables/t"
+    )
+
+
+def _read_by_manifests(shown: bytes, place: Path) -> list[int]:
+    place.write_bytes(shown)
+    return sorted(StaticTable.from_metadata(str(place)).scan().to_arrow()["id"].to_pylist())
+
+
+@pytest.mark.law
+def test_a_load_killed_while_it_exports_leaves_nothing_half_that_the_next_would_show(
+    tmp_path: Path,
+) -> None:
+    whole, left = Steps(), [id for id in range(10) if id != 3]
+    folder = tmp_path / "whole"
+    _load(folder, _grown(folder), whole)
+    for die_at in range(0, whole.count, 1 + whole.count // (6 * EFFORT)):
+        for done in (False, True):
+            folder = tmp_path / f"{die_at}-{done}"
+            catalog = _grown(folder)
+            with pytest.raises(Killed):
+                _load(folder, catalog, Steps(die_at, after=done))
+            told = _load(folder, catalog, Steps())
+            assert told.status == 200
+            shown = json.dumps(told.json["metadata"]).encode()
+            assert _read_by_manifests(shown, folder / "v.metadata.json") == left, (die_at, done)
