@@ -21,6 +21,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.stock import stock_of
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Page
 from icetree.table.export.export import export_heads
 from icetree.table.export.places import FORMAT_VERSIONS
 from icetree.table.export.shown import guarded
@@ -127,8 +128,8 @@ def as_clients_see(metadata: TableMetadata) -> TableMetadata:
 
 
 def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
-    older = () if snapshots == "refs" else _older(table)
-    seen = _in_first(call, lambda version: _exported(call, table, version, older))
+    pages = () if snapshots == "refs" else _older(table)
+    seen = _in_first(call, lambda version: _exported(call, table, version, pages))
     if snapshots == "all":
         return seen
     pinned = {ref.snapshot_id for ref in seen.refs.values()}
@@ -136,11 +137,14 @@ def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
     return msgspec.structs.replace(seen, snapshots=kept)
 
 
-def _exported(
-    call: Call, table: Table, version: int, older: list[Any] | tuple[()]
-) -> TableMetadata:
+def _exported(call: Call, table: Table, version: int, pages: Sequence[Page]) -> TableMetadata:
     """Return a table as a version has it, with manifests there for who reads them, or commits."""
-    seen = as_older(table.metadata, format_version=version, more=older)
+    seen = as_older(
+        table.metadata,
+        format_version=version,
+        more=[snapshot for page in pages for snapshot in page.snapshots],
+        more_log=[entry for page in pages for entry in page.snapshot_log],
+    )
 
     def export(asked: Sequence[None]) -> Sequence[None]:
         export_heads(table.metadata, table.files, format_version=version)
@@ -157,13 +161,11 @@ def _files(call: Call, table: Table) -> dict[str, Any]:
     return delegated(call, path, table.state.metadata_location)
 
 
-def _older(table: Table) -> list[Any]:
-    """Return the snapshots that are on pages of history, oldest first."""
-    return [
-        snapshot
-        for page in table.metadata.snapshot_pages
-        for snapshot in table.files.page(page).snapshots
-    ]
+def _older(table: Table) -> Sequence[Page]:
+    """Return the pages of history, oldest first."""
+    known = table.metadata.snapshot_pages
+    by_age = sorted(known, key=lambda each: each.first_log_timestamp_ms or 0)
+    return [table.files.page(each) for each in by_age]
 
 
 def _versions(call: Call) -> tuple[int, ...]:

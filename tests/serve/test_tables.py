@@ -68,3 +68,20 @@ def test_a_table_that_is_not_there_is_told_so(client: Client) -> None:
     told = client.ask("PATCH", "/v1/namespaces")
     assert told.error == (405, "MethodNotAllowedException")
     assert told.headers["allow"] == "GET, POST"
+
+
+def test_what_was_current_at_a_time_is_shown_of_pages_of_history_too(
+    client: Client, lake: Lake
+) -> None:
+    few = {"write.metadata.inline-snapshots": "2"}
+    table = lake.create_table("db.long", pa.schema([("id", pa.int64())]), properties=few)
+    for id in range(30):
+        table.append(pa.table({"id": [id]}))
+    assert table.metadata.snapshot_pages
+    shown = client.get("/v1/namespaces/db/tables/long").json["metadata"]
+    known = [each["snapshot-id"] for each in shown["snapshots"]]
+    logged = {each["snapshot-id"]: each["timestamp-ms"] for each in shown["snapshot-log"]}
+    # Of those of one millisecond the last was current.
+    last_of_each = {each["timestamp-ms"]: each["snapshot-id"] for each in shown["snapshots"]}
+    assert len(known) == 30
+    assert {*last_of_each.values()} == logged.keys()

@@ -40,11 +40,16 @@ _Statistics = TypeVar("_Statistics", StatisticsFile, PartitionStatisticsFile)
 
 
 def shown(
-    metadata: TableMetadata, *, format_version: int = 3, more: Iterable[Snapshot] = ()
+    metadata: TableMetadata,
+    *,
+    format_version: int = 3,
+    more: Iterable[Snapshot] = (),
+    more_log: Iterable[LogEntry] = (),
 ) -> TableMetadata:
     """Return a v4 table's metadata in an older format version.
 
-    `more` are snapshots of the pages of history, to be shown beside those of metadata.json. The
+    `more` are snapshots of the pages of history, to be shown beside those of metadata.json, and
+    `more_log` what these pages log, by which clients find what was current at a time. The
     manifest list of a snapshot with a root is where its export lies, or would lie. A table that is
     not above the version asked for is returned as it is.
     """
@@ -56,7 +61,7 @@ def shown(
         raise Unsupported(f"this table cannot be shown as v{format_version}: {reason}")
     known = metadata.by_id
     snapshots = (*(each for each in more if each.snapshot_id not in known), *metadata.snapshots)
-    log = _log(metadata, {each.snapshot_id for each in snapshots})
+    log = _log(metadata, more_log, {each.snapshot_id for each in snapshots})
     specs = partition_specs(metadata)
     orders = _sort_orders(metadata)
     default_order = _default_order(metadata, orders)
@@ -244,14 +249,16 @@ def _snapshot(snapshot: Snapshot, metadata: TableMetadata, version: int) -> Snap
     )
 
 
-def _log(metadata: TableMetadata, shown: Collection[int]) -> tuple[LogEntry, ...]:
+def _log(
+    metadata: TableMetadata, more: Iterable[LogEntry], shown: Collection[int]
+) -> tuple[LogEntry, ...]:
     """Return the log of what is shown, in the order of time, up to the current snapshot.
 
     Clocks of writers differ, and a later entry with an earlier time hides the one before it from
     who asks what was current when: hidden ones are left out, and every answer stays what it was.
     """
     found: list[LogEntry] = []
-    for each in reversed(metadata.snapshot_log):
+    for each in reversed((*more, *metadata.snapshot_log)):
         if each.snapshot_id not in shown:
             break
         if not found or each.timestamp_ms < found[-1].timestamp_ms:
