@@ -30,13 +30,19 @@ class IcebergJava:
     def __init__(self, gateway: JavaGateway) -> None:
         self._gateway = gateway
         self.jvm: Any = gateway.jvm
-        compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(self.jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_ASK)
-        self._ask = compiler.getClassLoader().loadClass("Ask").newInstance()
+        self._classes = self.jvm.Thread.currentThread().getContextClassLoader()
+        self._ask = self.compiled("Ask", _ASK)
         self._io = self.jvm.org.apache.iceberg.hadoop.HadoopFileIO(
             self.jvm.org.apache.hadoop.conf.Configuration()
         )
+
+    def compiled(self, name: str, source: str) -> Any:
+        """Return an object of a class, whose source may name those that were compiled before."""
+        compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(self._classes)
+        compiler.cook(source)
+        self._classes = compiler.getClassLoader()
+        return self._classes.loadClass(name).newInstance()
 
     def parse(self, document: str) -> Any:
         """Return table metadata as Java reads it."""
@@ -48,11 +54,12 @@ class IcebergJava:
         operations = iceberg.StaticTableOperations(metadata_location, self._io)
         return iceberg.BaseTable(operations, "t")
 
-    def served(self, uri: str, namespace: str, name: str) -> Any:
-        """Return a table as a REST catalog serves it."""
+    def served(self, uri: str, namespace: str, name: str, **properties: str) -> Any:
+        """Return a table as a REST catalog serves it, to a client that sets properties."""
         catalog = self.jvm.org.apache.iceberg.rest.RESTCatalog()
         catalog.setConf(self.jvm.org.apache.hadoop.conf.Configuration())
-        catalog.initialize("served", {"uri": uri})
+        told = {key.replace("_", "-"): value for key, value in properties.items()}
+        catalog.initialize("served", {"uri": uri, **told})
         identifier = self.jvm.org.apache.iceberg.catalog.TableIdentifier.parse(
             f"{namespace}.{name}"
         )
@@ -147,7 +154,7 @@ public class Ask implements java.util.function.BiFunction {
 
   // A set of strings is asked whether it holds the null, or the null how it starts. Told here and
   // not by an error: PySpark, once imported, takes the errors of every gateway for its session's.
-  private boolean isOfExpressions(Throwable error) {
+  public static boolean isOfExpressions(Throwable error) {
     StackTraceElement[] trace = error.getStackTrace();
     for (int i = 0; i < trace.length; i++) {
       if (trace[i].getClassName().startsWith("org.apache.iceberg.expressions.")) return true;
@@ -212,8 +219,11 @@ public class Ask implements java.util.function.BiFunction {
 
   private Object said(Object value) {
     if (value instanceof byte[]) value = java.nio.ByteBuffer.wrap((byte[]) value);
-    if (!(value instanceof java.nio.ByteBuffer)) return value;
-    java.nio.ByteBuffer bytes = (java.nio.ByteBuffer) ((java.nio.ByteBuffer) value).duplicate();
+    return value instanceof java.nio.ByteBuffer ? hex((java.nio.ByteBuffer) value) : value;
+  }
+
+  public static String hex(java.nio.ByteBuffer given) {
+    java.nio.ByteBuffer bytes = (java.nio.ByteBuffer) given.duplicate();
     StringBuilder hex = new StringBuilder();
     while (bytes.hasRemaining()) {
       int one = bytes.get() & 255;

@@ -27,6 +27,7 @@ from tests.effort import EFFORT, SEED
 from tests.jars import fetched
 from tests.java import IcebergJava
 from tests.peers.filters import Filter, random_filters, to_json
+from tests.peers.java_rows import JavaRows
 from tests.peers.plans import Planned
 from tests.peers.readers import (
     Reader,
@@ -99,12 +100,13 @@ def readers(
             assert rest.supports_server_side_planning()
             served_to_pyiceberg = through_server(lake, lambda *name: rest.load_table(name))
             served_to_java = through_server(lake, lambda *name: java.served(server.uri, *name))
+            rows = JavaRows(java)
             yield {
-                "icetree": icetree_reads,
+                "icetree": icetree_reads(),
                 "PyIceberg, of exports": pyiceberg_reads(of_exports(StaticTable.from_metadata)),
                 "PyIceberg, through the server": pyiceberg_reads(served_to_pyiceberg),
-                "Iceberg Java, of exports": java_reads(java, of_exports(java.table)),
-                "Iceberg Java, through the server": java_reads(java, served_to_java),
+                "Iceberg Java, of exports": java_reads(rows, of_exports(java.table)),
+                "Iceberg Java, through the server": java_reads(rows, served_to_java),
             }
 
 

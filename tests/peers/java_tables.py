@@ -18,7 +18,6 @@ from pyspark.sql import SparkSession
 
 from icetree.spark.session import local_session
 from tests.peers.java_zoo import ZOO, write_rows
-from tests.peers.values import JAVA_ZOO
 from tests.spark.settings import INTERPRETED
 
 COLUMNS = (
@@ -34,15 +33,12 @@ def main(jar: str, warehouse: str, filters: str, answers: str, rows: str) -> Non
     plan = _compiled(spark)
     _make_rows(spark)
     found = {}
-    for name, filters_of in asked.items():
-        _TABLES[name](spark, name)
-        found[name] = _answers(spark, name, plan, filters_of)
-        if name in JAVA_ZOO:
-            write_rows(spark, name, Path(rows))
-    for name, make in ZOO.items():
-        if name not in JAVA_ZOO:
-            continue
-        make(spark, name, _create, _insert)
+    for name, make in _TABLES.items():
+        make(spark, name)
+        found[name] = _answers(spark, name, plan, asked.get(name, []))
+        write_rows(spark, name, Path(rows))
+    for name, make_animal in ZOO.items():
+        make_animal(spark, name, _create, _insert)
         found[name] = {"metadata": _metadata_of(_table(spark, name))}
         write_rows(spark, name, Path(rows))
     Path(answers).write_text(json.dumps(found))

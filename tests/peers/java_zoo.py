@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tests.effort import EFFORT
+
 #: Creates a table of the columns of `rows`, and more: name, version, partitioning, properties.
 Create = Callable[..., None]
 #: Inserts rows by where they start.
 Insert = Callable[..., None]
-_MANY = 2_000
+#: Of how many manifests a table of many is: each takes a data file, which all readers open.
+_MANY = 2_000 if EFFORT > 1 else 60
 
 
 def transforms(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
@@ -95,14 +98,51 @@ def many(spark: SparkSession, name: str, create: Create, insert: Insert) -> None
     insert(spark, name, 0, size=5)
     jvm: Any = spark._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
-    files = list(table.newScan().planFiles().iterator())
-    for number in range(_MANY):
-        path = files[0].file().location()
-        copy = f"{path.removesuffix('.parquet')}-{number}.parquet"
-        Path(copy.removeprefix("file:")).write_bytes(Path(path.removeprefix("file:")).read_bytes())
-        named = jvm.org.apache.iceberg.DataFiles.builder(table.spec())
-        made = named.copy(files[0].file()).withPath(copy).build()
-        table.newFastAppend().appendFile(made).commit()
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook(_MANIFESTS)
+    compiler.getClassLoader().loadClass("Manifests").newInstance().apply(table, _MANY)
+
+
+#: Appends files of one row each, every one in a manifest of its own. For the compiler that Spark brings along,
+#: which knows no generics.
+_MANIFESTS = """
+import org.apache.iceberg.*;
+import org.apache.iceberg.data.GenericAppenderFactory;
+import org.apache.iceberg.data.GenericRecord;
+import org.apache.iceberg.data.Record;
+import org.apache.iceberg.encryption.EncryptedFiles;
+import org.apache.iceberg.io.*;
+
+public class Manifests implements java.util.function.BiFunction {
+  public Object apply(Object given, Object count) {
+    try {
+      Table table = (Table) given;
+      int many = ((Integer) count).intValue();
+      for (int at = 0; at < many; at++) {
+        table.newFastAppend().appendFile(file(table, 1000 + at)).commit();
+      }
+      return null;
+    } catch (java.io.IOException error) {
+      throw new RuntimeException(error);
+    }
+  }
+
+  private DataFile file(Table table, int id) throws java.io.IOException {
+    Record row = GenericRecord.create(table.schema());
+    row.setField("id", Long.valueOf(id));
+    row.setField("n", Integer.valueOf(id % 50));
+    row.setField("country", id % 2 == 0 ? "DE" : "US");
+    row.setField("price", Double.valueOf(id / 4.0));
+    OutputFile place = table.io().newOutputFile(table.location() + "/data/one-" + id + ".parquet");
+    DataWriter writer = new GenericAppenderFactory(table.schema(), table.spec())
+        .newDataWriter(EncryptedFiles.plainAsEncryptedOutput(place), FileFormat.PARQUET, null);
+    writer.write(row);
+    writer.close();
+    return writer.toDataFile();
+  }
+}
+"""
 
 
 def formats(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:

@@ -39,7 +39,6 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from tests.effort import EFFORT
 from tests.peers.values import row
 
 _SCHEMA = Schema(
@@ -174,9 +173,5 @@ def _typed(id: int) -> dict[str, Any]:
     }
 
 
-#: All that PyIceberg writes; some of it in the usual run.
-PYICEBERG_ZOO = {
-    name: make
-    for name, make in {**PYICEBERG_TABLES, "db.types": all_types}.items()
-    if EFFORT > 1 or name in ("db.v1_evolved", "db.types")
-}
+#: All that PyIceberg writes.
+PYICEBERG_ZOO = {**PYICEBERG_TABLES, "db.types": all_types}

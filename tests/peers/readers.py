@@ -1,23 +1,22 @@
 """Who reads a table of the zoo: each must find the rows that its maker found.
 
-A reader answers many questions at once, so that one in another process starts once, and tells as many
-columns as it can; None where it has no answer.
+A reader answers many questions at once, so that one in another process is called once, and tells every
+column; None where it has no answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from typing import Any
 
-import pyarrow as pa
-
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.java import EVERYTHING, IcebergJava
 from tests.peers.filters import Filter, to_json, to_pyiceberg
+from tests.peers.java_rows import JavaRows, spoken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +27,53 @@ class Question:
     filter: Filter | None = None
 
 
+#: Says one row as text, the same for the same rows.
+Say = Callable[[Mapping[str, Any]], str]
+#: The rows that a question is answered by, each as text.
+Answer = list[str] | None
 #: Tables that a server has are told apart by them.
 _NUMBERS = count()
 #: Gives a peer's own handle on a table, for a snapshot of it.
 Open = Callable[[int | None], Any]
-#: Answers questions about a table, in their order.
-Reader = Callable[[Table, Sequence[Question]], list[pa.Table | None]]
 
 
-def icetree_reads(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
-    """Read with icetree, in this process."""
-    return [
-        table.scan(
-            None if each.filter is None else to_pyiceberg(each.filter), at=each.at
-        ).to_arrow()
-        for each in questions
-    ]
+def said(row: Mapping[str, Any]) -> str:
+    """Return a row as text, every column of it."""
+    return _text(spoken(row))
+
+
+def _text(row: Mapping[str, Any]) -> str:
+    return json.dumps(row, sort_keys=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Answers questions about a table, in their order."""
+
+    read: Callable[[Table, Sequence[Question]], list[Answer]]
+    #: How it says a row: some do not tell all values apart.
+    says: Say = said
+    #: Whether a question takes it so long that the usual run asks but a few.
+    is_dear: bool = False
+    #: Whether it lets a null or a NaN through some comparisons.
+    is_lax: bool = True
+
+
+def icetree_reads() -> Reader:
+    """Return what reads with icetree, in this process."""
+
+    def read(table: Table, questions: Sequence[Question]) -> list[Answer]:
+        return [
+            [said(row) for row in _scanned(table, each).to_arrow().to_pylist()]
+            for each in questions
+        ]
+
+    return Reader(read=read, is_lax=False)
+
+
+def _scanned(table: Table, asked: Question) -> Any:
+    where = None if asked.filter is None else to_pyiceberg(asked.filter)
+    return table.scan(where, at=asked.at)
 
 
 #: What PyIceberg says of deletes and formats that it does not read, and of times in ORC.
@@ -62,52 +92,51 @@ def pyiceberg_reads(opened: Callable[[Table], Open]) -> Reader:
     looks for NaN in no row group whose bounds Arrow wrote.
     """
 
-    def read(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
+    def read(table: Table, questions: Sequence[Question]) -> list[Answer]:
         peer = opened(table)
 
-        def answer(asked: Question) -> pa.Table | None:
+        def answer(asked: Question) -> Answer:
             how = {} if asked.filter is None else {"row_filter": to_pyiceberg(asked.filter)}
             if asked.filter is not None and "-nan" in to_json(asked.filter):
                 return None
             try:
-                return _without_lists(peer(asked.at).scan(snapshot_id=asked.at, **how).to_arrow())
+                found = peer(asked.at).scan(snapshot_id=asked.at, **how).to_arrow()
             except ValueError as error:
                 if not any(each in str(error) for each in _BEYOND_PYICEBERG):
                     raise
                 return None
             except TypeError as error:
-                # It compares a null partition.
-                if "'NoneType'" not in str(error):
+                # It compares a null partition, and times in ORC with nothing.
+                if not any(each in str(error) for each in ("'NoneType'", "into timestamp_ns")):
                     raise
                 return None
+            return [_without_empty(row) for row in found.to_pylist()]
 
         return [answer(each) for each in questions]
 
-    return read
+    return Reader(read=read, says=_without_empty, is_dear=True)
 
 
-def _without_lists(rows: pa.Table) -> pa.Table:
-    is_list = pa.types.is_list, pa.types.is_large_list, pa.types.is_map
-    kept = [each.name for each in rows.schema if not any(kind(each.type) for kind in is_list)]
-    return rows.select(kept)
+def _without_empty(row: Mapping[str, Any]) -> str:
+    """Say a row in which a list or map that is empty and one that is null are the same."""
+    return said({name: None if value == [] else value for name, value in row.items()})
 
 
-def java_reads(java: IcebergJava, opened: Callable[[Table], Open]) -> Reader:
-    """Return what reads with stock Iceberg Java: ids of rows."""
+def java_reads(rows: JavaRows, opened: Callable[[Table], Open]) -> Reader:
+    """Return what reads with stock Iceberg Java, in one call for each handle that it has on the table."""
 
-    def read(table: Table, questions: Sequence[Question]) -> list[pa.Table | None]:
+    def read(table: Table, questions: Sequence[Question]) -> list[Answer]:
         peer = opened(table)
+        answers: dict[int, Answer] = {}
+        for handle in {id(peer(each.at)): peer(each.at) for each in questions}.values():
+            mine = [at for at, each in enumerate(questions) if peer(each.at) is handle]
+            asked = [(questions[at].filter, questions[at].at) for at in mine]
+            told = rows(handle, [(filter and to_json(filter), at) for filter, at in asked])
+            for at, found in zip(mine, told, strict=True):
+                answers[at] = None if found is None else [_text(row) for row in found]
+        return [answers[at] for at in range(len(questions))]
 
-        def answer(asked: Question) -> pa.Table | None:
-            filter = EVERYTHING if asked.filter is None else to_json(asked.filter)
-            found = java.rows(peer(asked.at), ["id"], filter, at=asked.at)
-            if found is None:
-                return None
-            return pa.table({"id": pa.array([int(id) for [id] in found], pa.int64())})
-
-        return [answer(each) for each in questions]
-
-    return read
+    return Reader(read=read)
 
 
 def of_exports(load: Callable[[str], Any]) -> Callable[[Table], Open]:
