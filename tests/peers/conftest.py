@@ -100,6 +100,14 @@ def readers(
             assert rest.supports_server_side_planning()
             served_to_pyiceberg = through_server(lake, lambda *name: rest.load_table(name))
             served_to_java = through_server(lake, lambda *name: java.served(server.uri, *name))
+            # Who plans by itself reads the manifests that the server wrote when the table was loaded.
+            itself = {"scan-planning-mode": "client"}
+            alone = RestCatalog("alone", uri=server.uri, **itself)
+            assert not alone.supports_server_side_planning()
+            loaded_by_pyiceberg = through_server(lake, lambda *name: alone.load_table(name))
+            loaded_by_java = through_server(
+                lake, lambda *name: java.served(server.uri, *name, scan_planning_mode="client")
+            )
             rows = JavaRows(java)
             yield {
                 "icetree": icetree_reads(),
@@ -107,6 +115,8 @@ def readers(
                 "PyIceberg, through the server": pyiceberg_reads(served_to_pyiceberg),
                 "Iceberg Java, of exports": java_reads(rows, of_exports(java.table)),
                 "Iceberg Java, through the server": java_reads(rows, served_to_java),
+                "PyIceberg, by manifests of the server": pyiceberg_reads(loaded_by_pyiceberg),
+                "Iceberg Java, by manifests of the server": java_reads(rows, loaded_by_java),
             }
 
 

@@ -31,6 +31,7 @@ _ANSWERED = 0.6
 #: Tables that are beyond a peer as a whole: equality deletes, and formats.
 _BEYOND = {
     "PyIceberg, of exports": ("db.v2_equality", "db.v3_upgraded", "zoo.formats"),
+    "PyIceberg, by manifests of the server": ("db.v2_equality", "db.v3_upgraded", "zoo.formats"),
     "PyIceberg, through the server": ("zoo.formats",),
 }
 
