@@ -1,17 +1,22 @@
-"""Stock Iceberg Java on Spark writes v4 tables through the server, which icetree writes too."""
+"""Stock Iceberg Java on Spark writes v4 tables through the server, while icetree writes to the same."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from typing_extensions import Self
 
 import icetree
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT
 from tests.jars import fetched
@@ -31,6 +36,14 @@ _MERGE = (
     "ON t.id = s.id WHEN MATCHED AND s.id % 2 = 0 THEN DELETE "
     "WHEN MATCHED THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT *"
 )
+#: And once more with files written anew, where merging in the usual run adds to them.
+_MERGE_ANEW = (
+    "MERGE INTO {} t USING "
+    "(SELECT id, CAST(2 AS INT) n, CAST(id % 3 AS STRING) c FROM range(40, 45)) s "
+    "ON t.id = s.id WHEN MATCHED THEN UPDATE SET n = -2 WHEN NOT MATCHED THEN INSERT *"
+)
+#: Rows that icetree writes meanwhile have these ids and more, which no statement asks for.
+_OURS = 10_000
 
 
 def row(id: int) -> Row:
@@ -61,14 +74,16 @@ def statements(name: str) -> list[str]:
         f"DELETE FROM {name} WHERE id % 10 = 3",
         f"UPDATE {name} SET n = n + 100 WHERE id < 20",
         _MERGE.format(name),
+        f"ALTER TABLE {name} SET TBLPROPERTIES ('write.merge.mode' = 'copy-on-write')",
+        _MERGE_ANEW.format(name),
         f"DELETE FROM {name} WHERE c = '1' AND id > 50",
         f"ALTER TABLE {name} ADD COLUMN note string",
         f"ALTER TABLE {name} ADD PARTITION FIELD bucket(4, id)",
         f"INSERT INTO {name} VALUES (1000, 1, 'z', 'hello')",
         f"ALTER TABLE {name} CREATE BRANCH aside",
         f"INSERT INTO {name}.branch_aside VALUES (1001, 1, 'z', 'aside')",
-        f"SELECT id, n, c, note FROM {name} ORDER BY id",
-        f"SELECT count(*) FROM {name}.branch_aside",
+        f"SELECT id, n, c, note FROM {name} WHERE id < {_OURS} ORDER BY id",
+        f"SELECT count(*) FROM {name}.branch_aside WHERE id < {_OURS}",
         f"SELECT count(*) FROM {name} VERSION AS OF 'start'",
     ]
 
@@ -85,9 +100,30 @@ def expected() -> dict[int, Row]:
             rows[id]["n"] = -1
         else:
             rows[id] = {"id": id, "n": 1, "c": str(id % 3)}
+    for id in range(40, 45):
+        rows[id] = {**row(id), "n": -2 if id in rows else 2}
     kept = {id: each for id, each in rows.items() if not (each["c"] == "1" and id > 50)}
     return {**kept, 1000: {"id": 1000, "n": 1, "c": "z", "note": "hello"}}
 
+
+#: What is done to a table of Spark's own: its columns change, and it is read as it was.
+EVOLVED = [
+    "CREATE TABLE db.evolved (id int, a string, b string, d decimal(9, 2)) USING iceberg",
+    "INSERT INTO db.evolved VALUES (1, 'x', 'gone', 1.25)",
+    "ALTER TABLE db.evolved CREATE TAG first",
+    "ALTER TABLE db.evolved RENAME COLUMN a TO label",
+    "ALTER TABLE db.evolved DROP COLUMN b",
+    "ALTER TABLE db.evolved ALTER COLUMN id TYPE bigint",
+    "ALTER TABLE db.evolved ALTER COLUMN d TYPE decimal(18, 2)",
+    "INSERT INTO db.evolved VALUES (5000000000, 'y', 10000000.50)",
+    "SELECT * FROM db.evolved ORDER BY id",
+    "SELECT * FROM db.evolved VERSION AS OF 'first'",
+]
+#: What Spark does to a table from which icetree deletes meanwhile: nothing that deletes can be in the way of.
+BUSY = [
+    f"INSERT INTO db.busy SELECT id, 1, 'x' FROM range({start}, {start + 5})"
+    for start in (0, 5, 10)
+]
 
 #: What is done with views, beside one of ours that is there.
 VIEWS = [
@@ -104,6 +140,46 @@ VIEWS = [
 ]
 
 
+class Meanwhile:
+    """Appends a row to each of some tables, over and over, and deletes some again from the last, in a thread."""
+
+    def __init__(self, lake: Lake, names: Sequence[str]) -> None:
+        self._lake, self._names = lake, names
+        self._enough, self._thread = threading.Event(), threading.Thread(target=self._write)
+        self._failure: Exception | None = None
+        #: The ids that are there, by table.
+        self.ids: dict[str, set[int]] = {name: set() for name in names}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._enough.set()
+        self._thread.join(timeout=120)
+        if self._failure is not None:
+            raise self._failure
+
+    def _write(self) -> None:
+        try:
+            # Ten apart, and no more often than Spark can try again.
+            for id in range(_OURS, _OURS + 2_000, 10):
+                for name in self._names:
+                    self._write_one(name, id)
+                if self._enough.wait(0.3):
+                    return
+        except Exception as error:
+            self._failure = error
+
+    def _write_one(self, name: str, id: int) -> None:
+        table = self._lake.table(name)
+        table.append(pa.table({"id": [id], "n": pa.array([0], pa.int32()), "c": ["ours"]}))
+        self.ids[name].add(id)
+        if name == self._names[-1] and id % 20 == 10:
+            table.delete(f"id = {id}")
+            self.ids[name].remove(id)
+
+
 @pytest.mark.law
 def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None:
     names = {mode: f"db.{mode}" for mode in MODES}
@@ -112,7 +188,9 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
         for mode, name in names.items():
             how = zip(VERBS, MODES[mode], strict=True)
             properties = {f"write.{verb}.mode": each for verb, each in how}
-            properties |= {"write.root.max-data-entries": "4"}
+            # What icetree appends meanwhile is no conflict, but a reason to try again.
+            properties |= {f"write.{verb}.isolation-level": "snapshot" for verb in VERBS}
+            properties |= {"write.root.max-data-entries": "4", "commit.retry.num-retries": "20"}
             columns = "id long, n int, c string"
             table = lake.create_table(name, columns, partition_by=["c"], properties=properties)
             for start in range(0, 60, 20):
@@ -120,8 +198,13 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
                 table.append(pa.Table.from_pylist(rows, schema=table.schema.as_arrow()))
             table.delete("id = 5")
             table.create_tag("start")
+        busy = {"commit.retry.num-retries": "20"}
+        lake.create_table("db.busy", "id long, n int, c string", properties=busy)
         made = "db.made"
         asked = [each for name in names.values() for each in statements(name)]
+        asked += [*BUSY, *EVOLVED]
+        then = [each for name in names.values() for each in _as_it_was(lake.table(name), name)]
+        asked += then
         asked += [
             f"CREATE TABLE {made} (id bigint) USING iceberg",
             f"INSERT INTO {made} SELECT * FROM range(5)",
@@ -130,16 +213,21 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             *VIEWS,
         ]
         lake.create_view("db.ours", "SELECT id FROM made", "number long", namespace="db")
-        with running(tmp_path) as server:
+        everywhere = [*names.values(), "db.busy"]
+        with running(tmp_path) as server, Meanwhile(lake, everywhere) as meanwhile:
             answers = dict(zip(asked, told(tmp_path, server.uri, asked), strict=True))
+            log = server.log.read_text()
+        assert all(f"/tables/{name.removeprefix('db.')}/plan" in log for name in names.values())
+        assert [answers[each] for each in then] == [[[59]]] * len(then)
         wanted = [[e["id"], e["n"], e["c"], e.get("note")] for _, e in sorted(expected().items())]
         for name in names.values():
-            *_, everything, aside, then = statements(name)
+            *_, everything, aside, start = statements(name)
             assert answers[everything] == wanted
             assert answers[aside] == [[len(wanted) + 1]]
-            assert answers[then] == [[59]]
+            assert answers[start] == [[59]]
             ours = lake.table(name)
-            assert _rows(ours) == wanted
+            assert _rows(ours, f"id < {_OURS}") == wanted
+            assert _ids(ours, f"id >= {_OURS}") == meanwhile.ids[name]
             assert ours.metadata.format_version == 4
             ours.delete("id = 1000")
             assert ours.verify(deep=True).findings == ()
@@ -153,12 +241,32 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
         assert len(theirs.metadata.versions) == 2
         assert theirs.properties["a"] == "1"
         assert lake.table(made).metadata.format_version == 4
+        assert answers[EVOLVED[-2]] == [[1, "x", "1.25"], [5_000_000_000, "y", "10000000.50"]]
+        assert answers[EVOLVED[-1]] == [[1, "x", "gone", "1.25"]]
+        assert _ids(lake.table("db.busy")) == {*range(15), *meanwhile.ids["db.busy"]}
+        for name in (made, "db.evolved", "db.busy"):
+            assert lake.table(name).verify(deep=True).findings == ()
         # What keeps clients off files and manifests is shown to them, and is no property of the table.
         shown = {"gc.enabled", "commit.manifest-merge.enabled"}
         for each in (made, *names.values()):
             assert not shown & lake.table(each).properties.keys()
 
 
-def _rows(table: Table) -> list[list[Any]]:
-    found = table.scan().to_arrow().sort_by("id").to_pylist()
+def _as_it_was(table: Table, name: str) -> list[str]:
+    """Return statements that count the rows of the snapshot that is current now, when others have come."""
+    now = table.snapshot()
+    assert now is not None
+    at = datetime.fromtimestamp(now.timestamp_ms / 1000, tz=timezone.utc)
+    return [
+        f"SELECT count(*) FROM {name} VERSION AS OF {now.snapshot_id}",
+        f"SELECT count(*) FROM {name} TIMESTAMP AS OF '{at:%Y-%m-%d %H:%M:%S.%f}'",
+    ]
+
+
+def _ids(table: Table, where: str | None = None) -> set[int]:
+    return {*table.scan(where, columns=["id"]).to_arrow()["id"].to_pylist()}
+
+
+def _rows(table: Table, where: str) -> list[list[Any]]:
+    found = table.scan(where).to_arrow().sort_by("id").to_pylist()
     return [[each["id"], each["n"], each["c"], each["note"]] for each in found]
