@@ -91,6 +91,7 @@ class Chromium:
         self._selector.register(incoming, selectors.EVENT_READ)
         self._left = b""
         self._number = 0
+        self._answers: dict[int, dict[str, Any]] = {}
         self.events: list[dict[str, Any]] = []
 
     def call(self, method: str, session: str | None = None, **given: Any) -> dict[str, Any]:
@@ -103,15 +104,12 @@ class Chromium:
         while waiting:
             waiting = waiting[os.write(self._outgoing, waiting) :]
         until = time.monotonic() + PATIENCE_S
-        while True:
-            for message in self._read(until, method):
-                if message.get("id") == self._number:
-                    if "error" in message:
-                        raise Failed(f"{method}: {message['error']['message']}")
-                    found: dict[str, Any] = message["result"]
-                    return found
-                if "method" in message:
-                    self.events.append(message)
+        while (answer := self._answers.pop(self._number, None)) is None:
+            self._read(until, method)
+        if "error" in answer:
+            raise Failed(f"{method}: {answer['error']['message']}")
+        found: dict[str, Any] = answer["result"]
+        return found
 
     def page(
         self,
@@ -145,7 +143,8 @@ class Chromium:
         page.until("document.readyState === 'complete' && location.href !== 'about:blank'")
         return page
 
-    def _read(self, until: float, method: str) -> Iterator[dict[str, Any]]:
+    def _read(self, until: float, method: str) -> None:
+        """Take in all that has come: events may stand behind the answer that is waited for."""
         left_s = until - time.monotonic()
         if left_s <= 0 or not self._selector.select(left_s):
             raise Failed(f"{method}: no answer in {PATIENCE_S:.0f} s")
@@ -153,7 +152,11 @@ class Chromium:
         if not more:
             raise Failed(f"{method}: the browser has ended")
         *whole, self._left = (self._left + more).split(b"\0")
-        yield from map(json.loads, whole)
+        for message in map(json.loads, whole):
+            if "method" in message:
+                self.events.append(message)
+            else:
+                self._answers[message["id"]] = message
 
 
 class Page:

@@ -44,6 +44,10 @@ _MERGE_ANEW = (
 )
 #: Rows that icetree writes meanwhile have these ids and more, which no statement asks for.
 _OURS = 10_000
+#: How many rows icetree appends to each table meanwhile; a delete for every other is a commit, too.
+_MEANWHILE = 12
+#: How often Spark tries a commit again.
+_TRIES = "20"
 
 
 def row(id: int) -> Row:
@@ -162,11 +166,11 @@ class Meanwhile:
 
     def _write(self) -> None:
         try:
-            # Ten apart, and no more often than Spark can try again.
-            for id in range(_OURS, _OURS + 2_000, 10):
+            # Ten apart, and fewer than Spark tries again: it never runs out of tries.
+            for id in range(_OURS, _OURS + 10 * _MEANWHILE, 10):
                 for name in self._names:
                     self._write_one(name, id)
-                if self._enough.wait(0.3):
+                if self._enough.wait(1.0):
                     return
         except Exception as error:
             self._failure = error
@@ -190,7 +194,7 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             properties = {f"write.{verb}.mode": each for verb, each in how}
             # What icetree appends meanwhile is no conflict, but a reason to try again.
             properties |= {f"write.{verb}.isolation-level": "snapshot" for verb in VERBS}
-            properties |= {"write.root.max-data-entries": "4", "commit.retry.num-retries": "20"}
+            properties |= {"write.root.max-data-entries": "4", "commit.retry.num-retries": _TRIES}
             columns = "id long, n int, c string"
             table = lake.create_table(name, columns, partition_by=["c"], properties=properties)
             for start in range(0, 60, 20):
@@ -198,7 +202,7 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
                 table.append(pa.Table.from_pylist(rows, schema=table.schema.as_arrow()))
             table.delete("id = 5")
             table.create_tag("start")
-        busy = {"commit.retry.num-retries": "20"}
+        busy = {"commit.retry.num-retries": _TRIES}
         lake.create_table("db.busy", "id long, n int, c string", properties=busy)
         made = "db.made"
         asked = [each for name in names.values() for each in statements(name)]

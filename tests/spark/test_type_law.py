@@ -56,7 +56,10 @@ def test_spark_reads_and_writes_rows_of_every_type_and_nesting_as_one_process_do
         ours.append(part)
     ours.delete("id in (1, 4)")
     frame = lake.read("db.ours")
-    _require_same(_read(frame.toArrow(), ours), wanted)
+    # PySpark cannot hand a variant that is null to Arrow; written to another table, it is looked at too.
+    variants = [name for name, each in zip(columns, drawn, strict=True) if "variant" in each[0]]
+    told = _read(frame.drop(*variants).toArrow(), ours)
+    _require_same(told, wanted.drop_columns(variants))
     lake.write("db.theirs", frame.coalesce(1)).append()
     _require_same(theirs.refresh().scan().to_arrow(), wanted)
     assert theirs.verify(deep=True).is_clean
@@ -64,11 +67,10 @@ def test_spark_reads_and_writes_rows_of_every_type_and_nesting_as_one_process_do
 
 def _read(rows: pa.Table, table: Table) -> pa.Table:
     """Return rows that Spark read in the types of the table."""
-    types = {field.name: field.field_type for field in table.schema.fields}
+    fields = [each for each in table.schema.fields if each.name in rows.column_names]
+    types = {field.name: field.field_type for field in fields}
     [batch] = rows.combine_chunks().to_batches()
-    return pa.Table.from_batches(
-        fitted(fitting(batch, types), table.schema.fields, table=str(table.name))
-    )
+    return pa.Table.from_batches(fitted(fitting(batch, types), fields, table=str(table.name)))
 
 
 def _require_same(found: pa.Table, wanted: pa.Table) -> None:
