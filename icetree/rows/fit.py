@@ -33,6 +33,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
+from icetree.rows.offsets import with_offsets
 from icetree.rows.project import Node, nodes, project
 from icetree.rows.schema import arrow_field, arrow_type, default_array, null_array
 from icetree.rows.sound import broken
@@ -44,7 +45,11 @@ ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Itera
 
 
 def batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of whatever a caller calls data."""
+    """Yield the batches of whatever a caller calls data, laid out so that all of pyarrow takes them."""
+    return map(with_offsets, _batches_of(data))
+
+
+def _batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
     match data:
         case pa.Table():
             yield from data.to_batches()

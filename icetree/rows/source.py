@@ -18,12 +18,9 @@ DEFAULT_SOURCE_LIMIT: Final = 4 * 1024 * 1024 * 1024
 def held(data: ArrowData, properties: Mapping[str, str], *, table: str) -> pa.Table:
     """Return rows as one table in memory; InvalidInput where they are more than is allowed."""
     most = whole_number(properties, SOURCE_LIMIT, default=DEFAULT_SOURCE_LIMIT, least=1)
-    if isinstance(data, pa.Table):
-        _require(data.nbytes, most, table)
-        return _laid_out(data)
     if not isinstance(data, pa.RecordBatchReader) and hasattr(data, "__arrow_c_stream__"):
         data = pa.RecordBatchReader.from_stream(data)
-    schema = data.schema if isinstance(data, pa.RecordBatchReader) else None
+    schema = data.schema if isinstance(data, pa.Table | pa.RecordBatchReader) else None
     batches, size = [], 0
     for batch in batches_of(data):
         size += batch.nbytes
