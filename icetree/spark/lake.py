@@ -22,7 +22,7 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
-from icetree.spark.session import READ_SETTINGS
+from icetree.spark.session import READ_SETTINGS, make_room
 from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
 from icetree.spec.snapshot import MAIN
@@ -78,6 +78,7 @@ class SparkLake(Lake):
         self.spark = spark
         for name, value in READ_SETTINGS.items():
             spark.conf.set(name, value)
+        make_room(spark)
         self.kept = Kept() if kept is None else kept
 
     @property

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,11 @@ READ_SETTINGS: Mapping[str, str] = {
     "spark.sql.parquet.fieldId.read.enabled": "true",
     "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
 }
+
+#: Columns that may come to those of a table: facts, lineage, marks, the row's number.
+BESIDE: Final = 12
+_MOST_FIELDS: Final = "spark.sql.codegen.maxFields"
+_SPARKS_MOST: Final = 100
 
 # Timestamps are microseconds, since Spark's own default (INT96) is no Iceberg type and has no
 # statistics.
@@ -44,6 +50,21 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     # What fails is raised, in one line where that says it; a log would only repeat the stack.
     "spark.log.level": "FATAL",
 }
+
+
+def most_fields(spark: SparkSession) -> int:
+    """Return for how many columns of a row Spark generates code; more are copied row by row."""
+    return int(spark.conf.get(_MOST_FIELDS, None) or _SPARKS_MOST)
+
+
+def make_room(spark: SparkSession) -> None:
+    """Let what is read beside the columns of a table not count among those Spark generates code for.
+
+    Otherwise a table of a hundred columns would be read slowly once a row is deleted. A limit that
+    somebody chose stays.
+    """
+    if most_fields(spark) == _SPARKS_MOST:
+        spark.conf.set(_MOST_FIELDS, str(_SPARKS_MOST + BESIDE))
 
 
 def local_session(

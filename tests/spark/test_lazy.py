@@ -245,6 +245,29 @@ def test_tables_that_spark_cannot_read_by_itself_are_planned_at_once_and_it_is_l
     assert "Spark cannot read its columns by itself" in caplog.text
 
 
+def test_a_hundred_columns_with_deleted_rows_wait_for_what_is_asked(
+    lake: SparkLake, told: Told, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"c{number}" for number in range(100)]
+    table = lake.create_table("db.t", [(name, "long") for name in names])
+    table.append(pa.table({name: [1, 2, 3] for name in names}))
+    lake.delete("db.t", "c0 = 2")
+    rows = lake.read("db.t")
+    assert told() == []
+    assert sorted(map(tuple, rows.collect())) == [(1,) * 100, (3,) * 100]
+    # Whoever sets how many columns code is generated for is listened to.
+    limit = "spark.sql.codegen.maxFields"
+    lake.spark.conf.set(limit, "20")
+    try:
+        again = SparkLake(lake.spark, lake)
+        with caplog.at_level(logging.INFO, logger=scans.__name__):
+            assert sorted(row.c99 for row in again.read("db.t").collect()) == [1, 3]
+        assert "more columns than Spark generates code for" in caplog.text
+        assert lake.spark.conf.get(limit) == "20"
+    finally:
+        lake.spark.conf.unset(limit)
+
+
 def _delete_equal(table: Table, keys: pa.Table) -> None:
     with table.transaction() as tx:
         tx.apply(foreign_delete(table, keys))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.types import NestedField
@@ -14,13 +14,11 @@ from pyspark.sql import types as sql
 from icetree.rows.files import NAME_MAPPING
 from icetree.rows.filter import row_filter
 from icetree.spark.read.filters import row_condition
+from icetree.spark.session import BESIDE, most_fields
 from icetree.spark.types import is_native, spark_schema
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.metadata_columns import DELETED_FIELD, IDS, LINEAGE, LINEAGE_IDS
 from icetree.table.scan.scan import Scan
-
-#: Columns that may come to those of the table: facts, lineage, marks, the row's number.
-_BESIDE: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +86,7 @@ class Reading:
 
         Then marks as partition values would be copied with every row.
         """
-        most = self.spark.conf.get("spark.sql.codegen.maxFields", "100")
-        return _fields_in(spark_schema(self.needed)) + _BESIDE > int(most or 100)
+        return _fields_in(spark_schema(self.needed)) + BESIDE > most_fields(self.spark)
 
     @property
     def is_native(self) -> bool:
