@@ -10,3 +10,5 @@ CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 30.0
 #: To give a turn. Whoever has one and hangs delays the others by no more than this.
 TURN_TIMEOUT_S: Final = 10.0
+#: To stand in a line that gets on, before one races with those who do.
+LINE_TIMEOUT_S: Final = 120.0

@@ -134,6 +134,8 @@ class PostgresDatabase:
                 connection.rows(_SWAP_TURN, (number_of(*key),))
                 had = True
             except Unavailable:
+                # Who goes on without a turn keeps no connection for one.
+                held.close()
                 had = False
             yield had
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from threading import Thread
 
+import psycopg
 import pytest
 
 from icetree.catalog.base import Catalog, Swapped, TableName
@@ -83,6 +84,20 @@ def test_a_turn_ends_with_its_process(kind: str, request: pytest.FixtureRequest)
         child.wait()
     with catalog.turn(EVENTS, wait_s=30) as had:
         assert had
+    catalog.close()
+
+
+def test_who_goes_on_without_a_turn_keeps_no_connection_for_it(postgres_uri: str) -> None:
+    catalog = open_catalog(Config(name="main", uri=postgres_uri, warehouse=None, properties={}))
+    stuck = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction (aborted)'"
+    with (
+        catalog.turn(EVENTS, wait_s=1) as first,
+        catalog.turn(EVENTS, wait_s=0.05) as second,
+        psycopg.connect(postgres_uri) as another,
+    ):
+        assert first
+        assert not second
+        assert another.execute(stuck).fetchone() == (0,)
     catalog.close()
 
 

@@ -72,6 +72,52 @@ def test_a_commit_that_sees_others_wait_waits_before_its_first_try() -> None:
     assert lake.table("db.t").snapshot().sequence_number == 2
 
 
+class LongLine(MemoryCatalog):
+    """A catalog that gives a turn only when it was asked often; others get on meanwhile."""
+
+    def __init__(self, name: str, *, asks: int, meanwhile: Callable[[], object]) -> None:
+        super().__init__(name)
+        self.asks = asks
+        self._meanwhile = meanwhile
+
+    def turn_taken(self, _: TableName) -> bool:
+        return self.asks > 0
+
+    def turn(self, *_: object, **__: object) -> AbstractContextManager[bool]:
+        self.asks -= 1
+        if self.asks >= 0:
+            self._meanwhile()
+        return nullcontext(self.asks < 0)
+
+
+def test_who_stands_in_a_line_that_gets_on_does_not_leave_it_to_race() -> None:
+    others: list[str] = []
+
+    def commit_another() -> None:
+        catalog.asks, asks = 0, catalog.asks
+        others.append(f"other{len(others)}")
+        lake.table("db.t").append_files([data_file(others[-1])])
+        catalog.asks = asks
+
+    catalog = LongLine("m", asks=0, meanwhile=commit_another)
+    lake = Lake(catalog=catalog, store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    slow = new_table(lake)
+    catalog.asks = 5
+    assert slow.append_files([data_file("slow")]).report.attempts == 1
+    assert len(others) == 5
+
+
+def test_who_stands_in_a_line_that_does_not_get_on_races() -> None:
+    catalog = LongLine("m", asks=0, meanwhile=lambda: None)
+    lake = Lake(catalog=catalog, store=MemoryStore(), warehouse="memory://w")
+    lake.create_namespace("db")
+    slow = new_table(lake)
+    catalog.asks = 5
+    slow.append_files([data_file("slow")])
+    assert catalog.asks == 4
+
+
 def test_an_update_that_another_made_first_while_it_waited_is_a_conflict() -> None:
     lake = connection()
     slow = new_table(lake)
