@@ -197,6 +197,31 @@ def plans(name: str, where: str) -> bool:
     return bool(there.tasks.equals(here.tasks) and there.metrics == here.metrics)
 
 
+def maintain(name: str) -> tuple[int, int]:
+    """Do what keeps a table small, and return how many data files it had and has.
+
+    Every row stays, under its id and as old as it was.
+    """
+    lake = _lake()
+    before, files = _lineage(name), lake.table(name).scan().plan().tasks.num_rows
+    lake.sql(
+        f"CALL system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
+    )
+    lake.sql(f"CALL system.rewrite_position_delete_files('{name}')")
+    lake.sql(f"CALL system.rewrite_manifests('{name}')")
+    lake.sql(
+        f"CALL system.expire_snapshots(table => '{name}', retain_last => 1, older_than => now())"
+    )
+    lake.sql(f"CALL system.remove_orphan_files('{name}')")
+    assert _lineage(name) == before
+    return files, lake.table(name).scan().plan().tasks.num_rows
+
+
+def _lineage(name: str) -> list[tuple[Any, ...]]:
+    columns = ["id", "v", "_row_id", "_last_updated_sequence_number"]
+    return sorted(map(tuple, _lake().read(name, columns=columns).collect()))
+
+
 def play(seed: int, operations: int) -> None:
     """Do anything to a table and to a list of rows: they are the same."""
     player = SparkPlayer(_lake(), f"db.t{seed}", random.Random(seed))

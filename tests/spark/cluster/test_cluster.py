@@ -68,7 +68,7 @@ def _driver(folder: Path, master: str, executors: int) -> Iterator[Driver]:
 
 
 @pytest.mark.parametrize("of", usually(["driver", "small"], "small"))
-def test_rows_are_written_changed_planned_streamed_and_told_of_on_a_cluster(
+def test_rows_are_written_changed_planned_streamed_told_of_and_maintained_on_a_cluster(
     request: pytest.FixtureRequest, folder: Path, of: str
 ) -> None:
     driver: Driver = request.getfixturevalue(of)
@@ -90,7 +90,12 @@ def test_rows_are_written_changed_planned_streamed_and_told_of_on_a_cluster(
     (folder / "go").touch()
     driver.do(task.stream, "db.t", 110, 130)
     (folder / "go").unlink()
-    assert driver.do(task.values, "db.t") == expected | dict.fromkeys(range(110, 130), "new")
+    expected |= dict.fromkeys(range(110, 130), "new")
+    assert driver.do(task.values, "db.t") == expected
+    before, after = driver.do(task.maintain, "db.t")
+    # One file for each partition.
+    assert before > after == 4
+    assert driver.do(task.values, "db.t") == expected
     assert driver.do(task.is_sound, "db.t")
 
 
