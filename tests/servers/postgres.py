@@ -32,7 +32,7 @@ class PostgresServer:
         self._as_user = {"user": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
         self._bin = self._runnable(_installed())
         self._password = standby_of._password if standby_of else secrets.token_hex(16)
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
         if standby_of is not None:
             if self._as_user:
@@ -194,7 +194,8 @@ def _installed() -> Path:
     return versions[-1].parent
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port that nobody has just now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
