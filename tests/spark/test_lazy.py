@@ -28,7 +28,7 @@ from tests.spark.sql_lake import SqlLake
 
 pytestmark = pytest.mark.usefixtures("lazily")
 
-COUNT = 20_000
+COUNT = 100_000
 NAME = "db.many"
 FEW = "id < 10000"
 
@@ -67,7 +67,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with plan_tables.open_lake(place) as lake:
         lake.create_namespace("db")
         schema = shape_of(plan_tables.COLUMNS).schema
-        days, leaves = [f"day(column_{plan_tables.TIME})"], {"write.leaf.max-entries": "1000"}
+        days, leaves = [f"day(column_{plan_tables.TIME})"], {"write.leaf.max-entries": "5000"}
         by = [*days, f"bucket({plan_tables.BUCKETS}, column_{plan_tables.KEY})"]
         table = lake.create_table(NAME, schema, partition_by=by, properties=leaves)
         table.append_files(plan_tables.files(np.arange(COUNT), COUNT, table.metadata.shape()))
