@@ -67,6 +67,8 @@ class Drawn:
 
     bars: list[dict[str, Any]]
     ticks: tuple[tuple[float, str], ...]
+    #: Which of the entries each bar is of.
+    groups: list[Numbers]
 
 
 def draw(
@@ -99,7 +101,7 @@ def draw(
         _bar(each, told[2 * at], told[2 * at + 1], axis, shape, place, facts, kept)
         for at, each in enumerate(groups)
     ]
-    return Drawn(bars=bars, ticks=place.ticks)
+    return Drawn(bars=bars, ticks=place.ticks, groups=groups)
 
 
 def shares(positions: BitMap | None, entries: int, cells: int) -> list[int]:

@@ -76,13 +76,15 @@ def frame(table: Table, snapshot: Snapshot, before: frozenset[str]) -> dict[str,
     if snapshot.root_manifest is not None:
         fresh = added_positions(root, reader, root_file=snapshot.root_file)
     content, status = root["content_type"].to_numpy(), root["status"].to_numpy()
-    is_leaf = np.isin(content, MANIFESTS) & (status != Status.DELETED)
-    leaves = only(root, pa.array(is_leaf))
+    leaves = own_leaves(root)
     is_new = pc.invert(pc.is_in(leaves["location"], value_set=pa.array(before, pa.string())))
     is_fresh = pc.is_in(leaves["location"], value_set=pa.array(list(fresh), pa.string()))
     alone = one_chunk(pc.or_(is_new, is_fresh)).to_numpy(zero_copy_only=False)
     drawn = draw(leaves, axis, shape, removed=removed, most=_LEAVES, alone=alone)
-    for bar in drawn.bars:
+    for bar, numbers in zip(drawn.bars, drawn.groups, strict=True):
+        if len(numbers) > 1:
+            # Leaves that share a card, as `pruned` numbers them.
+            bar["numbers"] = numbers.tolist()
         bar["is_new"] = "file_path" in bar and bar["file_path"] not in before
         _with_cells(bar, removed, fresh)
     now = leaves_at(table, snapshot)
@@ -153,6 +155,11 @@ def _with_cells(bar: dict[str, Any], removed: dict[str, BitMap], fresh: dict[str
     at = bar["file_path"]
     bar["out"] = shares(removed.get(at), entries, cells)
     bar["out_now"] = shares(fresh.get(at), entries, cells)
+
+
+def own_leaves(root: Entries) -> Entries:
+    """Return the leaves that a frame shows of a root, in the root's order."""
+    return only(root, pc.and_(is_content(root, *MANIFESTS), is_live(root)))
 
 
 def own_files(root: Entries) -> Entries:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.explore.film import own_files, read_root
+from icetree.explore.film import own_files, own_leaves, read_root
 from icetree.explore.plain import plain
 from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
@@ -42,6 +42,7 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
     data = only(root, pc.and_(is_live(root), is_content(root, Content.DATA, Content.DATA_MANIFEST)))
     gone = _gone(root)
     return {
+        "snapshot_id": None if scan.snapshot is None else str(scan.snapshot.snapshot_id),
         "where": explained.where,
         "conjuncts": list(explained.conjuncts),
         "text": explained.text(),
@@ -54,6 +55,7 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
         "by_partitions": _told_of(_by_partitions(data, bound, shape), gone),
         "full": _whole(table, at, data, gone),
         "leaves": {each["object"]: {"kept": each["kept"], "by": each["by"]} for each in manifests},
+        "kept": may_match(judged(own_leaves(root), shape), bound).to_pylist(),
         "cells": _cells(root, bound, shape, explained.conjuncts),
     }
 

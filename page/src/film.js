@@ -44,6 +44,9 @@ export function film(part, { pick }) {
       .text(hidden > 0 ? `and ${counted(hidden, "more entry", "more entries")}`
         : frame.root.cells.length ? "" : "no files of its own: all are in leaves");
 
+    // Numbers of leaves are those of one root.
+    const kept = pruned?.snapshot_id === frame.snapshot_id ? pruned?.kept : null;
+    for (const each of frame.leaves) each.left = left(each, pruned, kept);
     drawLeaves(frame, place, time, pruned);
     drawCells(frame, place, time, pruned);
     last = { frame, place };
@@ -107,8 +110,7 @@ export function film(part, { pick }) {
       }),
     );
     shown.attr("class", (each) => {
-      const fate = pruned?.leaves?.[each.file_path];
-      const skipped = fate && !fate.kept ? "skipped" : "";
+      const skipped = each.left === 0 ? "skipped" : "";
       return `leaf k${each.content} ${each.is_new ? "new" : ""} ${skipped} ${each.objects > 1 ? "group" : ""}`;
     })
       .attr("aria-label", (each) => leafTitle(each, pruned))
@@ -257,11 +259,22 @@ function leafFacts(each) {
   return [of, size(each.file_size_in_bytes)];
 }
 
+/** How many leaves of a card a filter leaves; null where that is not known. */
+function left(each, pruned, kept) {
+  if (each.numbers) return kept ? each.numbers.filter((at) => kept[at]).length : null;
+  const fate = pruned?.leaves?.[each.file_path];
+  return fate ? Number(fate.kept) : null;
+}
+
+function fateOf(each, pruned) {
+  if (each.left === null) return "";
+  if (each.numbers) return `; the filter leaves ${number(each.left)} of them`;
+  return each.left ? "" : `; skipped by ${pruned.leaves[each.file_path].by.join(" and by ")}`;
+}
+
 function leafTitle(each, pruned) {
   const what = each.objects > 1 ? counted(each.objects, CONTENT[each.content]) : `${CONTENT[each.content]} ${shortName(each.file_path)}`;
-  const fate = pruned?.leaves?.[each.file_path];
-  const skipped = fate && !fate.kept ? `; skipped by ${fate.by.join(" and by ")}` : "";
-  return visible(`${what}: ${rangeOf(each)}, ${leafFacts(each).join(", ")}, ${counted(each.rows, "row")}${skipped}`);
+  return visible(`${what}: ${rangeOf(each)}, ${leafFacts(each).join(", ")}, ${counted(each.rows, "row")}${fateOf(each, pruned)}`);
 }
 
 function cellTitle(each, by) {

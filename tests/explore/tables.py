@@ -61,3 +61,12 @@ def live(
         commit()
         after(table)
     return table
+
+
+def leafy(lake: Lake, name: str) -> Table:
+    """Make a table with leaves of one file each, of ids that are apart."""
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "1"}
+    table = lake.create_table(name, [("id", "long")], properties=small)
+    for id in range(0, 80, 10):
+        table.append(pa.table({"id": [id]}))
+    return table

@@ -15,6 +15,7 @@ import pytest
 from benchmarks import plan_tables
 from benchmarks.chromium import Chromium, Page, chromium
 from docs.make.figures import FIGURES
+from icetree.explore import film
 from icetree.explore.page import one_file
 from icetree.explore.views import look
 from icetree.picture.words import size as size_words
@@ -29,7 +30,7 @@ from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import usually
 from tests.explore.browsing import seen
-from tests.explore.tables import live, open_lake
+from tests.explore.tables import leafy, live, open_lake
 from tests.serve.listening import listening
 
 pytestmark = seen
@@ -194,6 +195,33 @@ def test_files_of_the_root_fall_away_by_a_filter_as_leaves_do(
     leaves = page.run("document.querySelectorAll('.leaf.skipped').length")
     assert leaves == len([each for each in told["leaves"].values() if not each["kept"]])
     assert "skipped by id < 620" in text(page, ".cell.skipped title")
+
+
+def test_leaves_that_share_a_card_fall_away_by_a_filter(
+    browser: Chromium, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(film, "_LEAVES", 3)
+    where = "id < 25"
+    with (
+        open_lake(tmp_path) as lake,
+        listening(Server(lake, Onlookers(), routes=EXPLORER)) as server,
+    ):
+        lake.create_namespace("db")
+        leafy(lake, "db.leafy")
+        at = f"http://127.0.0.1:{server.port}/ui#table=db.leafy&where={quote(where)}"
+        page = browser.page(at, still=True)
+        page.until("document.querySelector('.leaf.skipped')")
+        words = (
+            "[...document.querySelectorAll('.leaf.group title')].map((each) => each.textContent)"
+        )
+        faded = (
+            "[...document.querySelectorAll('.leaf.group')].map((each) => each.matches('.skipped'))"
+        )
+        assert page.run(faded) == [False, True]
+        kept, gone = page.run(words)
+        assert kept.endswith("the filter leaves 3 of them")
+        assert gone.endswith("the filter leaves 0 of them")
+        assert page.troubles() == []
 
 
 def test_a_snapshot_of_another_line_is_gone_to_on_its_branch(

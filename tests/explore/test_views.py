@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from icetree.cli.demo.ledger import Ledger
 from icetree.errors import IcetreeError, InvalidInput, NotFound
+from icetree.explore import film
 from icetree.explore.axis import axes, axis_of, ranges
 from icetree.explore.bars import draw
 from icetree.explore.plain import plain
@@ -28,7 +29,7 @@ from icetree.spec.stats import FieldStats
 from icetree.table.group import commit_group
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from tests.explore.tables import COLUMNS, live, open_lake, rows
+from tests.explore.tables import COLUMNS, leafy, live, open_lake, rows
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +166,29 @@ def test_sums_do_not_follow_from_how_many_objects_are_told(
     assert 1 < few["planned"]["leaves"] == told["planned"]["leaves"]
     assert few["planned"] == told["planned"]
     assert len(few["leaves"]) == min(most, len(told["leaves"]))
+
+
+def test_leaves_that_share_a_card_are_told_apart_under_a_filter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_lake(tmp_path) as lake:
+        lake.create_namespace("db")
+        table = leafy(lake, "db.leafy")
+        told = look(table, "pruned", {"where": "id < 35"})
+        assert told["snapshot_id"] == str(table.metadata.current_snapshot_id)
+        alone = look(table, "film", {})[-1]["leaves"]
+        monkeypatch.setattr(film, "_LEAVES", 3)
+        cards = look(table, "film", {})[-1]["leaves"]
+    assert all("numbers" not in card for card in alone)
+    assert {card["objects"] for card in cards} == {1, 3}
+    left = [
+        sum(told["kept"][number] for number in card["numbers"])
+        if "numbers" in card
+        else int(told["leaves"][card["file_path"]]["kept"])
+        for card in cards
+    ]
+    # Four leaves of seven are in the range.
+    assert (left, sum(told["kept"])) == ([3, 1, 0], 4)
 
 
 def test_bars_under_a_filter_keep_what_the_plan_keeps(table: Table) -> None:
