@@ -123,6 +123,20 @@ def test_files_of_the_table_are_read_written_listed_and_deleted(
     assert send("HEAD", new, ask(reader, "HEAD", new))[0] == 404
 
 
+@pytest.mark.parametrize("name", ["x-amz-te", "x-amz-checksum-mode", "x-amz-user-agent"])
+def test_headers_of_s3_that_a_client_sends_along_are_signed(
+    reader: Client, lake: Lake, s3: S3Server, name: str
+) -> None:
+    """Iceberg Java asks for trailing checksums by `x-amz-te`; S3 refuses it where it is not signed."""
+    location = lake.table("db.t").state.metadata_location
+    uri, value = uri_of(s3, location), "ENABLED"
+    told = ask(reader, "GET", uri, **{name.replace("-", "_"): value})
+    assert name not in told.json["headers"], "a client may add what it is told to what it has"
+    every = {"headers": told.json["headers"] | {name: [value]}}
+    sent = Told(status=200, headers={}, body=json.dumps(every).encode())
+    assert send("GET", uri, sent) == (200, lake.store.read(location))
+
+
 def test_a_file_that_is_there_is_not_replaced(writer: Client, lake: Lake, s3: S3Server) -> None:
     [file] = lake.table("db.t").scan().plan().tasks["location"].to_pylist()
     location = f"{lake.table('db.t').location}/{file}"
