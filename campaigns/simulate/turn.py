@@ -101,6 +101,8 @@ class Turn:
             allowed = commit.may_refuse or commit.must_refuse or commit.base.format_version < 4
             # So is what needs a snapshot that expired meanwhile.
             allowed = allowed or self._lost(commit)
+            # Maintenance looks anew, and may find that its branch was removed.
+            allowed = allowed or (commit.maintains and self._branch_is_gone(commit))
             self._require(allowed, "refusals are true", f"{commit.text}: {error!r}")
         else:
             return self._done(commit, done)
@@ -175,6 +177,10 @@ class Turn:
                 if any(True for _ in reasons):
                     return True
         return False
+
+    def _branch_is_gone(self, commit: Commit) -> bool:
+        since = self._versions_since(commit)
+        return any(is_gone(commit.branch, commit.base, each.metadata) for each in since)
 
     def _lost(self, commit: Commit) -> bool:
         """Tell whether snapshots have expired since the writer looked that it may need.
