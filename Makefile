@@ -27,6 +27,10 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 # The explorer's page, bundled from `page`. Wheels have it, so that nobody else needs Node.
 PAGE         := icetree/explore/page/explorer.js
 
+# What others need who take part in tests.
+OTHERS       := $(ICEBERG_JAR) $(S3A) $(PAGE) chromium
+TESTS        := $(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
+
 # Install a command by the machine's own packages, where that is allowed; else say which to install.
 # $(1) is the command, $(2) Debian's packages, $(3) what it is for.
 define installed
@@ -42,7 +46,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path s3a s3a-path test check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -57,8 +61,11 @@ page: $(PAGE) ## Build the explorer's page into the package
 demo: $(if $(wildcard $(READY)),$(READY),$(DEMO)) $(if $(shell command -v npm),$(PAGE)) ## Commit beside PyIceberg, then run a pipeline on Spark, and verify it; ARGS="--small" needs no Spark
 	@$(PY) -m icetree demo $(ARGS)
 
-test: $(READY) $(ICEBERG_JAR) $(S3A) $(PAGE) chromium ## Run every test
-	@$(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
+test: $(READY) $(PAGE) ## Run the tests, but for those of interop and laws
+	@$(TESTS) -m "not interop and not long"
+
+interop: $(READY) $(OTHERS) ## Run the tests that others take part in: Iceberg Java, PyIceberg, a cluster, a browser
+	@$(TESTS) -m "interop and not long"
 
 docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning is an error
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet --strict
@@ -67,7 +74,9 @@ docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning i
 screens: $(DOCS) $(PAGE) chromium ## Take the documentation's pictures of every face anew; ARGS="terminal notebook" for some
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m docs.make.screens $(ARGS)
 
-check: lint types docs test ## What CI runs: lint, types, the site and tests
+# Tests of both parts in one run, so that what they share is made once.
+check: lint types docs $(OTHERS) ## What CI runs: lint, types, the site and tests, interop included
+	@$(TESTS)
 
 lint: $(READY) ## Check style and formatting
 	@$(PY) -m ruff check

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests import parts
 from tests.effort import EFFORT
 
 if TYPE_CHECKING:
@@ -70,9 +71,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     return Together(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the long tests first."""
+    """Put the long tests first, and mark those that others take part in."""
+    for item in items:
+        if parts.is_interop(item.nodeid, getattr(item, "fixturenames", ())):
+            item.add_marker(parts.INTEROP)
     items.sort(key=_turn)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let what is fetched know whether it may be asked for."""
+    parts.begin(item)
 
 
 def _turn(item: pytest.Item) -> int:

@@ -1,4 +1,4 @@
-"""Java that tests need and that is no part of icetree: `make test` fetches it into a cache."""
+"""Java that tests need and that is no part of icetree: `make interop` fetches it into a cache."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.parts import require_interop
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -24,7 +26,11 @@ def place_of(target: str) -> Path:
 
 
 def fetched(target: str) -> Path:
-    """Return what a target fetched; where it is missing the test cannot run, which CI must not pass."""
+    """Return what a target fetched; where it is missing the test cannot run, which CI must not pass.
+
+    Only tests that others take part in may ask.
+    """
+    require_interop(target)
     place = place_of(target)
     if not place.exists():
         missing = f"{place} is missing: run `make {target}`, which fetches it with Maven"

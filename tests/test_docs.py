@@ -1,16 +1,11 @@
-"""Every Python snippet of the documentation runs, page after page, and can be run again."""
+"""Pages of the documentation name what there is: every page, every property, no file that is gone."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
-
-from icetree.spark.session import local_session
 from icetree.spec.table_properties import is_of_others
-from tests.site_menu import MENU, in_nav
-from tests.spark.settings import QUICK
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -22,43 +17,10 @@ PAGES = [
         for name in re.findall(r"^\| \[(docs/[\w-]+\.md)\]", README.read_text(), re.MULTILINE)
     ),
 ]
-SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def test_the_readme_names_every_page() -> None:
     assert sorted(PAGES[1:]) == sorted((ROOT / "docs").glob("*.md"))
-
-
-def test_the_snippets_of_all_pages_run_one_after_the_other_and_then_once_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As somebody who reads on would try them, in one folder, and again the day after."""
-    # The pages take the session that runs; its workers find ours where Java was started.
-    local_session("icetree tests", extra_conf=QUICK)
-    monkeypatch.chdir(tmp_path)
-    snippets = {page: SNIPPET.findall(page.read_text()) for page in PAGES}
-    assert len([page for page, found in snippets.items() if found]) >= 4
-    for _ in ("today", "tomorrow"):
-        for page, found in snippets.items():
-            names: dict[str, object] = {}
-            for snippet in found:
-                exec(compile(snippet, str(page), "exec"), names)
-
-
-def test_the_snippets_of_pages_in_folders_run_one_after_the_other_and_then_once_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In the order of the site's menu; none of them needs Spark."""
-    monkeypatch.chdir(tmp_path)
-    pages = [ROOT / "docs" / name for name in in_nav(MENU) if "/" in name]
-    snippets = {page: SNIPPET.findall(page.read_text()) for page in pages}
-    assert len([page for page, found in snippets.items() if found]) >= 2
-    for _ in ("today", "tomorrow"):
-        for page, found in snippets.items():
-            names: dict[str, object] = {}
-            for snippet in found:
-                assert "spark" not in snippet, page
-                exec(compile(snippet, str(page), "exec"), names)
 
 
 def test_every_property_that_the_code_knows_is_documented() -> None:

@@ -19,7 +19,7 @@ BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 def test_the_first_table_and_its_commands_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is Spark's is left to `test_docs.py`, which runs all that is Python."""
+    """What is Spark's is left to `test_docs_snippets.py`, which runs all that is Python."""
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     ran = []

@@ -1,0 +1,66 @@
+"""Two parts of the tests: the usual run, and what others take part in.
+
+`make test` runs the usual part, `make interop` the other one, `make check` and so CI both. This is the
+one place that says which tests are of which part; whoever asks for a peer in the usual part is told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pytest
+
+#: The marker of the part that others take part in.
+INTEROP = "interop"
+
+#: Fixtures that are others themselves.
+_OTHERS = frozenset({"java"})
+
+#: Where others take part by themselves, and who they are.
+PLACES = {
+    "tests/peers": "tables of Iceberg Java and PyIceberg",
+    "tests/serve/plan/test_pyiceberg.py": "PyIceberg, which lets the server plan",
+    "tests/serve/plan/test_spark.py": "Spark with Iceberg Java",
+    "tests/serve/test_docs.py": "PyIceberg, curl and Spark, as the page says",
+    "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
+    "tests/serve/test_writing.py": "PyIceberg, which writes",
+    "tests/spark/cluster": "executors on other machines, S3 and PostgreSQL",
+    "tests/spark/test_bench_systems.py": "the systems that benchmarks compare",
+    "tests/spark/test_demo.py": "PyIceberg, which commits beside us",
+    "tests/spark/test_no_secrets.py": "processes in which Spark runs a data source",
+    "tests/spark/test_s3.py": "Hadoop's S3A",
+    "tests/spark/test_source.py": "processes in which Spark runs a data source",
+    "tests/spark/test_stream_read.py": "processes in which Spark runs a data source",
+    "tests/spark/tpch": "plain files, which Spark answers the same questions of",
+    "tests/explore/test_browser.py": "a browser",
+    "tests/test_docs_snippets.py": "whoever reads the pages and tries what they say",
+}
+
+
+@dataclass(slots=True)
+class _Now:
+    """Which part the test that runs is of; None where none does."""
+
+    is_interop: bool | None = None
+
+
+_NOW = _Now()
+
+
+def is_interop(test: str, fixtures: Collection[str] = ()) -> bool:
+    """Tell whether others take part in a test: by its id, and by the fixtures that it asks for."""
+    file = test.partition("::")[0]
+    is_there = any(file == place or file.startswith(f"{place}/") for place in PLACES)
+    return is_there or not _OTHERS.isdisjoint(fixtures)
+
+
+def begin(item: pytest.Item) -> None:
+    """Note of which part the test is that runs now."""
+    _NOW.is_interop = item.get_closest_marker(INTEROP) is not None
+
+
+def require_interop(what: str) -> None:
+    """Fail a test of the usual part that asks for what it must not need."""
+    if _NOW.is_interop is False:
+        pytest.fail(f"a test of the usual run asks for {what}: name its file in tests/parts.py")
