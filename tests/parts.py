@@ -19,21 +19,28 @@ _OTHERS = frozenset({"java"})
 
 #: Where others take part by themselves, and who they are.
 PLACES = {
+    "tests/catalog/test_patience.py": "servers that stand still, which one has to wait for",
+    "tests/cli/test_race.py": "PyIceberg, which commits beside us",
+    "tests/explore/test_browser.py": "a browser",
     "tests/peers": "tables of Iceberg Java and PyIceberg",
     "tests/serve/plan/test_pyiceberg.py": "PyIceberg, which lets the server plan",
     "tests/serve/plan/test_spark.py": "Spark with Iceberg Java",
     "tests/serve/test_docs.py": "PyIceberg, curl and Spark, as the page says",
+    "tests/serve/test_process.py": "PyIceberg, and servers in processes of their own",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",
     "tests/spark/cluster": "executors on other machines, S3 and PostgreSQL",
     "tests/spark/test_bench_systems.py": "the systems that benchmarks compare",
     "tests/spark/test_demo.py": "PyIceberg, which commits beside us",
-    "tests/spark/test_no_secrets.py": "processes in which Spark runs a data source",
+    "tests/spark/test_encryption.py::test_the_data_source_takes_keys_along": "such processes",
+    "tests/spark/test_no_secrets.py": "processes in which Spark runs our data source",
     "tests/spark/test_s3.py": "Hadoop's S3A",
-    "tests/spark/test_source.py": "processes in which Spark runs a data source",
-    "tests/spark/test_stream_read.py": "processes in which Spark runs a data source",
+    "tests/spark/test_source.py": "such processes",
+    "tests/spark/test_stream.py::test_the_data_source_takes_a_stream_too": "such processes",
+    "tests/spark/test_stream_read.py": "such processes",
     "tests/spark/tpch": "plain files, which Spark answers the same questions of",
-    "tests/explore/test_browser.py": "a browser",
+    "tests/store/test_patience.py": "servers that stand still, which one has to wait for",
+    "tests/table/export/test_exported.py::test_pyiceberg_reads_what_icetree_does": "PyIceberg",
     "tests/test_docs_snippets.py": "whoever reads the pages and tries what they say",
 }
 
@@ -50,9 +57,9 @@ _NOW = _Now()
 
 def is_interop(test: str, fixtures: Collection[str] = ()) -> bool:
     """Tell whether others take part in a test: by its id, and by the fixtures that it asks for."""
-    file = test.partition("::")[0]
-    is_there = any(file == place or file.startswith(f"{place}/") for place in PLACES)
-    return is_there or not _OTHERS.isdisjoint(fixtures)
+    # A place is a folder, a file or a test in one.
+    is_there = any(test.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in PLACES)
+    return is_there or test in PLACES or not _OTHERS.isdisjoint(fixtures)
 
 
 def begin(item: pytest.Item) -> None:

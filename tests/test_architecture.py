@@ -170,7 +170,11 @@ def imports(path: str, tree: ast.Module) -> Iterator[tuple[int, str, bool]]:
 
 
 def asks_for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
 
 
 def taken(source: str) -> list[str]:

@@ -9,6 +9,8 @@ import pytest
 from tests import parts
 from tests.jars import REPOSITORY, fetched
 
+#: A place that is a single test.
+ONE = next(place for place in parts.PLACES if "::" in place)
 MAKEFILE = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
 
 
@@ -20,13 +22,18 @@ def recipe(target: str) -> str:
 
 @pytest.mark.parametrize("place", parts.PLACES)
 def test_a_place_that_is_named_has_tests(place: str) -> None:
-    at = REPOSITORY / place
-    assert at.is_file() or list(at.glob("**/test_*.py"))
+    file, _, test = place.partition("::")
+    at = REPOSITORY / file
+    assert f"def {test}" in at.read_text() if at.is_file() else list(at.glob("**/test_*.py"))
 
 
 def test_others_take_part_by_place_or_by_fixture() -> None:
     assert parts.is_interop("tests/peers/test_zoo.py::test_x")
     assert parts.is_interop("tests/serve/test_writing.py::test_x[1]")
+    assert parts.is_interop(ONE)
+    assert parts.is_interop(f"{ONE}[a]")
+    assert not parts.is_interop(f"{ONE}_too")
+    assert not parts.is_interop(ONE.partition("::")[0])
     assert not parts.is_interop("tests/serve/test_writing_more.py::test_x")
     assert not parts.is_interop("tests/table/test_x.py::test_x", ["tmp_path"])
     assert parts.is_interop("tests/table/test_x.py::test_x", ["tmp_path", "java"])

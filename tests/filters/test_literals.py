@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
+from icetree.table.table import Table
 from tests.rows.lake import new_table
 from tests.tree.rows import COMPARISONS
 
@@ -22,13 +24,27 @@ def midnight(day: dt.date) -> dt.datetime:
     return dt.datetime.combine(day, dt.time(), dt.timezone.utc)
 
 
-def found(column: pa.Array, predicate: ice.BooleanExpression, **how: Any) -> list[Any]:
+def held(column: pa.Array, **how: Any) -> Table:
     table = new_table(pa.schema([("x", column.type)]), **how)
     table.append(pa.table({"x": column}))
+    return table
+
+
+def found(of: pa.Array | Table, predicate: ice.BooleanExpression, **how: Any) -> list[Any]:
+    table = of if isinstance(of, Table) else held(of, **how)
     scan = table.scan(predicate)
     values = sorted(scan.to_arrow()["x"].to_pylist())
     assert scan.count() == len(values)
     return values
+
+
+@cache
+def cents(*partition_by: str) -> tuple[Table, pa.Array]:
+    """A table of decimals and what it holds, made once for all literals."""
+    column = pa.array([*CENTS, None], pa.decimal128(4, 2))
+    if partition_by == ("truncate(10, x)",):
+        column = column.slice(1, 5)
+    return held(column, partition_by=[*partition_by]), column
 
 
 @pytest.mark.parametrize("partition_by", [[], ["truncate(10, x)"], ["x"]], ids=str)
@@ -41,31 +57,30 @@ def found(column: pa.Array, predicate: ice.BooleanExpression, **how: Any) -> lis
 def test_a_number_between_two_decimals_is_greater_than_one_and_less_than_the_other(
     literal: Any, partition_by: list[str]
 ) -> None:
-    column = pa.array([*CENTS, None], pa.decimal128(4, 2))
-    if partition_by == ["truncate(10, x)"]:
-        column = column.slice(1, 5)
+    table, column = cents(*partition_by)
     exact = literal if isinstance(literal, Decimal) else Decimal(repr(literal))
     for kind, compare in COMPARISONS.items():
         expected = [each for each in column.to_pylist() if each is not None]
         expected = [each for each in expected if compare(each, exact)]
         made: Any = kind("x", literal)
-        assert found(column, made, partition_by=partition_by) == expected, kind
+        assert found(table, made) == expected, kind
 
 
 @pytest.mark.parametrize("hour", [0, 12])
 @pytest.mark.parametrize("partition_by", [[], ["month(x)"], ["x"]], ids=str)
 def test_a_moment_within_a_day_comes_after_that_day(hour: int, partition_by: list[str]) -> None:
     literal = dt.datetime(1969, 12, 31, hour, tzinfo=dt.timezone.utc)
+    table = held(pa.array([*DAYS, None]), partition_by=partition_by)
     for kind, compare in COMPARISONS.items():
         expected = [day for day in DAYS if compare(midnight(day), literal)]
         made: Any = kind("x", literal)
-        assert found(pa.array([*DAYS, None]), made, partition_by=partition_by) == expected, kind
+        assert found(table, made) == expected, kind
 
 
 def test_a_list_finds_only_what_is_exactly_in_it() -> None:
-    cents = pa.array(CENTS, pa.decimal128(4, 2))
-    assert found(cents, ice.In("x", [1.99, 1.996])) == [Decimal("1.99")]
-    assert found(cents, ice.NotIn("x", [1.996, 1.994])) == CENTS
+    column = pa.array(CENTS, pa.decimal128(4, 2))
+    assert found(column, ice.In("x", [1.99, 1.996])) == [Decimal("1.99")]
+    assert found(column, ice.NotIn("x", [1.996, 1.994])) == CENTS
     noons = [dt.datetime(1970, 1, day, 12, tzinfo=dt.timezone.utc) for day in (1, 2)]
     assert found(pa.array(DAYS), ice.In("x", noons)) == []
 
@@ -92,6 +107,7 @@ def test_decimals_of_38_digits_are_compared_to_the_last() -> None:
     text = "1234567890123456789012345678.901234567"
     column = pa.array([Decimal(f"{text}8")], pa.decimal128(38, 10))
     for partition_by in ([], ["truncate(10, x)"], ["bucket(4, x)"]):
+        table = held(column, partition_by=partition_by)
         for filter, count in (
             (f"x > {text}7", 1),
             (f"x = {text}8", 1),
@@ -103,4 +119,4 @@ def test_decimals_of_38_digits_are_compared_to_the_last() -> None:
             ("x != 1e40", 1),
         ):
             made: Any = filter
-            assert len(found(column, made, partition_by=partition_by)) == count, filter
+            assert len(found(table, made)) == count, filter

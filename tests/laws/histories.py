@@ -16,7 +16,7 @@ from tests.laws.table import Table
 from tests.laws.world import World
 
 #: Histories that Hypothesis makes at a time: it repeats itself the more it has made.
-_ROUND = 10
+_ROUND = 7
 #: More rounds than any part has, so that no two parts or seeds share one.
 _MANY = 1_000_000
 

@@ -180,7 +180,7 @@ def manifests(draw: st.DrawFn, kind: str, size: int) -> Entries:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", [ROOT, DATA, DELETE])
 def test_what_is_encoded_is_decoded(kind: str, size: int) -> None:
-    @law(2 if size > 1000 else 20)
+    @(law(2, usual=1) if size > 1000 else law(20, usual=12))
     @given(manifests(kind, size))
     def holds(entries: Entries) -> None:
         stored = manifest.encode(entries, kind, EVERY_TYPE)

@@ -66,7 +66,7 @@ def _step(table: Table, model: list[Row], verb: str, ids: list[int], at: int) ->
     return model
 
 
-@law(12)
+@law(12, usual=8)
 @given(_STEPS, st.booleans(), st.sampled_from(_FORMATS))
 def test_every_snapshot_gives_the_rows_of_the_model_filtered_or_not(
     steps: list[tuple[str, list[int]]], leafy: bool, format: str

@@ -25,6 +25,8 @@ from tests.serve.dying import DyingCatalog, DyingStore, Killed, Steps
 from tests.serve.listening import listening
 
 TABLE = TableName(("db",), "t")
+#: About so many steps of a run are died at.
+TRIED = 3 if EFFORT == 1 else 6 * EFFORT
 
 
 def rows(*ids: int) -> pa.Table:
@@ -116,7 +118,7 @@ def test_rows_are_there_once_however_often_a_killed_commit_is_sent(
     catalog = world.again()
     assert world.send(catalog, whole).status == 200
     assert world.ids(catalog) == after
-    for die_at in range(0, whole.count, 1 + whole.count // (6 * EFFORT)):
+    for die_at in range(0, whole.count, 1 + whole.count // TRIED):
         for done in (False, True):
             catalog = world.again()
             with pytest.raises(Killed):
@@ -160,7 +162,7 @@ def test_a_load_killed_while_it_exports_leaves_nothing_half_that_the_next_would_
     whole, left = Steps(), [id for id in range(10) if id != 3]
     folder = tmp_path / "whole"
     _load(folder, _grown(folder), whole)
-    for die_at in range(0, whole.count, 1 + whole.count // (6 * EFFORT)):
+    for die_at in range(0, whole.count, 1 + whole.count // TRIED):
         for done in (False, True):
             folder = tmp_path / f"{die_at}-{done}"
             catalog = _grown(folder)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 import icetree.spark
+from icetree.spark import SparkLake
 from icetree.spark.source.source import register
 from tests.table.test_encryption import VALUES, texts_in
 
@@ -20,19 +23,29 @@ def rows(*numbers: int) -> pa.Table:
     return pa.table({"n": numbers, "diagnosis": [f"hush-{n}" for n in numbers]})
 
 
-def test_every_verb_of_spark_works_on_an_encrypted_table(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    keys = tmp_path / "keys"
-    keys.write_text(f"k = {b64encode(KEY).decode()}")
-    lake = icetree.spark.connect(
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    place = tmp_path / "keys"
+    place.write_text(f"k = {b64encode(KEY).decode()}")
+    return place
+
+
+@pytest.fixture
+def lake(spark: SparkSession, keys: Path, tmp_path: Path) -> Iterator[SparkLake]:
+    made = icetree.spark.connect(
         f"sqlite:///{tmp_path}/catalog.db",
         warehouse=str(tmp_path / "lake"),
         properties={"encryption.key-file": str(keys)},
         spark=spark,
     )
-    lake.create_namespace("db")
-    table = lake.create_table("db.t", rows(1).schema, properties=PROPERTIES)
+    made.create_namespace("db")
+    made.create_table("db.t", rows(1).schema, properties=PROPERTIES)
+    yield made
+    made.close()
+
+
+def test_every_verb_of_spark_works_on_an_encrypted_table(lake: SparkLake, tmp_path: Path) -> None:
+    table, spark = lake.table("db.t"), lake.spark
     lake.append("db.t", spark.createDataFrame(rows(*range(20))))
     before = table.refresh().snapshot()
     assert before is not None
@@ -48,16 +61,24 @@ def test_every_verb_of_spark_works_on_an_encrypted_table(
         "hush-new"
     ]
     assert lake.read("db.t", at=before.snapshot_id).count() == 20
-    register(spark)
-    loaded = (
-        spark.read.format("icetree")
-        .option("catalog", f"sqlite:///{tmp_path}/catalog.db")
-        .option("encryption.key-file", str(keys))
-    )
-    assert sorted(row.n for row in loaded.load("db.t").collect()) == expected
-    changes = loaded.option("changes", "true").load("db.t")
-    assert changes.where("_change_type = 'DELETE'").count() == 5
+    assert lake.changes("db.t").where("_change_type = 'DELETE'").count() == 5
     lake.sql("CALL system.rewrite_data_files(table => 'db.t')")
     assert sorted(row.n for row in lake.read("db.t").collect()) == expected
     assert table.refresh().verify(deep=True).is_clean
     assert texts_in(tmp_path / "lake", *VALUES) == {}
+
+
+def test_the_data_source_takes_keys_along(lake: SparkLake, keys: Path, tmp_path: Path) -> None:
+    table = lake.table("db.t")
+    table.append(rows(*range(20)))
+    table.delete("n % 5 = 0")
+    register(lake.spark)
+    loaded = (
+        lake.spark.read.format("icetree")
+        .option("catalog", f"sqlite:///{tmp_path}/catalog.db")
+        .option("encryption.key-file", str(keys))
+    )
+    found = sorted(row.n for row in loaded.load("db.t").collect())
+    assert found == [n for n in range(20) if n % 5]
+    changes = loaded.option("changes", "true").load("db.t")
+    assert changes.where("_change_type = 'DELETE'").count() == 4

@@ -203,6 +203,7 @@ def test_what_cannot_be_streamed_is_refused_before_it_starts(
     assert not (tmp_path / "checkpoint").exists()
 
 
+@pytest.mark.long
 def test_small_batches_follow_each_other_without_losing_a_row(
     lake: SparkLake, tmp_path: Path
 ) -> None:

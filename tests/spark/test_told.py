@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from icetree.spark.sql.statement import run_sql
 from tests.rows.lake import foreign_delete
@@ -33,8 +33,8 @@ def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLak
     return made
 
 
-def is_told(sql: SqlLake, text: str) -> bool:
-    plan = run_sql(sql.lake, text)._jdf.queryExecution()
+def is_told(rows: DataFrame) -> bool:
+    plan = rows._jdf.queryExecution()
     told = "metadata of db." in plan.analyzed().toString()
     assert not told or "FileScan" not in plan.executedPlan().toString()
     return told
@@ -66,9 +66,9 @@ def is_told(sql: SqlLake, text: str) -> bool:
 )
 def test_metadata_answers_what_rows_would(sql: SqlLake, text: str, told: bool) -> None:
     query = text.format(**{name: f"db.{name}" for name in TABLES})
-    assert is_told(sql, query) == told
-    wanted = sql.lake.spark.sql(text.format(**{name: f"rows_of_{name}" for name in TABLES}))
     found = run_sql(sql.lake, query)
+    assert is_told(found) == told
+    wanted = sql.lake.spark.sql(text.format(**{name: f"rows_of_{name}" for name in TABLES}))
     assert sorted(found.collect(), key=repr) == sorted(wanted.collect(), key=repr)
     assert found.columns == wanted.columns
     assert [field.dataType for field in found.schema] == [field.dataType for field in wanted.schema]
@@ -78,7 +78,7 @@ def test_it_is_of_the_version_asked_for(sql: SqlLake) -> None:
     [first, *_] = sql("SELECT snapshot_id FROM t.snapshots ORDER BY committed_at")
     text = f"SELECT count(*) FROM t VERSION AS OF {first[0]}"
     assert sql(text) == [(8,)]
-    assert is_told(sql, text)
+    assert is_told(run_sql(sql.lake, text))
 
 
 def test_an_empty_table_has_no_least_value(spark: SparkSession, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from icetree.table.table import Table
 from icetree.tree.check import check
 from icetree.tree.diff import diff
 from icetree.tree.live import live_files
-from tests.effort import EFFORT
+from tests.effort import EFFORT, usually
 from tests.servers.postgres import shared_server
 from tests.table import writers
 
@@ -29,7 +29,10 @@ MIXED, CHANGES = (4, 20) if EFFORT > 1 else (3, 14)
 INLINE = {"write.metadata.inline-snapshots": "10"}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+CATALOGS = ("sqlite", "postgres")
+
+
+@pytest.fixture(params=CATALOGS)
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/catalog.db"
@@ -57,6 +60,7 @@ def state(table: Table) -> list[str]:
 
 
 @pytest.mark.law
+@pytest.mark.parametrize("address", usually(CATALOGS, "postgres"), indirect=True)
 def test_processes_append_and_every_file_is_there_once(address: str, tmp_path: Path) -> None:
     warehouse = str(tmp_path / "lake")
     with icetree.connect(address, warehouse=warehouse) as lake:
@@ -89,6 +93,7 @@ def _with_later_vectors(wanted: dict[str, Any], model: Counter[str]) -> set[str]
 
 
 @pytest.mark.law
+@pytest.mark.parametrize("address", usually(CATALOGS, "sqlite"), indirect=True)
 def test_writers_of_all_kinds_leave_what_some_serial_order_leaves(
     address: str, tmp_path: Path
 ) -> None:
