@@ -19,6 +19,7 @@ _OTHERS = frozenset({"java"})
 
 #: Where others take part by themselves, and who they are.
 PLACES = {
+    "tests/catalog/test_many_processes.py": "writers in processes of their own",
     "tests/catalog/test_patience.py": "servers that stand still, which one has to wait for",
     "tests/cli/test_race.py": "PyIceberg, which commits beside us",
     "tests/explore/test_browser.py": "a browser",
@@ -27,20 +28,25 @@ PLACES = {
     "tests/serve/plan/test_spark.py": "Spark with Iceberg Java",
     "tests/serve/test_docs.py": "PyIceberg, curl and Spark, as the page says",
     "tests/serve/test_process.py": "PyIceberg, and servers in processes of their own",
+    "tests/serve/test_row_kills.py": "PyIceberg, whose commits are sent again",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",
     "tests/spark/cluster": "executors on other machines, S3 and PostgreSQL",
     "tests/spark/test_bench_systems.py": "the systems that benchmarks compare",
     "tests/spark/test_demo.py": "PyIceberg, which commits beside us",
-    "tests/spark/test_encryption.py::test_the_data_source_takes_keys_along": "such processes",
-    "tests/spark/test_no_secrets.py": "processes in which Spark runs our data source",
+    "tests/spark/test_encryption.py::test_the_data_source_takes_keys_along": "a data source",
+    "tests/spark/test_no_secrets.py": "a data source, which Spark runs in processes of its own",
     "tests/spark/test_s3.py": "Hadoop's S3A",
-    "tests/spark/test_source.py": "such processes",
-    "tests/spark/test_stream.py::test_the_data_source_takes_a_stream_too": "such processes",
-    "tests/spark/test_stream_read.py": "such processes",
+    "tests/spark/test_source.py": "a data source, which Spark runs in processes of its own",
+    "tests/spark/test_stream.py": "streams, which run beside us",
+    "tests/spark/test_stream_kills.py": "streams, which run beside us",
+    "tests/spark/test_stream_read.py": "streams of a data source",
     "tests/spark/tpch": "plain files, which Spark answers the same questions of",
     "tests/store/test_patience.py": "servers that stand still, which one has to wait for",
+    "tests/table/commit/test_many_writers.py": "writers in processes of their own",
     "tests/table/export/test_exported.py::test_pyiceberg_reads_what_icetree_does": "PyIceberg",
+    "tests/table/maintain/test_beside_writers.py": "writers in processes of their own",
+    "tests/table/maintain/test_compact_beside_writers.py": "writers in processes of their own",
     "tests/test_docs_snippets.py": "whoever reads the pages and tries what they say",
 }
 

@@ -78,7 +78,7 @@ def tells_no_values(stats: FieldStats) -> bool:
 def test_an_aggregate_contains_every_value_and_is_as_tight_as_its_children(name: str) -> None:
     kind = KINDS[name]
 
-    @law(60, usual=30)
+    @law(60)
     @given(st.lists(children(kind), min_size=1, max_size=4))
     def holds(files: list[Child]) -> None:
         told = [each.stats for each in files]

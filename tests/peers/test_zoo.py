@@ -49,9 +49,9 @@ class Asked:
     snapshots: int | None = None
 
 
-USUALLY = Asked(now=15, former=2, after=4, of_dear=1, snapshots=2)
+USUALLY = Asked(now=12, former=1, after=3, of_dear=1, snapshots=1)
 #: Where there are few files, many filters take little.
-ON_FEW_FILES = Asked(former=5, after=10, of_dear=3, snapshots=2)
+ON_FEW_FILES = Asked(now=30, former=4, after=10, of_dear=2, snapshots=1)
 #: Each of many manifests takes its time with each filter.
 ON_MANY_FILES = Asked(now=4, former=0, after=2, of_dear=1, snapshots=1)
 EVERYTHING = Asked()
@@ -64,9 +64,13 @@ ONLY_READ = (
     "db.v2",
     "db.v2_equality",
     "db.v3",
+    "db.v3_evolved",
     "zoo.rewritten",
+    "zoo.branches",
     "zoo.many",
+    "zoo.v1",
     "db.v1",
+    "db.types",
     "db.v2_evolved",
 )
 

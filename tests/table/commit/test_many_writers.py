@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import icetree
-from campaigns.writers.run import run
 from icetree.spec.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check import check
@@ -27,12 +26,10 @@ WRITERS, EACH = (8, 16) if EFFORT > 1 else (4, 8)
 #: Those that change all kinds of things.
 MIXED, CHANGES = (4, 20) if EFFORT > 1 else (3, 14)
 INLINE = {"write.metadata.inline-snapshots": "10"}
-
-
 CATALOGS = ("sqlite", "postgres")
 
 
-@pytest.fixture(params=CATALOGS)
+@pytest.fixture
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/catalog.db"
@@ -126,13 +123,3 @@ def test_writers_of_all_kinds_leave_what_some_serial_order_leaves(
             assert all(count in (0, 1) for count in model.values())
         assert len(by_snapshot) == len(list(table.history())) > MIXED * CHANGES / 3
         assert sorted(+model) == sorted(state(table))
-
-
-@pytest.mark.law
-def test_sixteen_writers_of_every_kind_lose_nothing_and_give_up_nothing(
-    address: str, tmp_path: Path
-) -> None:
-    _, wrong = run(
-        address, tmp_path, writers=16, commits=2 * EFFORT, give_up_s=300, in_threads=True
-    )
-    assert wrong == []

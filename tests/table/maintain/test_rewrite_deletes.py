@@ -48,8 +48,12 @@ def delete_files(table: Table) -> dict[int, int]:
     return found
 
 
+#: The usual one rewrites vectors and equality deletes of many files: of its neighbours not each does.
+SEEDS = [43] if EFFORT == 1 else [*range(40, 40 + 2 * EFFORT)]
+
+
 @pytest.mark.law
-@pytest.mark.parametrize("seed", [*range(40, 40 + (1 if EFFORT == 1 else 2 * EFFORT))])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_all_that_can_be_read_stays_as_it_was(seed: int) -> None:
     past = Past(seed)
     past.live(12)
