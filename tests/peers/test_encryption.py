@@ -13,7 +13,7 @@ import icetree
 from icetree.table.lake import Lake
 from tests.java import IcebergJava, iceberg_java
 from tests.java_encryption import EncryptingJava
-from tests.table.test_encryption import texts_in
+from tests.table.encryption.lake import texts_in
 
 KEY, NEW = b"0123456789012345", b"98765432109876543210987654321098"
 COLUMNS = ["n", "diagnosis"]

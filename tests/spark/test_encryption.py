@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import icetree.spark
 from icetree.spark import SparkLake
 from icetree.spark.source.source import register
-from tests.table.test_encryption import VALUES, texts_in
+from tests.table.encryption.lake import VALUES, texts_in
 
 KEY = b"0123456789012345"
 PROPERTIES = {"encryption.key-id": "k", "write.root.max-data-entries": "3"}

@@ -1,53 +1,21 @@
-"""Whole tables: dropped with their files, copied and backed up while others write."""
+"""Whole tables, dropped with their files: with those and no others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-import icetree
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound, Unavailable
-from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
-from icetree.table.table import Table
-from tests.catalog.flaky import After, Before, FlakyCatalog, LoseRequest, Refuse
+from tests.catalog.flaky import After, Before, FlakyCatalog, LoseRequest
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
-from tests.table.changing import changing_table, delete_equal, some
-from tests.table.maintain.history import Past, stored, told
-from tests.table.maintain.strays import Killed, far_file, plant
-
-
-def lake_of(table: Table) -> Lake:
-    """A lake that sees nothing but what is stored."""
-    return Lake(catalog=table.catalog, store=table.files.store, warehouse="memory://lake")
-
-
-@cache
-def _kept() -> tuple[dict[str, tuple[bytes, int]], str]:
-    past = Past(3)
-    past.live(16)
-    delete_equal(past.table, [1])
-    assert past.table.metadata.snapshot_pages or len([*past.table.history()]) > 8
-    return dict(past.table.files.store._files), past.table.state.metadata_location  # type: ignore[attr-defined]
-
-
-def old_table() -> Table:
-    """A table with leaves, DVs, equality deletes, branches and a past."""
-    files, newest = _kept()
-    lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://lake")
-    lake.store._files.update(files)  # type: ignore[attr-defined]
-    lake.create_namespace("db")
-    return lake.register_table("db.rows", newest)
-
-
-# --- dropping ----------------------------------------------------------------------------------
+from tests.table.changing import changing_table, some
+from tests.table.maintain.history import stored
+from tests.table.maintain.old_tables import lake_of, old_table
+from tests.table.maintain.strays import Killed, plant
 
 
 def test_a_purge_leaves_nothing_of_what_any_snapshot_reached() -> None:
@@ -302,179 +270,3 @@ def test_a_purge_that_is_cut_off_can_be_taken_up_again(kind: type[BaseException]
                 fresh.register_table("db.rows", newest)
             fresh.drop_table("db.rows", purge=True)
             assert stored(table) == set()
-
-
-# --- copies ------------------------------------------------------------------------------------
-
-
-def test_a_copy_is_a_table_of_its_own_with_all_of_the_past() -> None:
-    table = old_table()
-    ids = {each.snapshot_id for each in table.history()}
-    before = told(table, ids)
-    lake = lake_of(table)
-    copy = lake.copy_table("db.rows", "db.copy")
-    assert copy.location == "memory://lake/db/copy"
-    assert copy.metadata.table_uuid != table.metadata.table_uuid
-    files = {id: (each.rows, each.changed) for id, each in before.items()}
-    assert {id: (each.rows, each.changed) for id, each in told(copy, ids).items()} == files
-    assert copy.verify(deep=True).findings == ()
-    # Neither knows of the other.
-    lake.drop_table("db.rows", purge=True)
-    copy.append(some((5_000, "mine")))
-    assert lake.table("db.copy").verify(deep=True).findings == ()
-
-
-def test_a_backup_is_the_table_as_it_was_and_can_be_registered(tmp_path: Path) -> None:
-    with icetree.connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path / "lake")) as lake:
-        lake.create_namespace("db")
-        table = lake.create_table("db.t", pa.schema([("id", pa.int64())]))
-        table.append(pa.table({"id": [1]}))
-        at = lake.backup_table("db.t", str(tmp_path / "backup"))
-        table.append(pa.table({"id": [2]}))
-        lake.drop_table("db.t", purge=True)
-        found = lake.register_table("db.t", at)
-        assert found.scan().to_arrow()["id"].to_pylist() == [1]
-        assert found.metadata.table_uuid == table.metadata.table_uuid
-        found.append(pa.table({"id": [3]}))
-        assert found.verify(deep=True).findings == ()
-
-
-def test_a_dry_run_of_a_copy_counts_the_same_files_and_writes_none() -> None:
-    table = old_table()
-    store = FlakyStore(table.files.store)
-    lake = Lake(catalog=table.catalog, store=store, warehouse="memory://lake")
-    would = lake.copy_table("db.rows", "db.copy", dry_run=True)
-    back = lake.backup_table("db.rows", "memory://safe/t", dry_run=True)
-    assert [each for each in store.steps if each.operation == "write_new"] == []
-    assert not lake.table_exists("db.copy")
-    assert would.copied_files_count == back.copied_files_count
-    at = lake.backup_table("db.rows", "memory://safe/t")
-    written = [each for each in store.steps if each.operation == "write_new"]
-    assert (back.copied_files_count, back.kept_files_count) == (len(written), 0)
-    assert back.metadata_location == at
-    again = lake.backup_table("db.rows", "memory://safe/t", dry_run=True)
-    assert (again.copied_files_count, again.kept_files_count) == (0, len(written))
-    with pytest.raises(InvalidInput, match="lie one in the other"):
-        lake.backup_table("db.rows", "memory://lake", dry_run=True)
-
-
-def test_a_second_backup_copies_only_what_is_new() -> None:
-    table = old_table()
-    store = FlakyStore(table.files.store)
-    lake = Lake(catalog=table.catalog, store=store, warehouse="memory://lake")
-    lake.backup_table("db.rows", "memory://safe/t")
-    written = [each.location for each in store.steps if each.operation == "write_new"]
-    table.append(some((7_000, "new")))
-    start = len(store.steps)
-    at = lake.backup_table("db.rows", "memory://safe/t/")
-    new = [each for each in store.steps[start:] if each.operation == "write_new"]
-    assert len(new) < 10 < len(written)
-    assert new[-1].location == at
-    assert lake.backup_table("db.rows", "memory://safe/t") == at
-
-
-def test_a_backup_while_others_write_and_expire_is_whole() -> None:
-    """What goes while it is copied is gone: then the backup is of the table as it is after that."""
-    table = old_table()
-    other, once = lake_of(table).table("db.rows"), []
-
-    def meanwhile(what: str, *_: int) -> None:
-        if what == "files copied" and not once:
-            once.append(other.append(some((8_000, "late"))))
-            other.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
-
-    lake = lake_of(table)
-    at = lake.backup_table("db.rows", "memory://safe/t", progress=meanwhile)
-    found = lake.register_table("db.back", at)
-    assert found.verify(deep=True).findings == ()
-    assert rows(found.scan().to_arrow()) == rows(lake.table("db.rows").scan().to_arrow())
-
-
-@pytest.mark.parametrize("kind", [Unavailable, Killed])
-def test_a_backup_that_is_cut_off_goes_on_where_it_stopped(kind: type[BaseException]) -> None:
-    table = changing_table()
-    for number in range(3):
-        table.append(some((number, "a")))
-    inner = table.files.store
-    store = FlakyStore(inner)
-    Lake(catalog=table.catalog, store=store).backup_table("db.rows", "memory://safe/0")
-    writes = sum(each.operation == "write_new" for each in store.steps)
-    for at in range(writes):
-        for how in (How.BEFORE, How.AFTER):
-            place = f"memory://safe/{at}-{how.name}"
-            fault = Fault(at=at, how=how, operation="write_new", error=kind)  # type: ignore[arg-type]
-            flaky = Lake(catalog=table.catalog, store=FlakyStore(inner, [fault]))
-            with pytest.raises(kind):
-                flaky.backup_table("db.rows", place)
-            there = [each.location for each in inner.list(place)]
-            assert [each for each in there if each.endswith("metadata.json")] == [] or (
-                at == writes - 1 and how is How.AFTER
-            )
-            metadata = lake_of(table).backup_table("db.rows", place)
-            found = lake_of(table).register_table(f"db.b{at}{how.name}", metadata)
-            assert found.verify(deep=True).findings == ()
-
-
-def _old_version(lake: Lake) -> None:
-    lake.table("db.rows").append_files([far_file("memory://other/a.parquet")])
-
-
-@pytest.mark.parametrize(
-    ("do", "place", "told"),
-    [
-        (lambda _: None, "memory://lake/db/rows/inner", "lie one in the other"),
-        (lambda _: None, "memory://lake", "lie one in the other"),
-        (lambda _: None, "memory://lake/db/../x", "has a part"),
-        (_old_version, "memory://safe/t", "lies outside the table's folder"),
-        (
-            lambda lake: lake.create_table("db.there", changing_table().schema),
-            "memory://lake/db/there",
-            "table db.there lies at",
-        ),
-    ],
-)
-def test_a_place_or_a_table_that_makes_no_whole_copy_is_refused(
-    do: Callable[[Lake], object], place: str, told: str
-) -> None:
-    table = changing_table()
-    table.append(some((1, "a")))
-    lake = lake_of(table)
-    do(lake)
-    before = dict(table.files.store._files)  # type: ignore[attr-defined]
-    with pytest.raises(InvalidInput, match=told):
-        lake.backup_table("db.rows", place)
-    assert table.files.store._files == before  # type: ignore[attr-defined]
-
-
-def test_a_copy_takes_no_name_that_is_taken() -> None:
-    table = changing_table()
-    lake = lake_of(table)
-    with pytest.raises(AlreadyExists, match=r"table db\.rows exists"):
-        lake.copy_table("db.rows", "db.rows")
-
-
-@pytest.mark.parametrize("fault", [Refuse(Unavailable("cut off")), LoseRequest()])
-def test_a_copy_that_is_cut_off_before_it_has_its_name_is_taken_up(
-    fault: Refuse | LoseRequest,
-) -> None:
-    table = changing_table()
-    table.append(some((1, "a")))
-    catalog = FlakyCatalog(table.catalog, faults={("create", 1): fault})
-    lake = Lake(catalog=catalog, store=table.files.store, warehouse="memory://lake")
-    with pytest.raises((Unavailable, CommitUnknown)):
-        lake.copy_table("db.rows", "db.copy")
-    copy = lake.copy_table("db.rows", "db.copy")
-    assert copy.location == "memory://lake/db/copy"
-    assert copy.metadata.table_uuid != table.metadata.table_uuid
-    assert rows(copy.scan().to_arrow()) == rows(some((1, "a")))
-    assert copy.verify(deep=True).findings == ()
-
-
-def test_a_copy_never_takes_up_a_backup() -> None:
-    table = changing_table()
-    table.append(some((1, "a")))
-    lake = lake_of(table)
-    lake.backup_table("db.rows", "memory://safe/t")
-    with pytest.raises(AlreadyExists):
-        lake.copy_table("db.rows", "db.copy", location="memory://safe/t")
-    assert not lake.table_exists("db.copy")
