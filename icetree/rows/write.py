@@ -86,7 +86,7 @@ def write_files(
         metadata=metadata,
     )
     with Writer(layout=layout, store=store, target_bytes=target) as writer:
-        for portion in _portions(rows):
+        for portion in in_portions(rows, _PORTION_BYTES):
             for part in by_partition(portion, layout.spec, shape):
                 writer.add(part)
     return writer.entries()
@@ -108,14 +108,15 @@ def _without(data: ArrowData, fields: Sequence[NestedField]) -> ArrowData:
     return map(left, batches_of(data))
 
 
-def _portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def in_portions(batches: Iterator[pa.RecordBatch], least_bytes: int) -> Iterator[pa.Table]:
+    """Yield rows as tables of so many bytes and a batch at most more; none without rows."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         if batch.num_rows:
             held.append(batch)
             size += batch.nbytes
-        if size >= _PORTION_BYTES:
+        if size >= least_bytes:
             yield pa.Table.from_batches(held)
             held, size = [], 0
     if held:

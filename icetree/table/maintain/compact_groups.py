@@ -17,7 +17,7 @@ from icetree.rows.fit import fitted
 from icetree.rows.order import in_order
 from icetree.rows.pack import PackedSize, layout_of, write_packed
 from icetree.rows.read import read_tasks
-from icetree.rows.write import Layout
+from icetree.rows.write import Layout, in_portions
 from icetree.spec.columns import holders
 from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import Entries
@@ -55,7 +55,7 @@ class Rewriting:
         read = partial(self._read, plan, layout)
         order = self.arrangement.order
         if order is None:
-            portions = _portions(read(None))
+            portions = in_portions(read(None), _PORTION_BYTES)
         else:
             portions = in_order(read, order, key_bytes=data_key_bytes(self.metadata.properties))
         return write_packed(
@@ -120,16 +120,3 @@ def live_rows(tasks: pa.Table) -> int:
     """Return how many rows files hold, those left out that DVs delete."""
     rows: int = pc.sum(tasks["record_count"]).as_py() or 0
     return rows - (pc.sum(tasks["dv_cardinality"]).as_py() or 0)
-
-
-def _portions(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= _PORTION_BYTES:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held)

@@ -242,6 +242,21 @@ def test_an_equality_delete_that_comes_meanwhile_applies() -> None:
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 1, 2, *range(5, 24)]
 
 
+@pytest.mark.parametrize("strategy", ["binpack", "sort"])
+def test_a_group_without_live_rows_leaves_no_file(strategy: str) -> None:
+    """What an equality delete leaves of files is known only once they are read."""
+    table = many()
+    delete_equal(table, range(24))
+    how: dict[str, Any] = {"sort_order": "id"} if strategy == "sort" else {}
+    done = table.maintenance.rewrite_data_files(
+        strategy=strategy, options={"rewrite-all": True}, **how
+    )
+    assert done.added_data_files_count == 0
+    assert data_files(table) == []
+    assert table.scan().count() == 0
+    assert table.verify(deep=True).is_clean
+
+
 def test_without_kept_ages_it_is_done_again_after_an_equality_delete() -> None:
     table = many()
     between(table, lambda other: delete_equal(other, [3, 4]))
