@@ -21,7 +21,7 @@ from tests.plain_table import LASTING, Row, comparable, conditions, within
 from tests.row_player import Change, Player
 from tests.spark.reading import reading
 
-SEQUENCES, OPERATIONS = 2 * EFFORT, 8 if EFFORT > 1 else 6
+SEQUENCES, OPERATIONS = 2 * EFFORT, 8
 
 _GOING = ("DELETE", "UPDATE_BEFORE")
 
