@@ -74,8 +74,9 @@ docs: $(DOCS) ## Build the documentation as a site, into build/site; a warning i
 screens: $(DOCS) $(PAGE) chromium ## Take the documentation's pictures of every face anew; ARGS="terminal notebook" for some
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m docs.make.screens $(ARGS)
 
-# Tests of both parts in one run, so that what they share is made once.
-check: lint types docs $(OTHERS) ## What CI runs: lint, types, the site and tests, interop included
+# What takes one core side by side, then tests of both parts in one run, so that what they share is made once.
+check: $(READY) $(DOCS) $(OTHERS) ## What CI runs: lint, types, the site and tests, interop included
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint types docs
 	@$(TESTS)
 
 lint: $(READY) ## Check style and formatting

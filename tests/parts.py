@@ -21,8 +21,14 @@ _OTHERS = frozenset({"java"})
 PLACES = {
     "tests/catalog/test_many_processes.py": "writers in processes of their own",
     "tests/catalog/test_patience.py": "servers that stand still, which one has to wait for",
+    "tests/cli/test_demo.py::test_without_spark_or_java_one_line_says_what_to_install": (
+        "a Python that lacks something"
+    ),
     "tests/cli/test_race.py": "PyIceberg, which commits beside us",
     "tests/explore/test_browser.py": "a browser",
+    "tests/laws/test_no_secrets.py::test_python_shows_no_secret_where_nobody_answers_as_they_should": (
+        "servers that are none, or stand still"
+    ),
     "tests/peers": "tables of Iceberg Java and PyIceberg",
     "tests/serve/plan/test_pyiceberg.py": "PyIceberg, which lets the server plan",
     "tests/serve/plan/test_spark.py": "Spark with Iceberg Java",
