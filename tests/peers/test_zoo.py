@@ -49,7 +49,7 @@ class Asked:
     snapshots: int | None = None
 
 
-USUALLY = Asked(now=12, former=1, after=3, of_dear=1, snapshots=1)
+USUALLY = Asked(now=15, former=1, after=8, of_dear=1, snapshots=1)
 #: Where there are few files, many filters take little.
 ON_FEW_FILES = Asked(now=30, former=4, after=10, of_dear=2, snapshots=1)
 #: Each of many manifests takes its time with each filter.
