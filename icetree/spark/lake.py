@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,8 @@ from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
 from icetree.spark.compact import rewrite_data_files
+from icetree.spark.manifests import rewrite_manifests
+from icetree.spark.orphans import remove_orphan_files
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
@@ -31,6 +34,8 @@ from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.lake import Lake
 from icetree.table.maintain.compact import Rewritten
+from icetree.table.maintain.manifests import RewrittenManifests
+from icetree.table.maintain.orphans import Orphans
 from icetree.table.point import Point
 from icetree.table.progress import Progress
 from icetree.table.rows.clauses import Clauses
@@ -304,6 +309,56 @@ class SparkLake(Lake):
             sort_order=sort_order,
             options=options,
             branch=branch,
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+    @spelled_out()
+    def rewrite_manifests(
+        self,
+        name: str,
+        *,
+        by: str | Iterable[str] | None = None,
+        branch: str = MAIN,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> RewrittenManifests:
+        """Put leaves in order as `table.maintenance.rewrite_manifests` does.
+
+        From `spark.icetree.maintenance.min-leaves` of them on, executors read and make them.
+        """
+        return rewrite_manifests(
+            self, name, by=by, branch=branch, dry_run=dry_run, progress=progress
+        )
+
+    @spelled_out()
+    def remove_orphan_files(
+        self,
+        name: str,
+        *,
+        older_than: datetime | str | None = None,
+        location: str | None = None,
+        prefix_mismatch_mode: str = "error",
+        equal_schemes: Mapping[str, str] | None = None,
+        equal_authorities: Mapping[str, str] | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Orphans:
+        """Delete what nothing names as `table.maintenance.remove_orphan_files` does.
+
+        Where the newest tree has `spark.icetree.maintenance.min-leaves` or more, executors list the
+        folder and read leaves, and Spark joins what they found.
+        """
+        return remove_orphan_files(
+            self,
+            name,
+            older_than=older_than,
+            location=location,
+            prefix_mismatch_mode=prefix_mismatch_mode,
+            equal_schemes=equal_schemes,
+            equal_authorities=equal_authorities,
+            force=force,
             dry_run=dry_run,
             progress=progress,
         )

@@ -7,9 +7,8 @@ this takes is a few numbers an entry, so memory follows the count of entries and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -51,6 +50,18 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCall:
+    """What is asked of each leaf; also known by its parts, to whoever asks elsewhere."""
+
+    reader: Reader
+    columns: frozenset[str]
+
+    def __call__(self, held: Held) -> Entries:
+        """Return the entries that were left in the leaf."""
+        return live_in_leaf(held.leaf, held.removed, self.reader, self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewPlace:
     """A leaf to be made; a delete manifest may be of a data manifest, new or old."""
 
@@ -76,6 +87,28 @@ class Arrangement:
         """Return where each new leaf starts among the entries, and last where they end."""
         found: Rows = np.searchsorted(self.goes_to, np.arange(len(self.new) + 1))
         return found
+
+    def parts(self, most: int) -> Iterator[Arrangement]:
+        """Yield what can be made one after the other, or apart: some new leaves at a time, in order.
+
+        As many as hold `most` entries, one at least, with the old leaves that these come from.
+        """
+        starts = self.starts()
+        first = 0
+        while first < len(self.new):
+            upto = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+            upto = max(upto, first + 1)
+            rows = slice(int(starts[first]), int(starts[upto]))
+            numbers, leaf = np.unique(self.leaf[rows], return_inverse=True)
+            yield Arrangement(
+                old=tuple(self.old[number] for number in numbers.tolist()),
+                new=self.new[first:upto],
+                leaf=leaf.astype(np.int64),
+                position=self.position[rows],
+                goes_to=self.goes_to[rows] - first,
+                kept_avro=0,
+            )
+            first = upto
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +209,7 @@ def _joined(data: _Piece, deletes: _Piece, kept_avro: int) -> Arrangement:
 
 
 def _read(held: list[Held], reader: Reader, order: Order, more: Iterable[str], run: Run) -> _Read:
-    columns = {*order, *more}
-    parts = list(run(lambda each: live_in_leaf(each.leaf, each.removed, reader, columns), held))
+    parts = list(run(HeldCall(reader=reader, columns=frozenset({*order, *more})), held))
     ends = np.cumsum([0, *(part.num_rows for part in parts)])
     none = pa.table({POSITION: pa.array([], pa.int64())})
     return _Read(held, concat(parts) if parts else none, ends)
@@ -318,11 +350,12 @@ class _Deletes:
         if targets.null_count == len(targets):
             return found
         going = {each.leaf.location: number for number, each in enumerate(self._ours.held)}
-        read = partial(_locations, reader=self._reader)
-        for number, (held, (names, positions)) in enumerate(
+        read = HeldCall(reader=self._reader, columns=frozenset({"location"}))
+        for number, (held, part) in enumerate(
             zip(self._data, self._run(read, self._data), strict=True)
         ):
-            at = pc.index_in(targets, value_set=names)
+            positions = part[POSITION].to_numpy()
+            at = pc.index_in(targets, value_set=one_chunk(part["location"]))
             hit = at.is_valid().to_numpy(zero_copy_only=False)
             if not hit.any():
                 continue
@@ -342,11 +375,6 @@ class _Deletes:
         if owner < len(self._ours.new):
             return self._ours.new[owner].location
         return self._data[owner - len(self._ours.new)].leaf.location
-
-
-def _locations(held: Held, *, reader: Reader) -> tuple[pa.Array, Rows]:
-    entries = live_in_leaf(held.leaf, held.removed, reader, {"location"})
-    return one_chunk(entries["location"]), entries[POSITION].to_numpy()
 
 
 def _has_files(deletes: Entries) -> bool:

@@ -7,7 +7,7 @@ is removed from the new ones too, and what cannot be taken over any more is left
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -29,7 +29,7 @@ from icetree.tree.policy import Policy
 from icetree.tree.reading import Leaf, Reader, leaves_in
 
 #: Entries that are held in memory at once while leaves are made.
-_AT_ONCE: Final = 250_000
+AT_ONCE: Final = 250_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,19 +68,13 @@ def make_leaves(
     """Yield the new leaves, in order; `key_bytes` is as for `make_leaf`.
 
     As many are made at once as hold so many entries that they fit in memory; each old leaf is read
-    once for every such batch that has entries of it.
+    once for every such part that has entries of it.
     """
-    starts = arrangement.starts()
-    first = 0
-    while first < len(arrangement.new):
-        upto = int(np.searchsorted(starts, starts[first] + _AT_ONCE, side="right")) - 1
-        upto = max(upto, first + 1)
-        entries = _gathered(arrangement, int(starts[first]), int(starts[upto]), reader, run)
-        for number in range(first, upto):
-            place = arrangement.new[number]
-            offset = int(starts[number] - starts[first])
+    for part in arrangement.parts(AT_ONCE):
+        starts, entries = part.starts(), _gathered(part, reader, run)
+        for place, start, end in zip(part.new, starts[:-1], starts[1:], strict=True):
             yield make_leaf(
-                entries.slice(offset, int(starts[number + 1] - starts[number])),
+                entries.slice(int(start), int(end - start)),
                 place.content,
                 place.location,
                 shape,
@@ -88,17 +82,41 @@ def make_leaves(
                 referenced_file=place.referenced_file,
                 key_bytes=key_bytes,
             )
-        first = upto
 
 
-def _gathered(arrangement: Arrangement, start: int, end: int, reader: Reader, run: Run) -> Entries:
+def as_made(arrangement: Arrangement, entries: Sequence[Entries]) -> Rewritten:
+    """Return what was made of an arrangement: its leaves under the names that they got.
+
+    Who makes leaves elsewhere, where an attempt may be repeated, gives each attempt names of its own.
+    """
+    names = {
+        place.location: entry["location"][0].as_py()
+        for place, entry in zip(arrangement.new, entries, strict=True)
+    }
+    new = tuple(
+        replace(
+            place,
+            location=names[place.location],
+            referenced_file=names.get(place.referenced_file or "", place.referenced_file),
+        )
+        for place in arrangement.new
+    )
+    return Rewritten(
+        arrangement=replace(arrangement, new=new),
+        entries=tuple(
+            with_columns(entry, referenced_file=place.referenced_file)
+            for place, entry in zip(new, entries, strict=True)
+        ),
+    )
+
+
+def _gathered(part: Arrangement, reader: Reader, run: Run) -> Entries:
     """Return entries in their new order, with all of their columns."""
-    leaf, position = arrangement.leaf[start:end], arrangement.position[start:end]
-    by_leaf = np.argsort(leaf, kind="stable")
-    numbers, begins = np.unique(leaf[by_leaf], return_index=True)
+    by_leaf = np.argsort(part.leaf, kind="stable")
+    begins = np.searchsorted(part.leaf[by_leaf], np.arange(1, len(part.old)))
     wanted = [
-        (arrangement.old[number].leaf, position[rows])
-        for number, rows in zip(numbers.tolist(), np.split(by_leaf, begins[1:]), strict=True)
+        (held.leaf, part.position[rows])
+        for held, rows in zip(part.old, np.split(by_leaf, begins), strict=True)
     ]
     parts = run(lambda each: reader.leaf(each[0]).take(pa.array(each[1])), wanted)
     back = np.empty(len(by_leaf), np.int64)

@@ -136,8 +136,8 @@ def _register_table(
 # --- maintenance -------------------------------------------------------------------------------
 
 
-#: Verbs that a lake on Spark has too, with the work on executors.
-AT_SCALE: Final = frozenset({"rewrite_data_files"})
+#: Verbs that a lake on Spark has too, with the work on executors, or with much of it.
+AT_SCALE: Final = frozenset({"rewrite_data_files", "rewrite_manifests", "remove_orphan_files"})
 
 
 def _maintenance(verb: str, *takes: Parameter, gives: pa.Schema) -> Procedure:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.files.parallel import in_order
+from icetree.files.table_files import TableFiles
 from icetree.spec.encryption import data_key_bytes
-from icetree.spec.entry import is_live, only
+from icetree.spec.entry import Entries, is_live, only
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import head_of
 from icetree.table.progress import Progress
-from icetree.tree.arrange import Arrangement, arrange
+from icetree.tree.arrange import Arrangement, Run, arrange
 from icetree.tree.carry_over import Carried, carry_over
 from icetree.tree.cluster import Order, order_by, order_of
 from icetree.tree.draft import Head
 from icetree.tree.policy import policy_of
 from icetree.tree.reading import leaves_in
-from icetree.tree.rewritten import Rewritten, make_leaves
+from icetree.tree.rewritten import as_made, make_leaves
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -57,6 +59,46 @@ class RewrittenManifests:
         )
 
 
+#: Takes charge of leaves by their entries, before they are stored or as soon as they are known.
+Adopt: TypeAlias = Callable[[Entries], object]
+
+
+class Workers(Protocol):
+    """Who reads leaves and makes new ones: this process, or many."""
+
+    @property
+    def run(self) -> Run:
+        """What asks leaves, as `map` does."""
+        ...
+
+    def make(self, arrangement: Arrangement, adopt: Adopt) -> Iterator[Entries]:
+        """Make and store new leaves; yield their entries in order, under whatever names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """Threads of this process."""
+
+    files: TableFiles
+    metadata: TableMetadata
+
+    @property
+    def run(self) -> Run:
+        """What asks leaves, some side by side."""
+        return in_order
+
+    def make(self, arrangement: Arrangement, adopt: Adopt) -> Iterator[Entries]:
+        """Make and store new leaves, one after the other."""
+        files, shape = self.files, self.metadata.shape()
+        key_bytes = data_key_bytes(self.metadata.properties)
+        reader = files.reader(shape)
+        for leaf in make_leaves(arrangement, reader, shape, run=in_order, key_bytes=key_bytes):
+            adopt(leaf.entry)
+            files.write([leaf.file])
+            yield leaf.entry
+
+
 def rewrite_manifests(
     table: Table,
     *,
@@ -64,19 +106,29 @@ def rewrite_manifests(
     branch: str,
     dry_run: bool,
     progress: Progress | None,
+    workers: Callable[[Here], Workers] = lambda here: here,
 ) -> RewrittenManifests:
-    """Rewrite the leaves of a branch that gain from it, as one snapshot that changes no file."""
+    """Rewrite the leaves of a branch that gain from it, as one snapshot that changes no file.
+
+    `workers` gives, in the place of this process, others that read and make leaves.
+    """
     tell = progress or (lambda *_: None)
     for attempt in range(_TRIES):
         table.refresh()
         with table.transaction(branch=branch) as transaction:
             head = head_of(transaction.snapshot, transaction.metadata, transaction.table_files)
-            carried, arrangement = _arranged(transaction, head, by)
+            crew = workers(Here(files=transaction.table_files, metadata=transaction.metadata))
+            carried, arrangement = _arranged(transaction, head, by, crew.run)
             dead = _dead_leaves(head, carried)
             if dry_run or not (arrangement.old or dead):
                 return _told(arrangement, dead=dead, dry_run=dry_run)
             try:
-                transaction.rearrange(_made(transaction, arrangement, tell))
+                entries = []
+                for entry in crew.make(arrangement, transaction.adopt):
+                    entries.append(entry)
+                    tell("manifests written", len(entries), len(arrangement.new))
+                made = as_made(arrangement, entries)
+                transaction.rearrange(made)
                 done = transaction.commit()
             except CommitConflict:
                 if attempt == _TRIES - 1:
@@ -85,8 +137,8 @@ def rewrite_manifests(
         assert done.snapshot is not None
         root = table.files.root(done.snapshot, table.metadata.shape())
         there = set(root["location"].to_pylist())
-        table.files.delete(each.location for each in arrangement.new if each.location not in there)
-        return _told(arrangement, there, dead=dead)
+        table.files.delete(each for each in made.locations if each not in there)
+        return _told(made.arrangement, there, dead=dead)
     raise AssertionError("every try ends in an answer or an error")
 
 
@@ -102,7 +154,7 @@ def _dead_leaves(head: Head, carried: Carried) -> int:
 
 
 def _arranged(
-    transaction: Transaction, head: Head, by: str | Iterable[str] | None
+    transaction: Transaction, head: Head, by: str | Iterable[str] | None, run: Run
 ) -> tuple[Carried, Arrangement]:
     metadata, files = transaction.metadata, transaction.table_files
     shape, name = metadata.shape(), new_uuid()
@@ -115,7 +167,7 @@ def _arranged(
         policy_of(metadata.properties),
         _order(by, shape),
         name=lambda number: f"metadata/{name}-r{number}.parquet",
-        run=in_order,
+        run=run,
     )
 
 
@@ -133,20 +185,6 @@ def _order(by: str | Iterable[str] | None, shape: Shape) -> Order:
                 f"{did_you_mean(each, ids)}"
             )
     return order_by(ids[each] for each in names)
-
-
-def _made(transaction: Transaction, arrangement: Arrangement, tell: Progress) -> Rewritten:
-    files, shape = transaction.table_files, transaction.metadata.shape()
-    key_bytes = data_key_bytes(transaction.metadata.properties)
-    entries = []
-    for leaf in make_leaves(
-        arrangement, files.reader(shape), shape, run=in_order, key_bytes=key_bytes
-    ):
-        transaction.adopt(leaf.entry)
-        files.write([leaf.file])
-        entries.append(leaf.entry)
-        tell("manifests written", len(entries), len(arrangement.new))
-    return Rewritten(arrangement=arrangement, entries=tuple(entries))
 
 
 def _told(

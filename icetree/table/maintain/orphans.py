@@ -9,17 +9,20 @@ clock gives.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
+from icetree.spec.arrays import one_chunk
 from icetree.spec.location import absolute, leads_up, no_name
-from icetree.spec.locations import absolute_array, is_uri, stored_form_array
+from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.texts import text
@@ -29,12 +32,19 @@ from icetree.table.maintain.deleting import BATCH, delete, require_own_files, sh
 from icetree.table.maintain.exports import less_exports
 from icetree.table.maintain.neighbours import (
     WRITE_PATHS,
-    Neighbour,
     comparable,
     neighbours,
     require_apart,
 )
-from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below, none_named
+from icetree.table.maintain.orphan_names import (
+    Place,
+    listed,
+    mismatched,
+    same_authorities,
+    same_schemes,
+    spelled,
+)
+from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
 
@@ -47,12 +57,6 @@ _HOUR_MS: Final = 3_600_000
 _THREE_DAYS_MS: Final = 3 * 24 * _HOUR_MS
 #: How often the table is looked at anew when others expire what was being looked at.
 _TRIES: Final = 5
-#: Listed names become Arrow so many at a time.
-_PORTION: Final = 50_000
-#: A part of a name that readers of folders pass over.
-_HIDDEN: Final = r"(?:^|/)[_.][^/]*"
-#: Versions of a table that is, or was, a folder: found by their numbers, and not by name.
-_NUMBERED: Final = r"(?:^|/)metadata/v\d+\.(?:gz\.)?metadata\.json(?:\.gz)?$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +79,56 @@ class Orphans:
         return f"{verb} {gone:,} orphan files{left}"
 
 
+class Listed(Protocol):
+    """The files that lie in a folder, and may be orphans: in this process, or in many."""
+
+    def less(
+        self, needed: pa.Table, reach: Reach, table: Table, *, but: Collection[str]
+    ) -> tuple[pa.Table, pa.Array]:
+        """Return those that are neither needed nor below a leaf, but for leaves known before.
+
+        And of what is needed the files outside the table that one of those may be.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """A listing in this process."""
+
+    found: pa.Table
+    place: Place
+
+    def less(
+        self, needed: pa.Table, reach: Reach, table: Table, *, but: Collection[str]
+    ) -> tuple[pa.Table, pa.Array]:
+        """Look leaf by leaf, so that memory follows what was listed and not what the table holds."""
+        found, outside = self.found, [pa.array([], pa.string())]
+        below = needed_below(reach, table.files.reader(table.metadata.shape()), but=but)
+        for some in chain((needed, reach.settle()), below):
+            names, far = spelled(some, self.place)
+            found = less(found, named(names))
+            outside.append(far)
+        return found, pa.concat_arrays(outside)
+
+
+#: Lists a folder, for as long as it takes to tell orphans.
+Lister: TypeAlias = "Callable[[Table, Place, Progress], AbstractContextManager[Listed]]"
+
+
+def list_here(table: Table, place: Place, tell: Progress) -> AbstractContextManager[Listed]:
+    """List a folder in this process."""
+    parts = [named(each) for each in listed(table.files.store, place, tell)]
+    return nullcontext(Here(found=pa.concat_tables(parts), place=place))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Search:
-    """What is looked for, and how names are told apart."""
+    """What is looked for."""
 
     table: Table
-    #: The table's location and the folder to look in.
-    location: str
-    folder: str
-    older_than_ms: int
+    place: Place
     mode: Mismatch
-    #: Patterns at the start of names, and what is the same.
-    equal: tuple[tuple[str, str], ...]
     tell: Progress
 
 
@@ -101,26 +143,31 @@ def remove_orphan_files(
     force: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
+    list_folder: Lister = list_here,
 ) -> Orphans:
     """Delete what lies in the table's folder and is neither needed nor young."""
     metadata = table.refresh().metadata
     require_own_files(metadata, table.name)
+    folder, others = _folder(metadata, location), neighbours(table)
     search = _Search(
         table=table,
-        location=metadata.location,
-        folder=_folder(metadata, location),
-        older_than_ms=_guard(older_than, force=force),
+        place=Place(
+            location=metadata.location,
+            folder=folder,
+            older_than_ms=_guard(older_than, force=force),
+            ours=_ours(metadata),
+            others=tuple({each.folder for each in others}),
+            equal=(*_schemes(equal_schemes), *_authorities(equal_authorities)),
+        ),
         mode=_mode(prefix_mismatch_mode),
-        equal=(*_schemes(equal_schemes), *_authorities(equal_authorities)),
         tell=progress or (lambda *_: None),
     )
-    others = neighbours(table)
-    require_apart(table, comparable(search.folder, search.location), others)
-    found = _less_others(_listed(search), search, others)
-    # Read only now, so that whatever was committed while the listing went on is known.
+    require_apart(table, comparable(folder, metadata.location), others)
     known = _Known(search=search)
-    table.refresh()
-    found = known.less_needed(found)
+    with list_folder(table, search.place, search.tell) as there:
+        # Read only now, so that whatever was committed while the listing went on is known.
+        table.refresh()
+        found = known.less_needed(there)
     if dry_run:
         return Orphans(orphan_file_location=_told(found, search), dry_run=True)
     return _delete(found, known)
@@ -134,7 +181,7 @@ def _delete(found: pa.Table, known: _Known) -> Orphans:
         before = table.state
         if table.refresh().state is not before:
             require_own_files(table.metadata, table.name)
-            found = known.less_needed(found)
+            found = known.less_needed(Here(found=found, place=search.place))
         some, found = found.slice(0, BATCH), found.slice(BATCH)
         left += delete(table.metadata, table.files, some["location"].to_pylist(), lambda *_: None)
         gone += _told(some, search)
@@ -142,12 +189,12 @@ def _delete(found: pa.Table, known: _Known) -> Orphans:
     return Orphans(
         orphan_file_location=tuple(gone),
         dry_run=False,
-        left_behind=tuple(absolute(each, search.location) for each in left),
+        left_behind=tuple(absolute(each, search.place.location) for each in left),
     )
 
 
 def _told(found: pa.Table, search: _Search) -> tuple[str, ...]:
-    return tuple(absolute_array(found["location"], search.location).to_pylist())
+    return tuple(absolute_array(found["location"], search.place.location).to_pylist())
 
 
 # --- what was asked ----------------------------------------------------------------------------
@@ -196,63 +243,22 @@ def _folder(metadata: TableMetadata, location: str | None) -> str:
 def _schemes(equal: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
     for given, same in (equal or {}).items():
         for each in given.split(","):
-            yield f"^{re.escape(each.strip())}://", f"{same}://"
+            yield same_schemes(each.strip(), same)
 
 
 def _authorities(equal: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
     for given, same in (equal or {}).items():
         for each in given.split(","):
-            yield rf"^([^:/]+://){re.escape(each.strip())}/", rf"\1{same}/"
+            yield same_authorities(each.strip(), same)
 
 
-# --- what is there -----------------------------------------------------------------------------
-
-
-def _listed(search: _Search) -> pa.Table:
-    """Return the files in the folder that are old enough, by their stored names."""
-    parts = [none_named()]
-    names: list[str] = []
-
-    def settle() -> None:
-        stored = _visible(pa.array(names, pa.string()), search)
-        parts.append(named(stored_form_array(stored, search.location)))
-        names.clear()
-
-    listing = search.table.files.store.list(search.folder)
-    for seen, each in enumerate(listing, start=1):
-        if each.modified_at_ms < search.older_than_ms:
-            names.append(each.location)
-        if seen % _PORTION == 0:
-            settle()
-            search.tell("files listed", seen, seen)
-    settle()
-    return pa.concat_tables(parts)
-
-
-def _visible(names: pa.Array, search: _Search) -> pa.Array:
-    """Leave out what readers of folders pass over: others keep notes there, such as checkpoints.
-
-    Temporary files of the local store are ours, and a partition's column may have such a name.
-    """
-    below = pc.utf8_slice_codeunits(names, len(search.folder.rstrip("/")) + 1)
-    expressions, _ = search.table.metadata.partitioning
-    ours = "|".join(
-        [rf"{re.escape(TEMPORARY)}[^/]*$"] + [f"{re.escape(e.name)}=" for e in expressions]
+def _ours(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return patterns of hidden names: temporary files of the local store, and partitions' columns."""
+    expressions, _ = metadata.partitioning
+    return (
+        rf"{re.escape(TEMPORARY)}[^/]*$",
+        *(f"{re.escape(each.name)}=" for each in expressions),
     )
-    below = pc.replace_substring_regex(below, rf"(^|/)(?:{ours})", r"\1ours")
-    kept = pc.match_substring_regex(below, f"{_HIDDEN}|{_NUMBERED}")
-    return names.filter(pc.invert(kept))
-
-
-def _less_others(found: pa.Table, search: _Search, others: tuple[Neighbour, ...]) -> pa.Table:
-    """Leave out what lies in folders of other tables."""
-    own = comparable(search.location, search.location)
-    asked = comparable(search.folder, search.location)
-    for folder in {each.folder for each in others}:
-        if folder.startswith(asked):
-            theirs = pc.starts_with(found["location"], folder.removeprefix(own))
-            found = found.filter(pc.invert(theirs))
-    return found
 
 
 # --- what is needed ----------------------------------------------------------------------------
@@ -266,22 +272,22 @@ class _Known:
     snapshot_ids: set[int] = field(default_factory=set)
     leaves: set[str] = field(default_factory=set)
 
-    def less_needed(self, found: pa.Table) -> pa.Table:
+    def less_needed(self, there: Listed) -> pa.Table:
         """Return the files that the table, as its handle sees it now, does not need."""
         table = self.search.table
         for _ in range(_TRIES - 1):
             state = table.state
             try:
-                return self._less_needed(found)
+                return self._less_needed(there)
             except (CorruptTable, NotFound):
                 # Another may have expired what was being looked at.
                 if table.refresh().state is state:
                     raise
-        return self._less_needed(found)
+        return self._less_needed(there)
 
-    def _less_needed(self, found: pa.Table) -> pa.Table:
+    def _less_needed(self, there: Listed) -> pa.Table:
         table = self.search.table
-        if table.location != self.search.location:
+        if table.location != self.search.place.location:
             raise CommitConflict(
                 f"table {table.name} was moved to {table.location} meanwhile: start again there"
             )
@@ -290,53 +296,16 @@ class _Known:
         new = [each for each in every if each.snapshot_id not in self.snapshot_ids]
         reach = Reach()
         reach.gather(new, files, shape, what="trees", tell=self.search.tell)
-        below = needed_below(reach, files.reader(shape), but=self.leaves)
-        outside = []
-        for needed in (named_by(table.state), reach.settle(), *below):
-            # Whatever named it, and however: by the name that the listing has for it.
-            names = stored_form_array(needed["location"], self.search.location)
-            found = less(found, named(names))
-            far = _elsewhere(names, self.search)
-            if far is not None:
-                found = less(found, named(far))
-                outside.append(far.filter(is_uri(far)))
+        found, outside = there.less(named_by(table.state), reach, table, but=self.leaves)
         found = less_exports(found, reach, table.state)
         self.snapshot_ids |= {each.snapshot_id for each in new}
         self.leaves |= reach.leaves.keys()
-        return _less_mismatched(found, outside, self.search)
-
-
-def _elsewhere(names: pa.Array, search: _Search) -> pa.Array | None:
-    """Return needed files outside the table, in the spelling that the caller calls equal."""
-    names = names.filter(is_uri(names))
-    if not len(names):
-        return None
-    own = pa.array([comparable(search.location, search.location)])
-    for pattern, same in search.equal:
-        names, own = (pc.replace_substring_regex(each, pattern, same) for each in (names, own))
-    return stored_form_array(names, own[0].as_py())
-
-
-def _less_mismatched(found: pa.Table, outside: list[pa.Array], search: _Search) -> pa.Table:
-    """Leave out, or refuse, files whose name the table has too, but in another place."""
-    if not outside or search.mode == "delete":
-        return found
-    far = pa.concat_arrays(outside)
-    below = pc.replace_substring_regex(found["location"].combine_chunks(), r"^[^:/]+://[^/]*/", "")
-    depths = pc.count_substring(below, "/")
-    alike = pa.repeat(False, len(below))
-    for depth in pc.unique(depths).to_pylist():
-        pattern = rf"(?s)/(?P<end>(?:[^/]+/){{{depth}}}[^/]+)$"
-        ends = pc.struct_field(pc.extract_regex(far, pattern), "end")
-        same = pc.and_(pc.equal(depths, depth), pc.is_in(below, value_set=ends.drop_null()))
-        alike = pc.or_(alike, same)
-    if search.mode == "error" and pc.any(alike).as_py():
-        name = below.filter(alike)[0].as_py()
-        other = far.filter(pc.ends_with(far, f"/{name}"))[0].as_py()
-        raise InvalidInput(
-            f"{alike.true_count} files, such as {absolute(name, search.location)}, seem to be "
-            f"orphans, but the table names {other}, which may be the same file: say which schemes or "
-            "authorities are the same with equal_schemes or equal_authorities, or choose by "
-            "prefix_mismatch_mode: 'ignore' leaves such files where they are, 'delete' deletes them"
+        if not (found.num_rows and len(outside)) or self.search.mode == "delete":
+            return found
+        alike = mismatched(
+            one_chunk(found["location"]),
+            outside,
+            refuses=self.search.mode == "error",
+            location=table.location,
         )
-    return found.filter(pc.invert(alike))
+        return found.filter(pc.invert(alike))

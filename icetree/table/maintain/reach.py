@@ -115,6 +115,14 @@ class Reach:
             self.leaves.setdefault(leaf.location, leaf)
             self.unneeded[leaf.location] = unneeded if before is None else before & unneeded
 
+    def of_leaf(self, location: str) -> Reach:
+        """Return what is about one leaf alone."""
+        return Reach(
+            leaves={location: self.leaves[location]},
+            unneeded={location: self.unneeded[location]},
+            fresh=self.fresh & {location},
+        )
+
     def settle(self) -> pa.Table:
         """Return what roots name, each once."""
         if self._parts:
