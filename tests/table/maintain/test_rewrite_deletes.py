@@ -8,11 +8,14 @@ import pyarrow.compute as pc
 import pytest
 
 from icetree.errors import CommitConflict, IcetreeError
+from icetree.files.cache import Cache
 from icetree.spec.entry import Content
+from icetree.spec.location import absolute
 from icetree.surroundings import within
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.live import live_files
+from icetree.tree.reading import leaves_in
 from tests.effort import EFFORT
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
@@ -196,6 +199,27 @@ def test_a_delete_is_not_dropped_under_an_old_file_that_comes_meanwhile() -> Non
     )
     assert (ids(table), len(done)) == ([2], 1)
     assert table.verify(deep=True).is_clean
+
+
+def test_data_files_are_not_looked_for_again_when_their_vectors_are_committed() -> None:
+    """Where each was seen goes along with its vector, and leaves never change."""
+    small = {"write.root.max-data-entries": "1", "write.commit.compact-max-entries": "0"}
+    table = marked(**small)
+    store = FlakyStore(table.files.store)
+    lake = Lake(catalog=table.catalog, store=store, cache=Cache(limit_bytes=0))
+    reading = lake.table(str(table.name))
+    leaves = {
+        absolute(each.location, table.location)
+        for each in leaves_in(table.files.root(table.snapshot(), table.metadata.shape()))
+        if each.content_type == Content.DATA_MANIFEST
+    }
+    assert len(leaves) > 3
+    done = reading.maintenance.rewrite_position_delete_files()
+    assert done.added_delete_files_count == 1
+    [written] = [s.number for s in store.steps if s.location.endswith("deletes.puffin")][-1:]
+    read = [(step.number < written) for step in store.steps if step.location in leaves]
+    assert any(read), "they are read from the store each time"
+    assert all(read), "after the vectors are there, no more"
 
 
 def test_a_store_that_fails_at_any_step_changes_no_row() -> None:
