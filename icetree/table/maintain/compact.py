@@ -95,11 +95,13 @@ def rewrite_data_files(
     dry_run: bool = False,
     progress: Progress | None = None,
     run: Runner = side_by_side,
+    worth: Callable[[pa.Table], bool] | None = None,
 ) -> Rewritten:
     """Rewrite the data files that the options choose, of those which may hold rows that match.
 
     New files are written first, then committed; what is written and not committed is deleted again.
-    `run` carries out groups; those that it does not begin stay as they are.
+    `run` carries out groups; those that it does not begin stay as they are. So do those of which
+    `worth`, told their files, says so.
     """
     table.refresh()
     if branch is None:
@@ -116,6 +118,7 @@ def rewrite_data_files(
             tell=progress or (lambda *_: None),
             alone=attempt > 0,
             run=run,
+            worth=worth,
         )
         plan = job.planned(predicate, left)
         groups = job.groups(plan)
@@ -160,6 +163,7 @@ class _Job:
     #: Each group is a commit of its own: they met a conflict before.
     alone: bool
     run: Runner
+    worth: Callable[[pa.Table], bool] | None
 
     def planned(self, where: BooleanExpression, only: pa.Array | None) -> Plan:
         """Return the data files that may hold rows which match, with all their deletes."""
@@ -184,6 +188,8 @@ class _Job:
         chosen = chosen[np.argsort(group[chosen], kind="stable")]
         ends = np.flatnonzero(np.diff(group[chosen])) + 1
         found = np.split(chosen, ends) if len(chosen) else []
+        if self.worth is not None:
+            found = [each for each in found if self.worth(tasks.take(pa.array(each)))]
         what, _, direction = options.job_order.partition("-")
         if what != "none":
             size = tasks["file_size_in_bytes"].to_numpy()

@@ -160,20 +160,24 @@ def health_of(table: Table, branch: str) -> Health:
     ).whole()
     root, files = table.files.root(head, metadata.shape()), plan.tasks
     column = _sort_column(metadata)
-    # Small ones are rewritten in order anyway.
-    least = options_of(None, metadata).rules.min_bytes
-    full = files.filter(pc.greater_equal(files["file_size_in_bytes"], least))
     return Health(
         data_files=files.num_rows,
         data_bytes=_sum(files["file_size_in_bytes"]),
         rows=_sum(files["record_count"]),
         deleted_rows=_sum(files["dv_cardinality"]),
         sort_column=None if column is None else metadata.schema().find_column_name(column),
-        sort_overlap=None if column is None else overlap(full, column, metadata.shape()),
+        sort_overlap=None if column is None else _overlap(files, column, metadata),
         leaves=_sum(pc.and_(is_content(root, *MANIFESTS), is_live(root))),
         root_entries=root.num_rows,
         snapshots=sum(1 for _ in table.history()),
     )
+
+
+def _overlap(files: pa.Table, column: int, metadata: TableMetadata) -> float | None:
+    """Return how far files of full size lie across each other: small ones are sorted in any case."""
+    least = options_of(None, metadata).rules.min_bytes
+    full = files.filter(pc.greater_equal(files["file_size_in_bytes"], least))
+    return overlap(full, column, metadata.shape())
 
 
 def _sort_column(metadata: TableMetadata) -> int | None:
@@ -197,23 +201,26 @@ class _Work:
     tell: Progress
 
     def data_files(self) -> Iterator[Step | None]:
-        """Rewrite small, oversized and worn files; all of them where their order is lost.
+        """Rewrite small, oversized and worn files; all of a partition where their order is lost.
 
-        Sorting all is done whole or not at all: a part of it would be sorted again the next time.
+        A partition is sorted whole or not at all: a part of it would be sorted again the next time.
         """
         health = self.health
-        if (health.sort_overlap or 0) >= _MANY:
+        if health.sort_overlap is not None:
             step = self._compact(
-                lambda _: (
-                    f"{health.sort_overlap:.0f} files share a part of each one's range of "
-                    f"{health.sort_column}: sort all {health.data_files:,} anew"
+                lambda due: (
+                    f"in partitions of {due.rewritten_data_files_count:,} of {health.data_files:,} "
+                    f"data files, {_MANY:.0f} files or more share a part of each one's range of "
+                    f"{health.sort_column}: sort all in them anew"
                 ),
                 in_parts=False,
                 options={"rewrite-all": True},
+                worth=self._is_mixed,
             )
-            yield step
-            if step is None or step.left is None or step.result is not None:
-                return
+            if step is not None:
+                yield step
+                if step.left is None or step.result is not None:
+                    return
         yield self._compact(
             lambda due: (
                 f"{due.rewritten_data_files_count:,} of {health.data_files:,} data files are "
@@ -223,11 +230,23 @@ class _Work:
             options={},
         )
 
+    def _is_mixed(self, files: pa.Table) -> bool:
+        """Tell whether files of a partition have lost their order: those of full size, as for health."""
+        metadata = self.table.metadata
+        column = _sort_column(metadata)
+        assert column is not None
+        return (_overlap(files, column, metadata) or 0) >= _MANY
+
     def _compact(
-        self, reason: Callable[[Rewritten], str], *, in_parts: bool, options: dict[str, Any]
+        self,
+        reason: Callable[[Rewritten], str],
+        *,
+        in_parts: bool,
+        options: dict[str, Any],
+        worth: Callable[[pa.Table], bool] | None = None,
     ) -> Step | None:
-        """Return the step of a compaction; `in_parts` where what the budget allows is worth it."""
-        how: dict[str, Any] = {"branch": self.branch, "options": options}
+        """Return the step of a compaction; `in_parts` where groups may be as small as the budget is."""
+        how: dict[str, Any] = {"branch": self.branch, "options": options, "worth": worth}
         how["strategy"] = "binpack" if self.health.sort_column is None else "sort"
         due = rewrite_data_files(self.table, **how, dry_run=True)
         if not due.rewritten_data_files_count:
@@ -235,10 +254,7 @@ class _Work:
         cost = _cost(due.rewritten_bytes_count)
         if in_parts:
             options |= self._group_size()
-            least = rewrite_data_files(self.table, **how, dry_run=True)
-            is_worth_it = least.rewritten_data_files_count > 0
-        else:
-            is_worth_it = self.budget.allows(cost) is None
+        least = self._least(how)
         options |= {"partial-progress.enabled": True, "partial-progress.max-commits": _COMMITS}
 
         def begins(group: Plan) -> bool:
@@ -258,10 +274,26 @@ class _Work:
             return done.as_dict(), self._rest(due, done)
 
         # A part of it may be begun, whatever the whole costs.
-        least_bytes = 0 if is_worth_it else cost
         return self._step(
-            "rewrite_data_files", reason(due), cost, carry_out, least=least_bytes, spends=True
+            "rewrite_data_files",
+            reason(due),
+            cost,
+            carry_out,
+            least=cost if least is None else least,
+            spends=True,
         )
+
+    def _least(self, how: dict[str, Any]) -> int | None:
+        """Return what the cheapest group costs; None where none is left as small as groups may be."""
+        sizes: list[int] = []
+
+        def note(files: pa.Table) -> bool:
+            if how["worth"] is None or how["worth"](files):
+                sizes.append(_cost(_sum(files["file_size_in_bytes"])))
+            return False
+
+        rewrite_data_files(self.table, **{**how, "worth": note}, dry_run=True)
+        return min(sizes, default=None)
 
     def _group_size(self) -> dict[str, Any]:
         """Return the option that bounds groups to what the budget allows, where it has bounds."""

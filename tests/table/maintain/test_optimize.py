@@ -175,7 +175,7 @@ def test_a_compaction_stops_between_groups_once_the_time_is_up() -> None:
     assert _rows(table) == before
 
 
-def test_sorting_all_is_done_whole_or_not_at_all_and_small_files_are_not_left_for_it() -> None:
+def test_a_partition_is_sorted_whole_or_not_at_all_and_small_files_are_not_left_for_it() -> None:
     table = _mixed()
     for number in range(6):
         table.append(some((number, "small")))
@@ -201,6 +201,44 @@ def _mixed() -> Table:
     size = table.scan().plan().tasks["file_size_in_bytes"][0].as_py()
     table.set_properties({"write.target-file-size-bytes": str(size)})
     return table
+
+
+def _mixed_partitions(count: int) -> Table:
+    """Partitions of four files of full size, each over the whole range of the sort column."""
+    rows = 1_000
+    table = changing_table(order_by="id", partition_by="v")
+    for number in range(4):
+        ids = range(number, 4 * rows, 4)
+        table.append(some(*((id, f"p{at}") for at in range(count) for id in ids)))
+    size = min(table.scan().plan().tasks["file_size_in_bytes"].to_pylist())
+    table.set_properties({"write.target-file-size-bytes": str(size)})
+    return table
+
+
+@pytest.mark.parametrize("bound", ["bytes", "seconds"])
+def test_runs_with_a_small_budget_go_on_with_the_next_partitions_until_all_are_sorted(
+    bound: str,
+) -> None:
+    table = _mixed_partitions(5)
+    before = _rows(table)
+    whole = table.maintenance.optimize(dry_run=True).steps[0]
+    assert whole.reason.startswith("in partitions of 20 of 20 data files")
+    budget = {"bytes": {"max_bytes": whole.cost_bytes // 2}, "seconds": {"max_seconds": 5}}
+    sorted_anew = []
+    for _ in range(9):
+        with within(Slow()):
+            steps = table.maintenance.optimize(**budget[bound]).steps  # type: ignore[arg-type]
+        data = [each for each in steps if each.verb == "rewrite_data_files"]
+        if not data:
+            break
+        results = [each.result for each in data if "sort all" in each.reason and each.result]
+        sorted_anew += [each["rewritten_data_files_count"] for each in results]
+    else:
+        raise AssertionError(f"there is no end to it: {data}")
+    assert sum(sorted_anew) == 20, "each file once"
+    assert len(sorted_anew) > 1
+    assert _rows(table) == before
+    assert table.verify(deep=True).is_clean
 
 
 def test_files_of_full_size_that_lie_across_each_other_are_sorted() -> None:
