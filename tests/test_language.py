@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -289,6 +290,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
         table.row_delta(written)
         lost = table.scan("id = 1").plan().tasks["location"][0].as_py()
         Path(table.location, lost).unlink()
+    (folder / LANDING).mkdir()
+    pq.write_table(rows, folder / LANDING / "one.parquet")
     return folder
 
 
@@ -328,6 +331,8 @@ def columns_told(folder: Path) -> dict[str, set[str]]:
     return {name: set(fields_of(each.schema)) for name, each in tables.items()}
 
 
+#: A folder of files that are no table yet.
+LANDING = "landing"
 COMMANDS = {
     "ls": (),
     "describe": ("db.t",),
@@ -361,7 +366,7 @@ COMMANDS = {
     "cherry-pick": ("db.t", "--at", "main", "--branch", "two", "--dry-run"),
     "ancestors": ("db.t",),
     "drop": ("db.whole",),
-    "migrate": ("db.taken", "--source", "landing"),
+    "migrate": ("db.taken", "--source", LANDING),
 }
 #: What prints as another does, rows whose columns are the table's own, or one of the words above.
 ALIKE = words(
@@ -371,7 +376,8 @@ ALIKE = words(
 
 def keys_told(folder: Path, command: str) -> set[str]:
     """Return the names in what a command prints as JSON."""
-    given = ["--catalog", f"sqlite:///{folder}/c.db", command, *COMMANDS[command], "--json"]
+    words = [str(folder / each) if each == LANDING else each for each in COMMANDS[command]]
+    given = ["--catalog", f"sqlite:///{folder}/c.db", command, *words, "--json"]
     return set(keys_of(json.loads(CliRunner().invoke(cli, given).stdout)))
 
 

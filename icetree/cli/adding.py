@@ -29,17 +29,9 @@ def add_files(
     A path that ends with a slash is a folder, of which all Parquet files are added.
     """
     from icetree.cli.output import print_json, say
-    from icetree.table.commit.adopting import found_files
-    from icetree.table.commit.options import branch_of
 
     with lake.table(name) as table:
-        if dry_run:
-            branch_of(branch, table.metadata, create=False)
-            count = len(
-                found_files(paths, metadata=table.metadata, store=table.files.store).entries
-            )
-        else:
-            count = table.add_files(paths, branch=branch).files.added
+        count = table.add_files(paths, branch=branch, dry_run=dry_run).files.added
     if as_json:
         print_json({"name": name, "files": count, "dry_run": dry_run})
     else:

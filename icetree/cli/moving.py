@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from icetree.cli.lake import Chosen
-from icetree.cli.options import as_json_option, pass_lake, table_argument, yes_option
+from icetree.cli.options import (
+    as_json_option,
+    dry_run_option,
+    pass_lake,
+    table_argument,
+    yes_option,
+)
 
 if TYPE_CHECKING:
     from icetree.table.moving.downgrade import Downgraded
@@ -58,12 +64,20 @@ def downgrade(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
     help="A table of the catalog, a metadata file, or a folder with numbered ones.",
 )
 @click.option("--location", help="The new table's folder; below the warehouse without.")
+@dry_run_option
 @as_json_option
 @pass_lake
-def trial(lake: Chosen, name: str, source: str, location: str | None, as_json: bool) -> None:
+def trial(
+    lake: Chosen, name: str, source: str, location: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Make a v4 table beside one of v1 to v3, which shares its files and never harms them."""
     from icetree.cli.tables import tell_made
 
+    if dry_run:
+        with lake.open(create=True) as connection:
+            made = connection.trial_table(name, source, location=location, dry_run=True)
+            _would(made, source, as_json=as_json)
+        return
     with lake.making(name) as connection:
         made = connection.trial_table(name, source, location=location)
         more = f", of the files of {source}: what is deleted there, it lacks"
@@ -79,10 +93,18 @@ _folder_option = click.option(
 @table_argument
 @_folder_option
 @click.option("--location", help="The new table's folder; below the warehouse without.")
+@dry_run_option
 @as_json_option
 @pass_lake
-def snapshot(lake: Chosen, name: str, source: str, location: str | None, as_json: bool) -> None:
+def snapshot(
+    lake: Chosen, name: str, source: str, location: str | None, dry_run: bool, as_json: bool
+) -> None:
     """Make a table of a folder's files, which stay where they are and are never deleted."""
+    if dry_run:
+        with lake.open(create=True) as connection:
+            made = connection.snapshot_table(name, source, location=location, dry_run=True)
+            _would(made, source, as_json=as_json)
+        return
     with lake.making(name) as connection:
         _tell(connection.snapshot_table(name, source, location=location), as_json=as_json)
 
@@ -95,17 +117,17 @@ def snapshot(lake: Chosen, name: str, source: str, location: str | None, as_json
 @pass_lake
 def migrate(lake: Chosen, name: str, source: str, yes: bool, as_json: bool) -> None:
     """Make a folder of Parquet files, or of a Delta table, a table where it is."""
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import say
 
-    if not yes and as_json:
-        print_json({"name": name, "source": source, "dry_run": True})
-        return
     if not yes:
-        say(
-            f"would make {source} the table {name}, whose own its files are from then on: nobody may "
-            "write to the folder or clean it up by other means any more"
-        )
-        click.echo("nothing was changed: repeat with --yes to do it")
+        with lake.open(create=True) as connection:
+            _would(connection.migrate_table(name, source, dry_run=True), source, as_json=as_json)
+        if not as_json:
+            say(
+                "its files would be the table's own from then on: nobody may write to the folder or "
+                "clean it up by other means any more"
+            )
+            click.echo("nothing was changed: repeat with --yes to do it")
         return
     with lake.making(name) as connection:
         _tell(connection.migrate_table(name, source), as_json=as_json)
@@ -125,6 +147,20 @@ def _told(done: Upgraded | Downgraded, *, yes: bool, as_json: bool) -> None:
 def _tell(made: Table, *, as_json: bool) -> None:
     from icetree.cli.tables import tell_made
 
+    tell_made(made, as_json=as_json, more=f", of {_files(made)} data files")
+
+
+def _would(made: Table, source: str, *, as_json: bool) -> None:
+    from icetree.cli.output import print_json, say
+
+    if as_json:
+        told = {"name": str(made.name), "source": source, "files": _files(made), "dry_run": True}
+        print_json(told)
+    else:
+        say(f"would make {made.name} at {made.location}, of {_files(made):,} data files")
+
+
+def _files(made: Table) -> int:
     now = made.current_snapshot
-    files = ((now and now.summary) or {}).get("total-data-files", "0")
-    tell_made(made, as_json=as_json, more=f", of {files} data files")
+    count = ((now and now.summary) or {}).get("total-data-files", "0")
+    return int(count) if count.isdecimal() else 0

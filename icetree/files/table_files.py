@@ -24,6 +24,7 @@ from icetree.spec.locations import origins
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
+from icetree.store.aside import AsideStore
 from icetree.store.base import Store
 from icetree.store.open import EveryStore
 from icetree.tree.diff import Diff, diff
@@ -78,9 +79,10 @@ class TableFiles:
 
     def require_open(self, stored: pa.Array) -> None:
         """Refuse files in a store that the table may not name: for who reads them by itself."""
-        if isinstance(self.store, EveryStore):
+        store = self.store.beneath if isinstance(self.store, AsideStore) else self.store
+        if isinstance(store, EveryStore):
             for origin in origins(stored):
-                self.store.check(f"{origin}/")
+                store.check(f"{origin}/")
 
     def write(self, files: Iterable[NewFile]) -> None:
         """Store new files, side by side; when it returns, all of them are durable."""

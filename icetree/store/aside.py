@@ -18,6 +18,11 @@ class AsideStore:
         self._new: dict[str, bytes] = {}
 
     @property
+    def beneath(self) -> Store:
+        """The store that has all else."""
+        return self._store
+
+    @property
     def new(self) -> Mapping[str, bytes]:
         """What was written here and not deleted since, by location."""
         return self._new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from icetree.table.evolve.refs import References
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.inspect.shown import Shown
 from icetree.table.point import Point, snapshot_at
+from icetree.table.rehearsal import catalog_of, files_of
 from icetree.table.rows.clauses import Clause
 from icetree.table.rows.merge import Merge
 from icetree.table.scan.scan import Scan
@@ -304,16 +306,29 @@ class Table(Evolution, References, Shown):
 
     @spelled_out(CommitOptions)
     def add_files(
-        self, paths: Paths, *, progress: Progress | None = None, **how: Unpack[CommitOptions]
+        self,
+        paths: Paths,
+        *,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        **how: Unpack[CommitOptions],
     ) -> Committed:
         """Add Parquet files that are there already, as one snapshot; none is copied or changed.
 
         A path that ends with a slash is a folder, of which all Parquet files are added. Columns are
         found by field ids, else by names; stats come from footers. A file belongs to one partition:
         a column that it lacks is told by its path (`country=DE/…`). `progress` is told how many
-        files have been looked at, and of how many.
+        files have been looked at, and of how many. With `dry_run` all is looked at and refused as
+        ever, and nothing changes: what is returned is the commit as it would be.
         """
+        if dry_run:
+            return self._rehearsed().add_files(paths, progress=progress, **how)
         return self._once(how, lambda tx: tx.add_files(paths, progress=progress))
+
+    def _rehearsed(self) -> Table:
+        """Return the newest table, with commits that nobody sees."""
+        state = copy.copy(self).refresh().state
+        return Table(catalog=catalog_of(state), files=files_of(self.files), state=state)
 
     @spelled_out(CommitOptions)
     def delete_files(self, files: Removed, **how: Unpack[CommitOptions]) -> Committed:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swap, Swapped, TableName, Unknown
-from icetree.catalog.memory import AsideCatalog
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError, NotFound, Unavailable
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
 from icetree.table.commit.backoff import between_questions
 from icetree.table.commit.landed import after_landing
+from icetree.table.rehearsal import catalog_of
 from icetree.table.state import State
 from icetree.table.table import Table
 
@@ -57,10 +57,7 @@ def new_aside(staged: Table) -> Aside:
 
 
 def _alone(state: State, files: TableFiles) -> Table:
-    catalog = AsideCatalog("aside")
-    catalog.create_namespace(state.name.namespace, {})
-    catalog.create(state.name, state.metadata_location)
-    return Table(catalog=catalog, files=files, state=state)
+    return Table(catalog=catalog_of(state), files=files, state=state)
 
 
 def land(catalog: Catalog, sides: Sequence[Aside]) -> None:

@@ -46,6 +46,9 @@ def test_a_folder_gets_its_name_and_namespace_by_upgrade(tmp_path: Path) -> None
 def test_trial_makes_a_table_that_can_be_dropped_again(tmp_path: Path) -> None:
     old_table(tmp_path)
     before = everything(tmp_path / "lake")
+    would = run(tmp_path, "trial", "try.t", "--source", "db.old", "--dry-run").stdout
+    assert would.startswith("would make try.t at ")
+    assert everything(tmp_path / "lake") == before
     made = run(tmp_path, "trial", "try.t", "--source", "db.old")
     assert made.exit_code == 0
     assert "of the files of db.old" in made.stdout
@@ -58,11 +61,20 @@ def test_a_folder_of_parquet_files_becomes_a_table(tmp_path: Path) -> None:
     place.mkdir()
     pq.write_table(rows(0), place / "a.parquet")
     before = everything(place)
+    would = run(tmp_path, "snapshot", "try.t", "--source", str(place), "--dry-run").stdout
+    assert would.startswith("would make try.t at ")
+    assert would.endswith(", of 1 data files\n")
+    assert "try" not in run(tmp_path, "ls").stdout
     assert "of 1 data files" in run(tmp_path, "snapshot", "try.t", "--source", str(place)).stdout
     assert run(tmp_path, "drop", "try.t", "--purge", "--yes").exit_code == 0
     looked = run(tmp_path, "migrate", "db.t", "--source", str(place))
+    assert f"would make db.t at {place}, of 1 data files" in looked.stdout
     assert "nothing was changed" in looked.stdout
     assert everything(place) == before
+    told = json.loads(run(tmp_path, "migrate", "db.t", "--source", str(place), "--json").stdout)
+    assert told == {"name": "db.t", "source": str(place), "files": 1, "dry_run": True}
+    gone = run(tmp_path, "migrate", "db.t", "--source", str(tmp_path / "nowhere"))
+    assert "has no Parquet files" in gone.stderr, "it is looked at before anybody says yes"
     assert "of 1 data files" in run(
         tmp_path, "migrate", "db.t", "--source", str(place), "--yes"
     ).stdout  # fmt: skip

@@ -304,6 +304,7 @@ def test_files_and_tables_that_are_there_are_taken_in(run: Run, tmp_path: Path) 
     assert told(run(*add, "--json")) == {"name": "db.plain", "files": 2, "dry_run": False}
     assert len(told(run("head", "db.plain", "--json"))) == 2
     assert "no branch 'x'" in run(*add, "--branch", "x", "--dry-run").stderr
+    assert "a file is in a table once" in run(*add, "--dry-run").stderr, "as the real one finds"
     register = ("register", "new.again", "--metadata-location", at)
     assert run(*register, "--dry-run").stdout.startswith("would register new.again at ")
     assert "new" not in run("ls").stdout

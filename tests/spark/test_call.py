@@ -340,8 +340,9 @@ def test_files_of_a_folder_are_added_where_they_are(sql: SqlLake, theirs: Path) 
     only = f"CALL system.add_files(table => 'db.parted', {source}, partition_filter => map('name', 'c'))"
     assert told(sql, only) == [{"added_files_count": 1, "changed_partition_count": None}]
     assert sql("SELECT * FROM parted") == [(12, "c")]
-    with pytest.raises(IcetreeError, match=r"x\.parquet"):
-        sql(f"CALL system.add_files(table => 'db.parted', {source})")
+    for more in ("", ", dry_run => true"):
+        with pytest.raises(InvalidInput, match=r"x\.parquet is in the table already"):
+            sql(f"CALL system.add_files(table => 'db.parted', {source}{more})")
     assert sql("SELECT * FROM parted") == [(12, "c")]
     with pytest.raises(InvalidInput, match="no folder nam=… in its path; did you mean 'name'"):
         sql(only.replace("map('name'", "map('nam'"))
@@ -382,7 +383,11 @@ def test_a_folder_and_a_table_of_sparks_own_are_taken_over(sql: SqlLake, tmp_pat
     try:
         spark.sql("MSCK REPAIR TABLE default.theirs")
         folder = f"'`parquet`.`{tmp_path / 'theirs'}`'"
+        look = f"source_table => {folder}, table => 'db.seen', dry_run => true"
+        [would] = told(sql, f"CALL system.snapshot({look})")
+        assert not sql.lake.table_exists("db.seen")
         [told_of] = told(sql, f"CALL system.snapshot({folder}, 'db.seen')")
+        assert would == told_of
         assert told_of == {"imported_files_count": 3}
         assert sql("SELECT id, part FROM seen ORDER BY id") == [(id, id % 3) for id in range(6)]
         sql("CALL system.snapshot(source_table => 'default.theirs', table => 'db.shared', "
@@ -391,6 +396,9 @@ def test_a_folder_and_a_table_of_sparks_own_are_taken_over(sql: SqlLake, tmp_pat
         assert sql.lake.table("db.shared").properties["a"] == "b"
         sql("DROP TABLE shared PURGE")
         sql.lake.create_namespace("default", exist_ok=True)
+        would = "CALL system.migrate(table => 'spark_catalog.default.theirs', dry_run => true)"
+        assert told(sql, would) == [{"migrated_files_count": 3}]
+        assert not sql.lake.table_exists("default.theirs")
         [told_of] = told(sql, "CALL system.migrate('spark_catalog.default.theirs')")
         assert told_of == {"migrated_files_count": 3}
         assert sql("SELECT id, at, part FROM default.theirs ORDER BY id") == want

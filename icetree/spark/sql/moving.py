@@ -50,18 +50,20 @@ def snapshot_table(
     *,
     location: str | None,
     properties: Mapping[str, str],
+    dry_run: bool,
 ) -> int:
     """Make a table that shares the files of a source; return how many data files it has."""
     ours = find_table(lake, source)
     if ours is not None:
-        made = lake.trial_table(name, ours.name, location=location)
+        made = lake.trial_table(name, ours.name, location=location, dry_run=dry_run)
         if properties:
             made.set_properties(properties)
         return _files(made)
     place, schema = _folder(lake, source)
-    return _files(
-        lake.snapshot_table(name, place, schema=schema, location=location, properties=properties)
+    made = lake.snapshot_table(
+        name, place, schema=schema, location=location, properties=properties, dry_run=dry_run
     )
+    return _files(made)
 
 
 def migrate_table(
@@ -72,6 +74,7 @@ def migrate_table(
     properties: Mapping[str, str],
     backup: str | None,
     drop_backup: bool,
+    dry_run: bool,
 ) -> int:
     """Make a table of Spark's own one of the lake, under its name; return how many files it has.
 
@@ -83,7 +86,11 @@ def migrate_table(
             f"{'.'.join(source)} is managed by Spark, which moves and deletes the files with the "
             "name: make it EXTERNAL, or take a snapshot"
         )
-    made = lake.migrate_table(name, table.location, schema=table.schema, properties=properties)
+    made = lake.migrate_table(
+        name, table.location, schema=table.schema, properties=properties, dry_run=dry_run
+    )
+    if dry_run:
+        return _files(made)
     with plainly():
         if drop_backup:
             lake.spark.sql(f"DROP TABLE {table.name}")

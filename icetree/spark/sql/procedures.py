@@ -81,7 +81,7 @@ def _add_files(
     files = source_files(lake, found, parts_of(lake, source_table), partition_filter or {})
     if not files:
         raise NotFound(f"{source_table} has no files to add: nothing was changed")
-    added = len(files) if dry_run else found.add_files(files).files.added
+    added = found.add_files(files, dry_run=dry_run).files.added
     # How many partitions, Iceberg does not tell of tables as new as ours.
     return [(added, None)]
 
@@ -93,10 +93,18 @@ def _snapshot(
     table: str,
     location: str | None = None,
     properties: Mapping[str, str] | None = None,
+    dry_run: bool = False,
 ) -> Rows:
     name = new_table(lake, parts_of(lake, table))
-    source = parts_of(lake, source_table)
-    return [(snapshot_table(lake, source, name, location=location, properties=properties or {}),)]
+    count = snapshot_table(
+        lake,
+        parts_of(lake, source_table),
+        name,
+        location=location,
+        properties=properties or {},
+        dry_run=dry_run,
+    )
+    return [(count,)]
 
 
 def _migrate(
@@ -106,6 +114,7 @@ def _migrate(
     properties: Mapping[str, str] | None = None,
     drop_backup: bool = False,
     backup_table_name: str | None = None,
+    dry_run: bool = False,
 ) -> Rows:
     parts = parts_of(lake, table)
     named = new_table(lake, parts[1:] if parts[0].lower() == "spark_catalog" else parts)
@@ -116,6 +125,7 @@ def _migrate(
         properties=properties or {},
         backup=backup_table_name,
         drop_backup=drop_backup,
+        dry_run=dry_run,
     )
     return [(count,)]
 
@@ -213,6 +223,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
             optional("location"),
             optional("properties", OPTIONS),
             idle("parallelism", NUMBER),
+            DRY_RUN,
         ),
         gives=longs("imported_files_count"),
         run=_snapshot,
@@ -224,6 +235,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
             optional("drop_backup", FLAG),
             optional("backup_table_name"),
             idle("parallelism", NUMBER),
+            DRY_RUN,
         ),
         gives=longs("migrated_files_count"),
         run=_migrate,

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from icetree.catalog.base import Catalog, TableName, parse_name
 from icetree.errors import AlreadyExists
+from icetree.files.table_files import TableFiles, read_metadata
 from icetree.keys.base import Keeper
+from icetree.keys.ring import ring_of
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.texts import text
+from icetree.store.aside import AsideStore
 from icetree.store.base import Store
 from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
@@ -22,6 +25,7 @@ from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
 from icetree.table.moving.trial import SHARING, trial
 from icetree.table.moving.upgrade import Upgraded, upgrade, upgrade_elsewhere
+from icetree.table.rehearsal import catalog_of
 from icetree.table.state import State
 from icetree.table.table import Table
 
@@ -79,19 +83,22 @@ class LakeMoving(ABC):
         """
         return downgrade(self.table(name), dry_run=dry_run)
 
-    def trial_table(self, name: str, source: str, *, location: str | None = None) -> Table:
+    def trial_table(
+        self, name: str, source: str, *, location: str | None = None, dry_run: bool = False
+    ) -> Table:
         """Make a table of v4 beside one of v1 to v3, to try it out and drop it again.
 
         The source is a table of the lake, a metadata file, or a folder with numbered ones; it stays
         as it is, and so do its files, whatever is done to the trial. Files are shared: what the
-        source's own maintenance deletes, the trial lacks.
+        source's own maintenance deletes, the trial lacks. With `dry_run` nothing is written, and
+        what is returned is the table as it would be.
         """
-        table = self._new_name(name)
+        table = self._new_name(name, namespace=not dry_run)
         found, store = self._source(text(source, what="source"))
         self._settled(table, found, store)
         place = self._place(table, None if location is None else folder_of(location))
-        self.catalog.create(table, trial(found, place, store, self.keeper))
-        return self.table(name)
+        kept = AsideStore(store) if dry_run else store
+        return self._named(table, trial(found, place, kept, self.keeper), kept, dry_run=dry_run)
 
     def snapshot_table(
         self,
@@ -101,6 +108,7 @@ class LakeMoving(ABC):
         schema: SchemaLike | None = None,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Table:
         """Make a table of a folder's files, which stay where they are and are never deleted.
@@ -108,16 +116,17 @@ class LakeMoving(ABC):
         The source is a folder of Parquet files, in folders such as `country=DE` or not, or of a
         Delta table. What is done to it later, the table does not see; what is deleted there, it
         lacks. A `schema` says what the columns of Parquet files are, where files and folders do not
-        tell it right.
+        tell it right. With `dry_run` every file is looked at and nothing is written: what is returned
+        is the table as it would be.
         """
-        table, place = self._new_name(name), place_of(source)
+        table, place = self._new_name(name, namespace=not dry_run), place_of(source)
         at = self._place(table, None if location is None else folder_of(location))
         require_beside(at, place)
         store = self._beside(place)
         found = foreign_at(place, store, schema)
         require_none_inside(at, found.files)
         told = {**(properties or {}), **SHARING}
-        return self._made(table, found, at, store, told, progress)
+        return self._made(table, found, at, store, told, progress, dry_run=dry_run)
 
     def migrate_table(
         self,
@@ -126,18 +135,20 @@ class LakeMoving(ABC):
         *,
         schema: SchemaLike | None = None,
         properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Table:
         """Make a folder of Parquet files, or of a Delta table, a table of the lake, where it is.
 
         Its files are the table's own from then on: whoever wrote to the folder before must not any
-        more, nor clean it up.
+        more, nor clean it up. `dry_run` is as for `snapshot_table`.
         """
-        table, place, at = self._new_name(name), place_of(source), folder_of(source)
+        table = self._new_name(name, namespace=not dry_run)
+        place, at = place_of(source), folder_of(source)
         store = self._beside(place)
         found = foreign_at(place, store, schema)
         require_all_inside(at, found.files)
-        return self._made(table, found, at, store, properties or {}, progress)
+        return self._made(table, found, at, store, properties or {}, progress, dry_run=dry_run)
 
     # --- within ----------------------------------------------------------------------------
 
@@ -168,10 +179,24 @@ class LakeMoving(ABC):
         store: Store,
         properties: Mapping[str, str],
         progress: Progress | None,
+        *,
+        dry_run: bool,
     ) -> Table:
-        made = make(table, found, at, store, properties=properties, progress=progress)
-        self.catalog.create(table, made)
-        return self.table(str(table))
+        kept = AsideStore(store) if dry_run else store
+        made = make(table, found, at, kept, properties=properties, progress=progress)
+        return self._named(table, made, kept, dry_run=dry_run)
+
+    def _named(self, table: TableName, at: str, store: Store, *, dry_run: bool) -> Table:
+        """Give a table its name; with `dry_run` return it without one, of files in memory."""
+        if not dry_run:
+            self.catalog.create(table, at)
+            return self.table(str(table))
+        metadata = read_metadata(store, at)
+        state = State(name=table, metadata=metadata, metadata_location=at)
+        files = TableFiles(
+            store=store, location=metadata.location, ring=ring_of(metadata, self.keeper)
+        )
+        return Table(catalog=catalog_of(state), files=files, state=state)
 
     def _source(self, source: str) -> tuple[Source, Store]:
         """Return a table of Iceberg's by its name in the lake, or by its place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -330,3 +331,22 @@ def test_what_only_the_path_says_is_never_read_as_null(lake: Lake, tmp_path: Pat
     full = pa.table({"id": [1], "country": ["FR"]})
     table.add_files(put(tmp_path, "country=DE/two.parquet", full))
     assert rows_of(table) == full.to_pylist()
+
+
+def test_a_dry_run_looks_and_refuses_as_ever_and_changes_nothing(
+    lake: Lake, tmp_path: Path
+) -> None:
+    table = lake.create_table("db.t", ROWS.schema)
+    at = put(tmp_path, "one.parquet", ROWS)
+    before = table.state, {*tmp_path.rglob("*")}
+    would = table.add_files(at, dry_run=True)
+    assert would.files.added == 1
+    assert (table.refresh().state, {*tmp_path.rglob("*")}) == before
+    # Somebody else adds it, which the handle has not seen yet.
+    stale = copy.copy(table)
+    assert table.add_files(at).files == would.files
+    with pytest.raises(InvalidInput, match="is in the table already"):
+        stale.add_files(at, dry_run=True)
+    with pytest.raises(NotFound, match="no branch 'x'"):
+        table.add_files(at, dry_run=True, branch="x")
+    assert table.refresh().scan().count() == 3

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from icetree.errors import AlreadyExists, InvalidInput, NotFound
+from icetree.errors import AlreadyExists, CorruptTable, InvalidInput, NotFound
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
@@ -277,6 +277,33 @@ def test_a_folder_that_is_no_table_is_refused_and_nothing_is_written(
             make(lake, "new.t", str(place))
         assert (everything(place), everything(tmp_path / "ours")) == before
         assert not lake.table_exists("new.t")
+
+
+@BOTH
+def test_a_dry_run_gives_the_table_as_it_would_be_and_writes_nothing(
+    tmp_path: Path, make: Make
+) -> None:
+    place = hive(tmp_path)
+    with lake_on(tmp_path) as lake:
+        before = everything(tmp_path)
+        would = make(lake, "new.t", str(place), dry_run=True)
+        assert everything(tmp_path).keys() == before.keys()
+        assert not lake.table_exists("new.t")
+        rows = told(would.scan().to_arrow())
+        make(lake, "elsewhere.t", str(place), dry_run=True)  # the namespace can be made later
+        made = make(lake, "new.t", str(place))
+        assert told(made.scan().to_arrow()) == rows
+        assert made.location == would.location
+        with pytest.raises(AlreadyExists):
+            make(lake, "new.t", str(place), dry_run=True)
+        (place / "country=XX").mkdir()
+        (place / "country=XX" / "bad.parquet").write_bytes(b"no Parquet")
+        before = everything(tmp_path)
+        with pytest.raises(
+            (InvalidInput, CorruptTable), match=r"bad\.parquet|country=XX|Iceberg's"
+        ):
+            make(lake, "new.u", str(place), dry_run=True)
+        assert everything(tmp_path).keys() == before.keys()
 
 
 def test_a_name_that_is_taken_is_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -105,6 +105,17 @@ def test_no_verb_on_a_trial_changes_or_deletes_a_file_of_the_other_table(
             lake.drop_table("new.t", missing_ok=True)
 
 
+def test_a_dry_run_gives_the_trial_as_it_would_be_and_writes_nothing(tmp_path: Path) -> None:
+    old_table(tmp_path)
+    with lake_on(tmp_path) as lake:
+        before = everything(tmp_path)
+        would = lake.trial_table("new.t", "db.old", dry_run=True)
+        assert would.metadata.format_version == 4
+        assert would.scan().count() == lake.table("db.old").scan().count()
+        assert not lake.table_exists("new.t")
+        assert everything(tmp_path).keys() == before.keys()
+
+
 def test_a_trial_lets_go_of_its_own_files(tmp_path: Path) -> None:
     made = tmp_path
     old_table(made)
