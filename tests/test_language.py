@@ -99,7 +99,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     rewrite_equality_deletes
     source
     every max_bytes max_seconds names rounds
-    equal_authorities equal_schemes metadata_location paths wap_id
+    equal_authorities equal_schemes metadata_location metadata_only paths wap_id
     execute former given set_ shell tag unset drop
     browser
     host port grants anyone tls_cert tls_key tls_client_ca workers quiet new_secret

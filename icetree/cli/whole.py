@@ -49,11 +49,18 @@ def rename(lake: Chosen, name: str, to: str, dry_run: bool, as_json: bool) -> No
 @table_argument
 @_to_option
 @click.option("--location", help="The copy's folder; below the warehouse without.")
+@click.option("--metadata-only", is_flag=True, help="Share the data files, and never delete one.")
 @dry_run_option
 @as_json_option
 @pass_lake
 def copy(
-    lake: Chosen, name: str, to: str, location: str | None, dry_run: bool, as_json: bool
+    lake: Chosen,
+    name: str,
+    to: str,
+    location: str | None,
+    metadata_only: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Copy a table with all of its history: a table of its own."""
     from icetree.cli.tables import tell_made
@@ -61,10 +68,19 @@ def copy(
     with lake.open() as connection:
         told = _progress(as_json)
         if dry_run:
-            would = connection.copy_table(name, to, location=location, dry_run=True, progress=told)
+            would = connection.copy_table(
+                name,
+                to,
+                location=location,
+                metadata_only=metadata_only,
+                dry_run=True,
+                progress=told,
+            )
             _tell_copied(would, as_json)
             return
-        made = connection.copy_table(name, to, location=location, progress=told)
+        made = connection.copy_table(
+            name, to, location=location, metadata_only=metadata_only, progress=told
+        )
         tell_made(made, as_json=as_json)
 
 

@@ -61,6 +61,7 @@ class LakeWhole(ABC):
         to: str,
         *,
         location: str | None = ...,
+        metadata_only: bool = ...,
         dry_run: Literal[False] = ...,
         progress: Progress | None = ...,
     ) -> Table: ...
@@ -72,6 +73,7 @@ class LakeWhole(ABC):
         to: str,
         *,
         location: str | None = ...,
+        metadata_only: bool = ...,
         dry_run: Literal[True],
         progress: Progress | None = ...,
     ) -> Copied: ...
@@ -82,6 +84,7 @@ class LakeWhole(ABC):
         to: str,
         *,
         location: str | None = None,
+        metadata_only: bool = False,
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Table | Copied:
@@ -89,20 +92,26 @@ class LakeWhole(ABC):
 
         Writers may go on: the copy is the table as it is when the copy begins. Cut off, it goes on
         where it stopped when it is asked for again with the same location. With `dry_run` it tells
-        how many files it would copy.
+        how many files it would copy. With `metadata_only` data files are shared: the copy never
+        deletes one of them, and lacks what the table's own maintenance deletes.
         """
         from icetree.table.maintain.copying import copy, is_begun, would_copy
+        from icetree.table.moving.sharing import copy_metadata, would_copy_metadata
 
         source, target = self.table(name), parse_name(to)
         if self._exists(target):
             raise AlreadyExists(f"table {target} exists: choose another name, or drop it")
         if location is not None:
             place = folder_of(location)
-        elif not is_begun(source, place := self._named_place(target), self.store):
-            place = own_place(self.store, place)
+        elif metadata_only or not is_begun(source, self._named_place(target), self.store):
+            place = own_place(self.store, self._named_place(target))
+        else:
+            place = self._named_place(target)
         if dry_run:
-            return would_copy(source, place, self.store, progress=progress)
-        at = copy(source, place, self.store, uuid=new_uuid(), progress=progress)
+            would = would_copy_metadata if metadata_only else would_copy
+            return would(source, place, self.store, progress=progress)
+        do = copy_metadata if metadata_only else copy
+        at = do(source, place, self.store, uuid=new_uuid(), progress=progress)
         self.catalog.create(target, at)
         return self.table(to)
 

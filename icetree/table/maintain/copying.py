@@ -69,7 +69,7 @@ def would_copy(
     table: Table, location: str, store: Store, *, progress: Progress | None = None
 ) -> Copied:
     """Tell what `copy` would do: what manifests of Avro name in full, only the copy itself finds."""
-    _require_place(table, location)
+    require_place(table, location)
     state = table.refresh().state
     every = _every_file(table, progress or (lambda *_: None))
     missing = len(_missing(every, location, store))
@@ -95,7 +95,7 @@ def copy(
     With a `uuid` the copy is a table of its own. `store` has both places.
     """
     tell = progress or (lambda *_: None)
-    _require_place(table, location)
+    require_place(table, location)
     for _ in range(_TRIES):
         state = table.refresh().state
         try:
@@ -166,7 +166,8 @@ def _is_alike(one: TableMetadata, other: TableMetadata) -> bool:
     return encoded[0] == encoded[1]
 
 
-def _require_place(table: Table, location: str) -> None:
+def require_place(table: Table, location: str) -> None:
+    """Refuse a place that is no place for a copy, and a table that none can be made of."""
     if leads_up(location):
         raise InvalidInput(no_name(location))
     if table.metadata.format_version < 4:

@@ -45,7 +45,7 @@ def trial(source: Source, place: str, store: Store, keeper: Keeper | None = None
         after,
         table_uuid=new_uuid(),
         location=place,
-        properties=_properties(metadata),
+        properties=shared_properties(metadata),
         # Former metadata files are the other table's.
         metadata_log=(),
     )
@@ -54,7 +54,7 @@ def trial(source: Source, place: str, store: Store, keeper: Keeper | None = None
     return at
 
 
-def _properties(metadata: TableMetadata) -> dict[str, str]:
+def shared_properties(metadata: TableMetadata) -> dict[str, str]:
     """Return the properties without what has files go to the other table's places."""
     kept = {name: value for name, value in metadata.properties.items() if name not in WRITE_PATHS}
     return {**kept, **SHARING}

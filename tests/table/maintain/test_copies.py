@@ -11,13 +11,20 @@ import pytest
 import icetree
 from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, Unavailable
 from icetree.table.lake import Lake
+from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseRequest, Refuse
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import changing_table, some
-from tests.table.maintain.history import told
+from tests.table.maintain.history import stored, told
 from tests.table.maintain.old_tables import lake_of, old_table
 from tests.table.maintain.strays import Killed, far_file
+
+
+def rows_of(table: Table) -> list[str]:
+    """Rows with their lineage."""
+    columns = ["id", "v", "_row_id", "_last_updated_sequence_number"]
+    return rows(table.refresh().scan(columns=columns).to_arrow())
 
 
 def test_a_copy_is_a_table_of_its_own_with_all_of_the_past() -> None:
@@ -35,6 +42,63 @@ def test_a_copy_is_a_table_of_its_own_with_all_of_the_past() -> None:
     lake.drop_table("db.rows", purge=True)
     copy.append(some((5_000, "mine")))
     assert lake.table("db.copy").verify(deep=True).findings == ()
+
+
+def test_a_copy_of_metadata_alone_has_all_of_the_past_and_never_harms_a_file_of_the_other() -> None:
+    table = old_table()
+    table.maintenance.compute_table_stats(columns=["id"])
+    ids = {each.snapshot_id for each in table.history()}
+    before, files = told(table, ids), stored(table)
+    lake = lake_of(table)
+    would = lake.copy_table("db.rows", "db.copy", metadata_only=True, dry_run=True)
+    assert stored(table) == files
+    copy = lake.copy_table("db.rows", "db.copy", metadata_only=True)
+    assert len(stored(copy)) == would.copied_files_count
+    assert not any("/data/" in each for each in stored(copy))
+    assert copy.metadata.table_uuid != table.metadata.table_uuid
+    read = {id: (each.rows, each.changed) for id, each in before.items()}
+    assert {id: (each.rows, each.changed) for id, each in told(copy, ids).items()} == read
+    assert copy.verify(deep=True).findings == ()
+    was = rows_of(copy)
+    copy.append(some((5_000, "mine")))
+    copy.delete("id = 5000")
+    copy.maintenance.rewrite_data_files(options={"rewrite-all": True})
+    copy.maintenance.rewrite_manifests()
+    copy.maintenance.rewrite_position_delete_files()
+    assert rows_of(copy) == was
+    copy.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+    copy.maintenance.remove_orphan_files(older_than="2100-01-01", force=True)
+    assert lake.table("db.copy").verify(deep=True).findings == ()
+    lake.drop_table("db.copy", purge=True)
+    assert stored(copy) == set()
+    assert stored(table) == files
+    assert told(table, ids) == before
+
+
+@pytest.mark.parametrize("fault", [How.BEFORE, How.AFTER])
+def test_a_copy_of_metadata_that_fails_leaves_nothing(fault: How) -> None:
+    table = old_table()
+    files = stored(table)
+    store = FlakyStore(table.files.store)
+    lake = Lake(catalog=table.catalog, store=store, warehouse="memory://lake")
+    lake.copy_table("db.rows", "db.copy", metadata_only=True)
+    lake.drop_table("db.copy", purge=True)
+    writes = sum(each.operation == "write_new" for each in store.steps)
+    for at in {0, writes // 2, writes - 1}:
+        once = FlakyStore(table.files.store, [Fault(at=at, how=fault, operation="write_new")])
+        lake = Lake(catalog=table.catalog, store=once, warehouse="memory://lake")
+        with pytest.raises(Unavailable):
+            lake.copy_table("db.rows", "db.copy", metadata_only=True)
+        assert not lake.table_exists("db.copy")
+        assert {each.location for each in table.files.store.list("memory://lake")} == files
+
+
+def test_a_copy_of_metadata_takes_no_place_that_is_taken() -> None:
+    table = old_table()
+    lake = lake_of(table)
+    table.files.store.write_new("memory://lake/there/file", b"somebody's")
+    with pytest.raises(InvalidInput, match="is not empty"):
+        lake.copy_table("db.rows", "db.copy", location="memory://lake/there", metadata_only=True)
 
 
 def test_a_backup_is_the_table_as_it_was_and_can_be_registered(tmp_path: Path) -> None:

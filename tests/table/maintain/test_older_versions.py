@@ -71,6 +71,15 @@ def test_orphans_are_told_from_what_an_older_table_needs(
     with pytest.raises(InvalidInput, match="from before the upgrade"):
         lake.backup_table("db.t", str(tmp_path / "backup"))
     assert [*(tmp_path / "backup").rglob("*.json")] == []
+    # One of metadata alone is to read them.
+    there = {each for each in place.rglob("*") if each.is_file()}
+    shared = lake.copy_table(
+        "db.t", "db.shared", location=str(tmp_path / "shared"), metadata_only=True
+    )
+    assert reads(shared) == reads(fresh)
+    assert [each for each in shared.verify(deep=True).findings if each.severity == "error"] == []
+    lake.drop_table("db.shared", purge=True)
+    assert {each for each in place.rglob("*") if each.is_file()} == there
     lake.drop_table("db.t", purge=True)
     assert [each for each in place.rglob("*") if each.is_file()] == []
 
