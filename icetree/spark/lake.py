@@ -325,7 +325,7 @@ class SparkLake(Lake):
     ) -> RewrittenManifests:
         """Put leaves in order as `table.maintenance.rewrite_manifests` does.
 
-        From `spark.icetree.maintenance.min-leaves` of them on, executors read and make them.
+        From `spark.icetree.maintenance.min-files` in them on, executors read and make them.
         """
         return rewrite_manifests(
             self, name, by=by, branch=branch, dry_run=dry_run, progress=progress
@@ -347,7 +347,7 @@ class SparkLake(Lake):
     ) -> Orphans:
         """Delete what nothing names as `table.maintenance.remove_orphan_files` does.
 
-        Where the newest tree has `spark.icetree.maintenance.min-leaves` or more, executors list the
+        Where the newest tree has `spark.icetree.maintenance.min-files` or more, executors list the
         folder and read leaves, and Spark joins what they found.
         """
         return remove_orphan_files(

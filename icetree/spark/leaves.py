@@ -1,4 +1,4 @@
-"""Work on many leaves, on the executors: what goes there, and from how many on it is worth a job."""
+"""Work on many leaves, on the executors: what goes there, and from how many files on it is worth a job."""
 
 from __future__ import annotations
 
@@ -18,21 +18,27 @@ from icetree.keys.ring import Ring
 from icetree.spark.ship import shipped_metadata
 from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
+from icetree.tree.reading import Leaf
 
-#: From so many leaves on, maintenance reads and makes them on executors.
-SETTING: Final = "spark.icetree.maintenance.min-leaves"
-#: A job takes seconds to start, and one process reads a thousand leaves in less.
-LEAVES: Final = 1_000
+#: From so many files in leaves on, maintenance reads and makes leaves on executors.
+SETTING: Final = "spark.icetree.maintenance.min-files"
+#: One process takes a minute or two for so many; decision 31 has what was measured.
+FILES: Final = 5_000_000
 
 
-def min_leaves(spark: SparkSession) -> int:
-    """Return from how many leaves on work goes to the executors."""
-    given = spark.conf.get(SETTING, str(LEAVES))
+def min_files(spark: SparkSession) -> int:
+    """Return from how many files on work goes to the executors."""
+    given = spark.conf.get(SETTING, str(FILES))
     if given is None or not given.isdecimal():
         raise InvalidInput(
-            f"{SETTING}={given!r}: give how many leaves are worth a job, such as 1000"
+            f"{SETTING}={given!r}: give how many files are worth a job, such as {FILES}"
         )
     return int(given)
+
+
+def files_in(leaves: Iterable[Leaf]) -> int:
+    """Return how many files leaves tell of."""
+    return sum(each.record_count for each in leaves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

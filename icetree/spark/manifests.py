@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from icetree.errors import IcetreeError
 from icetree.files.parallel import in_order
 from icetree.spark.complaints import one_line
-from icetree.spark.leaves import min_leaves, sent, spread, unspread
+from icetree.spark.leaves import files_in, min_files, sent, spread, unspread
 from icetree.spark.progress import telling
 from icetree.spark.ship import shipped, unshipped
 from icetree.spec.entry import Entries
@@ -49,8 +49,8 @@ def rewrite_manifests(
     dry_run: bool,
     progress: Progress | None,
 ) -> RewrittenManifests:
-    """Do as `table.maintenance.rewrite_manifests` does, on executors where leaves are many."""
-    least = min_leaves(lake.spark)
+    """Do as `table.maintenance.rewrite_manifests` does, on executors where files are many."""
+    least = min_files(lake.spark)
 
     def workers(here: Here) -> Workers:
         return _Executors(spark=lake.spark, name=name, here=here, least=least)
@@ -76,7 +76,7 @@ class _Executors:
 
     def _asked(self, call: Callable[[Any], Any], leaves: Iterable[Any]) -> Iterable[Any]:
         found = list(leaves)
-        if len(found) < self.least or not isinstance(call, HeldCall):
+        if not isinstance(call, HeldCall) or files_in(e.leaf for e in found) < self.least:
             return in_order(call, found)
         return self._read(call.columns, found)
 
@@ -98,7 +98,7 @@ class _Executors:
 
     def make(self, arrangement: Arrangement, adopt: Adopt) -> Iterator[Entries]:
         """Make and store new leaves, a task for as many as one process would make at once."""
-        if len(arrangement.old) < self.least:
+        if len(arrangement.leaf) < self.least:
             yield from self.here.make(arrangement, adopt)
             return
         parts = list(arrangement.parts(AT_ONCE))

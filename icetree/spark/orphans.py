@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 
 from icetree.spark.complaints import one_line
 from icetree.spark.frames import arrow_frame
-from icetree.spark.leaves import min_leaves, sent, spread, unspread
+from icetree.spark.leaves import files_in, min_files, sent, spread, unspread
 from icetree.spark.progress import telling
 from icetree.table.maintain import orphans
 from icetree.table.maintain.orphan_names import Place, listed, spelled
@@ -53,11 +53,12 @@ def remove_orphan_files(
     dry_run: bool,
     progress: Progress | None,
 ) -> Orphans:
-    """Do as `table.maintenance.remove_orphan_files` does, on executors where leaves are many."""
-    least = min_leaves(lake.spark)
+    """Do as `table.maintenance.remove_orphan_files` does, on executors where files are many."""
+    least = min_files(lake.spark)
 
     def list_folder(table: Table, place: Place, tell: Progress) -> AbstractContextManager[Listed]:
-        if _leaves(table) < least:
+        root = table.files.root(table.current_snapshot, table.metadata.shape())
+        if files_in(leaves_in(root)) < least:
             return list_here(table, place, tell)
         return _list_there(lake.spark, table, place)
 
@@ -73,11 +74,6 @@ def remove_orphan_files(
         progress=progress,
         list_folder=list_folder,
     )
-
-
-def _leaves(table: Table) -> int:
-    """Return how many leaves the newest tree has."""
-    return len(leaves_in(table.files.root(table.current_snapshot, table.metadata.shape())))
 
 
 @contextmanager

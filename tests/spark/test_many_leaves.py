@@ -45,7 +45,7 @@ def some(*ids: int) -> pa.Table:
 
 @pytest.fixture
 def spread(spark: SparkSession) -> Iterator[None]:
-    """One leaf is enough for a job."""
+    """One file is enough for a job."""
     spark.conf.set(SETTING, "1")
     yield
     spark.conf.unset(SETTING)
@@ -203,7 +203,7 @@ def test_files_that_the_table_names_elsewhere_are_refused_or_left(lake: SparkLak
         assert {*gone} == {*left, f"{table.location}/data/there.parquet"}
 
 
-def test_few_leaves_start_no_job(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_files_start_no_job(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_job(*_: object, **__: object) -> None:
         raise AssertionError("a job was started")
 
