@@ -40,9 +40,8 @@ from icetree.errors import InvalidInput
 from icetree.filters.parser import joined
 from icetree.spec.expressions import is_malformed
 from icetree.tree import literals
-from icetree.tree.bind import no_column
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import Transformed, Unsure
+from icetree.tree.predicates import Transformed, Unsure, no_column
 
 #: The type of a predicate in JSON -> PyIceberg's class.
 COMPARISONS: Final[dict[str, type[Any]]] = {

@@ -51,7 +51,7 @@ from icetree.codec.variant.paths import read_path
 from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.tokens import Token, tokens
-from icetree.spec.geo import Box
+from icetree.spec.geo import box_of
 from icetree.spec.type_text import read_type
 from icetree.tree.predicates import Extracted, Intersects, Transformed
 
@@ -169,8 +169,7 @@ class _Parser(Cursor):
             ends.append(float(self.step().text))
             self.need(after)
         self.need(")")
-        west, south, east, north = ends
-        return Intersects(column, Box(west=west, south=south, east=east, north=north))
+        return Intersects(column, box_of(ends))
 
     def _turned(self) -> ice.BooleanExpression:
         start = self._at

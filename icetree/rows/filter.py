@@ -24,12 +24,13 @@ from icetree.rows.schema import plain
 from icetree.rows.transform import transformed
 from icetree.rows.variant import extracted
 from icetree.spec.arrays import one_chunk
-from icetree.spec.geo import meet
+from icetree.spec.geo import Box, meet
 from icetree.spec.types import bounds_type, edges_of, has_nans
 from icetree.tree import literals
-from icetree.tree.bind import no_column, placed, require_extracted
+from icetree.tree.bind import require_extracted
+from icetree.tree.boxes import placed
 from icetree.tree.literals import Fit
-from icetree.tree.predicates import BoundExtracted, Intersects, operands
+from icetree.tree.predicates import BoundExtracted, Intersects, no_column, operands
 
 #: Gives the values of a field, by its id.
 Values = Callable[[int], pa.Array]
@@ -115,11 +116,20 @@ def _intersects(
     edges = edges_of(schema.find_type(wanted.field_id))
 
     def judge(values: Values, _: int) -> pa.Array:
-        found = boxes(one_chunk(plain(values(wanted.field_id))), edges=edges)
-        inside = meet(found.least, found.most, wanted.box, earth=wanted.earth)
-        return pa.array(inside != wanted.negated, mask=~found.sound)
+        found = in_box(one_chunk(plain(values(wanted.field_id))), wanted.box, edges)
+        return pc.invert(found) if wanted.negated else found
 
     return judge
+
+
+def in_box(values: pa.Array, box: Box, edges: str | None) -> pa.Array:
+    """Tell which geometries have a place in a box; null of what is none.
+
+    `edges` tells how a geography goes between two places; None is for a plane.
+    """
+    found = boxes(values, edges=edges)
+    inside = meet(found.least, found.most, box, earth=found.earth)
+    return pa.array(inside, mask=~found.sound)
 
 
 def _joined(join: Callable[[Any, Any], Any], found: Sequence[pa.Array]) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -16,6 +16,18 @@ _PLAIN: Final = re.compile(r"\w+")
 
 def in_python(work: Callable[[pa.Array], pa.Array], returns: DataType, column: Column) -> Column:
     """Return what a function of Arrow arrays makes of a column."""
+    result: Column = _for_spark(work, returns)(column)
+    return result
+
+
+def function_of(work: Callable[[pa.Array], pa.Array], returns: DataType, *, name: str) -> Any:
+    """Return a function of Arrow arrays as Java has it, which makes expressions of expressions."""
+    return _for_spark(work, returns, name)._unwrapped._judf  # noqa: SLF001  # Spark has no other door
+
+
+def _for_spark(
+    work: Callable[[pa.Array], pa.Array], returns: DataType, name: str | None = None
+) -> Any:
     from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 
     # Spark reads from the annotations what is passed; those of the caller may be texts.
@@ -23,8 +35,8 @@ def in_python(work: Callable[[pa.Array], pa.Array], returns: DataType, column: C
         return work(values)
 
     made.__annotations__ = {"values": pa.Array, "return": pa.Array}
-    result: Column = arrow_udf(made, returns)(column)
-    return result
+    made.__name__ = name or made.__name__
+    return arrow_udf(made, returns)
 
 
 def rows_in_python(

@@ -45,12 +45,14 @@ from icetree.errors import Unsupported
 from icetree.rows.schema import default_array
 from icetree.spec.default_values import default_json
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.types import VariantType
+from icetree.spec.types import VariantType, type_text
 
 #: Where Spark looks for a column's field id.
 FIELD_ID: Final = "parquet.field.id"
 #: Where Spark looks for the value of a column that a file lacks.
 MISSING_VALUE: Final = "EXISTS_DEFAULT"
+#: Where a column says which type of the table it has, of which Spark sees the bytes alone.
+OWN_TYPE: Final = "icetree.type"
 
 _PLAIN: Final[Mapping[type[IcebergType], sql.DataType]] = {
     BooleanType: sql.BooleanType(),
@@ -123,11 +125,14 @@ def spark_field(
     field: NestedField, *, name: str | None = None, column: str | None = None
 ) -> sql.StructField:
     """Return a column with its id, under a name of its own if one is given."""
+    told: dict[str, Any] = {FIELD_ID: field.field_id}
+    if isinstance(field.field_type, GeometryType | GeographyType):
+        told[OWN_TYPE] = type_text(field.field_type)
     return sql.StructField(
         field.name if name is None else name,
         spark_type(field.field_type, column=column or field.name),
         not field.required,
-        {FIELD_ID: field.field_id},
+        told,
     )
 
 

@@ -6,15 +6,21 @@ crosses the antimeridian. 180 and -180 are one meridian.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from icetree.errors import InvalidInput
+
 Numbers: TypeAlias = "npt.NDArray[np.float64]"
 #: The least corner of a box and the greatest.
 Corners: TypeAlias = "tuple[Numbers, Numbers]"
+#: What numbers of a corner are called, in their order.
+AXES: Final = ("x", "y", "z", "m")
 _CIRCLE: Final = 360.0
 #: What arithmetic may lose: to keep a file that has nothing to show costs little.
 _SLACK: Final = 1e-9
@@ -28,6 +34,23 @@ class Box:
     south: float
     east: float
     north: float
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The least corner, then the greatest."""
+        return self.west, self.south, self.east, self.north
+
+
+def box_of(ends: Sequence[float]) -> Box:
+    """Return the box between a least corner and a greatest, given one after the other."""
+    if len(ends) != 4:
+        raise InvalidInput(
+            f"a box has four ends, least x, least y, greatest x and greatest y, not {len(ends)}"
+        )
+    if any(math.isnan(end) for end in ends):
+        raise InvalidInput("an end of a box is a number, not NaN")
+    west, south, east, north = ends
+    return Box(west=west, south=south, east=east, north=north)
 
 
 def widths(west: Numbers, east: Numbers) -> Numbers:
@@ -97,5 +120,4 @@ def _canonical(longitude: Numbers) -> Numbers:
 
 def text(box: Box) -> str:
     """Return a box as filters have it."""
-    ends: Any = (box.west, box.south, box.east, box.north)
-    return f"box({', '.join(f'{each:g}' if each == int(each) else repr(each) for each in ends)})"
+    return f"box({', '.join(repr(each).removesuffix('.0') for each in box.ends)})"

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
 from pyiceberg.expressions.literals import Literal
-from pyiceberg.schema import Accessor, Schema
+from pyiceberg.schema import Accessor
 from pyiceberg.transforms import (
     BoundTransform,
     IdentityTransform,
@@ -20,8 +20,6 @@ from pyiceberg.transforms import (
 from pyiceberg.types import (
     BinaryType,
     FixedType,
-    GeographyType,
-    GeometryType,
     IcebergType,
     IntegerType,
     LongType,
@@ -32,12 +30,11 @@ from pyiceberg.types import (
 from icetree.codec.variant.coerce import can_be_asked_for
 from icetree.codec.variant.paths import normalized
 from icetree.errors import InvalidInput
-from icetree.spec import geo
 from icetree.spec.expressions import transform_of
 from icetree.spec.shape import Shape
-from icetree.spec.texts import did_you_mean
 from icetree.spec.types import VariantType, has_nans
 from icetree.tree import literals
+from icetree.tree.boxes import placed
 from icetree.tree.literals import Fit
 from icetree.tree.predicates import (
     UNARY,
@@ -55,6 +52,7 @@ from icetree.tree.predicates import (
     Test,
     Unsure,
     Within,
+    no_column,
     operands,
 )
 from icetree.tree.several import tests_of_several
@@ -210,37 +208,6 @@ def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
                 f"column {source.name!r} is {source.field_type}: {bound.transform} does not take it"
             )
     return bound
-
-
-def placed(predicate: Intersects, schema: Schema, *, case_sensitive: bool = True) -> Placed:
-    """Return what a box is compared with; `InvalidInput` where nothing can be."""
-    try:
-        field = ice.Reference(predicate.name).bind(schema, case_sensitive).ref().field
-    except ValueError:
-        raise no_column(ice.Reference(predicate.name), schema) from None
-    name, box = predicate.name, predicate.box
-    if not isinstance(field.field_type, GeometryType | GeographyType):
-        raise InvalidInput(f"{name!r} is {field.field_type}: st_intersects takes a geometry")
-    earth = isinstance(field.field_type, GeographyType)
-    if earth and not (abs(box.west) <= 180 and abs(box.east) <= 180):
-        raise InvalidInput(f"{name!r} is {field.field_type}: longitudes go from -180 to 180")
-    if box.south > box.north or (box.west > box.east and not earth):
-        hint = "" if box.south > box.north else ", and only boxes on the earth go around it"
-        raise InvalidInput(
-            f"{geo.text(box)} has nothing in it: give the least x and y first, then the greatest{hint}"
-        )
-    return Placed(field_id=field.field_id, box=box, earth=earth, negated=predicate.negated)
-
-
-def no_column(term: ice.UnboundTerm, schema: Schema) -> InvalidInput:
-    """Return the refusal of a term that names no column which filters can look at."""
-    name = getattr(term, "name", repr(term))
-    if name in schema.column_names:
-        return InvalidInput(f"{name!r} is within a list or map, which filters cannot look into")
-    known = ", ".join(schema.column_names)
-    return InvalidInput(
-        f"no column {name!r} to filter on; there are: {known}{did_you_mean(name, schema.column_names)}"
-    )
 
 
 def _literals(predicate: ice.BooleanExpression) -> _Literals:

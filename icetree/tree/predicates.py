@@ -21,8 +21,10 @@ from pyiceberg.types import IcebergType
 
 from icetree.codec.variant.paths import normalized
 from icetree.codec.variant.read import Path
+from icetree.errors import InvalidInput
 from icetree.spec.geo import Box
 from icetree.spec.stats import column
+from icetree.spec.texts import did_you_mean
 
 
 class Op(Enum):
@@ -305,6 +307,17 @@ class Intersects(ice.UnboundPredicate):
 
     def __hash__(self) -> int:
         return hash(repr(self))
+
+
+def no_column(term: ice.UnboundTerm, schema: Schema) -> InvalidInput:
+    """Return the refusal of a term that names no column which filters can look at."""
+    name = getattr(term, "name", repr(term))
+    if name in schema.column_names:
+        return InvalidInput(f"{name!r} is within a list or map, which filters cannot look into")
+    known = ", ".join(schema.column_names)
+    return InvalidInput(
+        f"no column {name!r} to filter on; there are: {known}{did_you_mean(name, schema.column_names)}"
+    )
 
 
 class BoundTransformed(BoundTransform):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from icetree.spark.pushdown import truth
 from icetree.spark.pushdown.transforms import Step, transform_in
 from icetree.spark.pushdown.truth import Truth
 from icetree.spark.pushdown.values import Constant, Field, Unsaid, day_of
+from icetree.spec.geo import Box
 
 _COMPARISONS: Final = {
     "EqualTo": "=",
@@ -37,19 +38,53 @@ _HOLDS_PLANS: Final = ("Subquery", "Exists", "ListQuery", "DynamicPruning")
 _Said: TypeAlias = Truth | Field | Constant | Step | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxTest:
+    """A test that our own code makes of a column: whether values have a place in a box."""
+
+    #: The column, as an expression of Catalyst's.
+    of: Any
+    box: Box
+
+
 def filter_of(
-    expression: Any, schema: Schema, names: Mapping[str, str] | None = None
+    expression: Any,
+    schema: Schema,
+    names: Mapping[str, str] | None = None,
+    *,
+    tests: Mapping[int, BoxTest] | None = None,
 ) -> BooleanExpression:
     """Return a filter that keeps at least the rows for which the expression is true.
 
     The expression is Catalyst's, resolved, on columns named as in the schema; or else `names` says
-    what the schema calls each, and others are none of the table's.
+    what the schema calls each, and others are none of the table's. `tests` are what columns that are
+    worked out in Python stand for, by their ids.
     """
+    known = {id: _box_truth(each, schema, names) for id, each in (tests or {}).items()}
+    reading, found = _read(expression, schema, names, known)
+    return truth.built(reading.truth(found).true) if reading is not None else AlwaysTrue()
+
+
+def _box_truth(test: BoxTest, schema: Schema, names: Mapping[str, str] | None) -> Truth:
+    """Return the truth of a box, where it is compared with a column."""
+    match _read(test.of, schema, names, {}):
+        case _, Field(transform=None, within=None) as field:
+            try:
+                return truth.in_box(field, test.box, schema)
+            except Unsaid:
+                pass
+    return truth.UNKNOWN
+
+
+def _read(
+    expression: Any, schema: Schema, names: Mapping[str, str] | None, known: Mapping[int, Truth]
+) -> tuple[_Reading | None, _Said]:
+    """Return the nodes of an expression, and what it says."""
     try:
         nodes = json.loads(expression.toJSON())
     except Py4JError:
-        return AlwaysTrue()  # some functions of users' have no JSON
-    reading = _Reading(expression, nodes, schema, names)
+        return None, None  # some functions of users' have no JSON
+    reading = _Reading(expression, nodes, schema, names, known)
     # Nodes are in preorder: read backwards, a node comes right after what it is made of.
     waiting: list[_Said] = []
     for index in range(len(nodes) - 1, -1, -1):
@@ -59,7 +94,7 @@ def filter_of(
         except Unsaid:
             waiting.append(None)
     [found] = waiting
-    return truth.built(reading.truth(found).true)
+    return reading, found
 
 
 class _Reading:
@@ -71,9 +106,11 @@ class _Reading:
         nodes: Sequence[Mapping[str, Any]],
         schema: Schema,
         names: Mapping[str, str] | None,
+        known: Mapping[int, Truth],
     ) -> None:
         self._expression = expression
         self._names = names
+        self._known = known
         self._nodes = nodes
         self._schema = schema
         self._countable = not any(word in node["class"] for node in nodes for word in _HOLDS_PLANS)
@@ -83,6 +120,8 @@ class _Reading:
         node = self._nodes[index]
         kind = node["class"].rpartition(".")[2]
         match kind, children:
+            case "AttributeReference", [] if self._known.get(_id(node)) is not None:
+                return self._known[_id(node)]
             case "AttributeReference", []:
                 return Field(path=(self._name(node["name"]),), type=node["dataType"])
             case "GetStructField", [Field(transform=None) as parent]:
@@ -164,6 +203,11 @@ class _Reading:
         if not self._countable:
             raise Unsaid
         return self._expression.apply(index)
+
+
+def _id(node: Mapping[str, Any]) -> int:
+    id: int = node["exprId"]["id"]
+    return id
 
 
 def _member(text: str | None, type: str) -> Constant:

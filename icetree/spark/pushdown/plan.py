@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, Final
 
-from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression, Or
+from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from pyiceberg.schema import Schema
 from pyspark.sql import DataFrame
 
-from icetree.spark.pushdown.expression import filter_of
+from icetree.spark.functions.boxes import box_named
+from icetree.spark.pushdown.expression import BoxTest, filter_of
 from icetree.spark.trees import kind, seq
 
 _RELATION: Final = re.compile(r"\bRelation ")
@@ -23,6 +25,15 @@ class Pruned:
 
     view: str
     schema: Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Above:
+    """What rows of a relation are asked for right above it."""
+
+    conditions: tuple[Any, ...] = ()
+    #: Results in Python that conditions speak of.
+    tests: Mapping[int, BoxTest] = field(default_factory=dict)
 
 
 def marker(plan: Any) -> str:
@@ -41,28 +52,48 @@ def pruned_by(plan: Any, markers: Mapping[str, Pruned]) -> dict[str, BooleanExpr
     # A table that no part of the plan reads need not be read.
     found: dict[str, BooleanExpression] = {each.view: AlwaysFalse() for each in markers.values()}
     seen = 0
-    for relation, condition in _relations(plan, None):
+    for relation, above in _relations(plan, _Above()):
         seen += 1
         pruned = markers.get(_place(relation) or "")
         if pruned is not None:
-            told = AlwaysTrue() if condition is None else filter_of(condition, pruned.schema)
-            found[pruned.view] = Or(found[pruned.view], told)
+            told = [filter_of(e, pruned.schema, tests=above.tests) for e in above.conditions]
+            all_told = reduce(And, told) if told else AlwaysTrue()
+            found[pruned.view] = Or(found[pruned.view], all_told)
     if seen < len(_RELATION.findall(plan.toString())):
         return {view: AlwaysTrue() for view in found}
     return found
 
 
-def _relations(node: Any, condition: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the relations below a node, each with the condition right above it."""
+def _relations(node: Any, above: _Above) -> Iterator[tuple[Any, _Above]]:
+    """Yield the relations below a node, each with the conditions right above it."""
     what = kind(node)
     if what == "LogicalRelation":
-        yield node, condition
+        yield node, above
         return
-    above = node.condition() if what == "Filter" else None
+    below = _Above()
+    if what == "Filter":
+        below = replace(above, conditions=(*above.conditions, node.condition()))
+    elif what == "ArrowEvalPython":
+        below = replace(above, tests={**above.tests, **_tests(node)})
+    elif what == "Project" and all(
+        kind(each) == "AttributeReference" for each in seq(node.projectList())
+    ):
+        below = above
     for child in seq(node.children()):
-        yield from _relations(child, above)
+        yield from _relations(child, below)
     for plan in seq(node.subqueries()):
-        yield from _relations(plan, None)
+        yield from _relations(plan, _Above())
+
+
+def _tests(node: Any) -> dict[int, BoxTest]:
+    """Return the tests of boxes among what is worked out in Python, by the ids of their results."""
+    found = {}
+    for function, result in zip(seq(node.udfs()), seq(node.resultAttrs()), strict=True):
+        box = box_named(function.name())
+        if box is not None:
+            [of] = seq(function.children())
+            found[result.exprId().id()] = BoxTest(of=of, box=box)
+    return found
 
 
 def _place(leaf: Any) -> str | None:

@@ -19,12 +19,14 @@ from icetree.spark.pushdown.values import (
     Constant,
     Field,
     Unsaid,
+    column_of,
     literal_of,
     term_of,
     type_of,
 )
+from icetree.spec.geo import Box
 from icetree.spec.types import has_nans
-from icetree.tree.predicates import Extracted, Transformed
+from icetree.tree.predicates import Extracted, Intersects, Transformed
 
 #: What a comparison is with its sides swapped, and what it is where it does not hold.
 SWAPPED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
@@ -147,6 +149,15 @@ def starts(field: Field, constant: Constant, schema: Schema) -> Truth:
     if prefix is None or not prefix.value:
         return Truth(true=_made("not null", name), false=_FALSE)
     return Truth(true=_made("starts", name, prefix), false=_made("not starts", name, prefix))
+
+
+def in_box(field: Field, box: Box, schema: Schema) -> Truth:
+    """Return the truth of `st_intersects`."""
+    name = schema.find_column_name(column_of(field, schema).field_id)
+    if name is None:
+        raise Unsaid
+    inside = Intersects(name, box)
+    return Truth(true=inside, false=~inside)
 
 
 def among(field: Field, members: Iterable[Constant], schema: Schema) -> Truth:

@@ -69,7 +69,7 @@ def read_in_python(
 
     schema = StructType()
     for name, field in zip(names, spark_schema(asked.fields), strict=True):
-        schema = schema.add(name, field.dataType)
+        schema = schema.add(name, field.dataType, True, field.metadata)
     if located:
         schema = schema.add(ORDINAL, "integer").add(POSITION, "long")
     sent = [(shipped(tasks.slice(number, 1)),) for number in range(tasks.num_rows)]
