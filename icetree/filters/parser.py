@@ -7,10 +7,10 @@
               | term ["not"] "between" literal "and" literal
               | term ["not"] ("like" | "starts" "with") string
               | term "is" ["not"] ("null" | "nan") | "starts_with" "(" term "," string ")"
-              | "st_intersects" "(" column "," "box" "(" number "," number "," number "," number ")" ")"
+              | "st_intersects" "(" column "," "box" "(" end "," end {"," end} ")" ")"
     term      = column | transform "(" [number ","] column ")"
               | "variant_get" "(" column "," string "," string ")"
-    column    = name {"." name}
+    column    = name {"." name}           end = number | "null"
 
 Names are quoted with " or `, strings with ', and bytes are X'00ff'. Keywords come in any case.
 
@@ -24,9 +24,11 @@ List and map columns can be asked whether they are null, nothing else.
 where there is nothing, or something else. Whole numbers and decimals are numbers of any type that has
 them exactly, and doubles; nothing else becomes another.
 
-A box is of the least x and y, then the greatest: `box(5, 45, 15, 55)`. `st_intersects` holds where
-the box around a geometry shares a place with it. For a geography x is from west to east, and a box
-whose west is the greater crosses the antimeridian.
+A box is of the least x and y, then the greatest: `box(5, 45, 15, 55)`; of three numbers each for one
+with z, of four for one with z and m, where null stands for both ends of a z or an m that may be any.
+`st_intersects` holds where the box around a geometry shares a place with it; a geometry without a z is
+in no box with one. For a geography x is from west to east, and a box whose west is the greater crosses
+the antimeridian.
 """
 
 from __future__ import annotations
@@ -162,14 +164,19 @@ class _Parser(Cursor):
         self.need(",")
         if not self.takes("box", "("):
             raise self.expected("a box: box(least x, least y, greatest x, greatest y)")
-        ends = []
-        for after in (",", ",", ",", ")"):
-            if self.here.kind != "number":
-                raise self.expected("a number")
-            ends.append(float(self.step().text))
-            self.need(after)
+        ends = [self._end()]
+        while self.takes(","):
+            ends.append(self._end())
+        self.need(")", ", or )")
         self.need(")")
         return Intersects(column, box_of(ends))
+
+    def _end(self) -> float | None:
+        if self.takes("null"):
+            return None
+        if self.here.kind != "number":
+            raise self.expected("a number")
+        return float(self.step().text)
 
     def _turned(self) -> ice.BooleanExpression:
         start = self._at

@@ -19,8 +19,6 @@ from icetree.errors import InvalidInput
 Numbers: TypeAlias = "npt.NDArray[np.float64]"
 #: The least corner of a box and the greatest.
 Corners: TypeAlias = "tuple[Numbers, Numbers]"
-#: What numbers of a corner are called, in their order.
-AXES: Final = ("x", "y", "z", "m")
 _CIRCLE: Final = 360.0
 #: What arithmetic may lose: to keep a file that has nothing to show costs little.
 _SLACK: Final = 1e-9
@@ -34,23 +32,48 @@ class Box:
     south: float
     east: float
     north: float
+    #: The least z and the greatest, and so for m; None leaves an axis open.
+    heights: tuple[float, float] | None = None
+    measures: tuple[float, float] | None = None
 
     @property
-    def ends(self) -> tuple[float, ...]:
-        """The least corner, then the greatest."""
-        return self.west, self.south, self.east, self.north
+    def ends(self) -> tuple[float | None, ...]:
+        """The least corner, then the greatest; None for those of an axis that is open."""
+        others = [self.heights, self.measures] if self.measures else [self.heights]
+        told = [each or (None, None) for each in others if each or self.measures]
+        least, most = ([each[end] for each in told] for end in (0, 1))
+        return self.west, self.south, *least, self.east, self.north, *most
 
 
-def box_of(ends: Sequence[float]) -> Box:
-    """Return the box between a least corner and a greatest, given one after the other."""
-    if len(ends) != 4:
+def box_of(ends: Sequence[float | None]) -> Box:
+    """Return the box between a least corner and a greatest, given one after the other.
+
+    A corner has x and y, or z too, or z and m. None for both ends of z or m leaves the axis open.
+    """
+    if len(ends) not in (4, 6, 8):
         raise InvalidInput(
-            f"a box has four ends, least x, least y, greatest x and greatest y, not {len(ends)}"
+            f"a box has {len(ends)} ends: give the least corner, then the greatest, each of x and y, "
+            "of x, y and z or of x, y, z and m"
         )
-    if any(math.isnan(end) for end in ends):
+    if any(end is not None and math.isnan(end) for end in ends):
         raise InvalidInput("an end of a box is a number, not NaN")
-    west, south, east, north = ends
-    return Box(west=west, south=south, east=east, north=north)
+    half = len(ends) // 2
+    axes = list(zip(ends[:half], ends[half:], strict=True))
+    (west, east), (south, north) = axes[:2]
+    if west is None or east is None or south is None or north is None:
+        raise InvalidInput(
+            "x and y of a box are numbers: null stands for a z or an m, at both ends"
+        )
+    heights, measures = ([_closed(*ends) for ends in axes[2:]] + [None, None])[:2]
+    return Box(west=west, south=south, east=east, north=north, heights=heights, measures=measures)
+
+
+def _closed(least: float | None, most: float | None) -> tuple[float, float] | None:
+    if least is None and most is None:
+        return None
+    if least is None or most is None:
+        raise InvalidInput("a box has both ends of an axis or, with null for both, none")
+    return least, most
 
 
 def widths(west: Numbers, east: Numbers) -> Numbers:
@@ -59,18 +82,21 @@ def widths(west: Numbers, east: Numbers) -> Numbers:
 
 
 def meet(low: Numbers, high: Numbers, box: Box, *, earth: bool) -> npt.NDArray[np.bool_]:
-    """Tell which boxes share a place with a box; one without all its ends, NaN, shares none.
+    """Tell which boxes share a place with a box; one without an end, NaN, on an axis of it, none.
 
-    A row each: x and y of the least corner and of the greatest, and whatever comes after.
+    A row each: x and y of the least corner and of the greatest, and z and m where the box has them.
     """
-    west, south, east, north = low[:, 0], low[:, 1], high[:, 0], high[:, 1]
-    in_height = (south <= box.north) & (north >= box.south)
+    west, east = low[:, 0], high[:, 0]
+    beside = np.ones(len(low), np.bool_)
+    for axis, ends in enumerate(((box.south, box.north), box.heights, box.measures), start=1):
+        if ends is not None:
+            beside &= (low[:, axis] <= ends[1]) & (high[:, axis] >= ends[0])
     if not earth:
-        return np.asarray(in_height & (west <= box.east) & (east >= box.west))
+        return np.asarray(beside & (west <= box.east) & (east >= box.west))
     width = float(widths(np.array(box.west), np.array(box.east)))
     after = np.mod(box.west - west, _CIRCLE) <= widths(west, east) + _SLACK
     before = np.mod(west - box.west, _CIRCLE) <= width + _SLACK
-    return np.asarray(in_height & (after | before))
+    return np.asarray(beside & (after | before))
 
 
 def within(inner: Corners, outer: Corners, *, earth: bool) -> bool:
@@ -120,4 +146,5 @@ def _canonical(longitude: Numbers) -> Numbers:
 
 def text(box: Box) -> str:
     """Return a box as filters have it."""
-    return f"box({', '.join(repr(each).removesuffix('.0') for each in box.ends)})"
+    ends = ("null" if each is None else repr(each).removesuffix(".0") for each in box.ends)
+    return f"box({', '.join(ends)})"

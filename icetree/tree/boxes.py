@@ -35,8 +35,10 @@ def require_box(box: Box, name: str, type: IcebergType) -> None:
     earth = isinstance(type, GeographyType)
     if earth and not (abs(box.west) <= 180 and abs(box.east) <= 180):
         raise InvalidInput(f"{name!r} is {type_text(type)}: longitudes go from -180 to 180")
-    if box.south > box.north or (box.west > box.east and not earth):
-        hint = "" if box.south > box.north else ", and only boxes on the earth go around it"
+    ends = ((box.south, box.north), box.heights, box.measures)
+    empty = any(each is not None and each[0] > each[1] for each in ends)
+    if empty or (box.west > box.east and not earth):
+        hint = "" if empty else ", and only boxes on the earth go around it"
         raise InvalidInput(
-            f"{geo.text(box)} has nothing in it: give the least x and y first, then the greatest{hint}"
+            f"{geo.text(box)} has nothing in it: give the least corner first, then the greatest{hint}"
         )

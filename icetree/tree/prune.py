@@ -22,6 +22,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries
+from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Numbers, meet
 from icetree.spec.stats import column
 from icetree.tree.bind import bind
@@ -238,16 +239,19 @@ def _elsewhere(node: Placed, stats: _Stats) -> _Known:
     lower, upper = (stats.column(column(node.field_id, stat)) for stat in ("lower", "upper"))
     if node.negated or lower is None or upper is None:
         return nowhere
-    low, high = (_corners(end) for end in (lower, upper))
+    low, high = _corners(lower, -np.inf), _corners(upper, np.inf)
     # A box that is not told, or only in part, may be anywhere.
-    told = ~np.isnan(low + high).any(axis=1)
+    told = ~(np.isnan(low) | np.isnan(high))[:, :2].any(axis=1)
     apart = told & ~meet(low, high, node.box, earth=node.earth)
     return _any([nowhere, pa.array(apart)])
 
 
-def _corners(bounds: pa.StructArray) -> Numbers:
-    """Return x and y of each corner, NaN where they are not told."""
-    axes = (pc.fill_null(pc.struct_field(bounds, axis), np.nan) for axis in ("x", "y"))
+def _corners(bounds: pa.StructArray, beyond: float) -> Numbers:
+    """Return each corner; where x and y are not told NaN, where z and m are not, beyond all."""
+    axes = (
+        pc.fill_null(pc.struct_field(bounds, axis), np.nan if axis in ("x", "y") else beyond)
+        for axis in GEO_AXES
+    )
     return np.stack([axis.to_numpy(zero_copy_only=False) for axis in axes], axis=1)
 
 

@@ -34,8 +34,9 @@ from pyiceberg.types import (
 )
 
 from icetree.codec.single_value import decode_bounds, decode_pair, decode_plain
+from icetree.codec.single_value_bytes import encode_bounds
 from icetree.errors import CorruptTable
-from icetree.spec.types import bounds_type
+from icetree.spec.types import GEO_BOUND, bounds_type
 
 FILE = "metadata/m.avro"
 
@@ -186,10 +187,15 @@ def test_where_one_bound_is_nan_neither_is_relied_on() -> None:
 def test_a_point_has_two_to_four_coordinates() -> None:
     nan = float("nan")
     stored = [struct.pack(f"<{len(p)}d", *p) for p in ((1, 2), (1, 2, 3), (1, 2, nan, 4), (nan, 2))]
-    assert decoded(GeometryType(), *stored) == [
+    read = [
         {"x": 1, "y": 2, "z": None, "m": None},
         {"x": 1, "y": 2, "z": 3, "m": None},
         {"x": 1, "y": 2, "z": None, "m": 4},
+        None,
+    ]
+    assert decoded(GeometryType(), *stored) == read
+    assert encode_bounds(pa.array(read, GEO_BOUND), GeometryType()).to_pylist() == [
+        *stored[:3],
         None,
     ]
 

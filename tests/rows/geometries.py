@@ -21,8 +21,9 @@ def measured(x: float, y: float, m: float) -> bytes:
 
 
 def line(*places: Place, order: str = "<") -> bytes:
-    head = struct.pack(f"{order}BII", order == "<", 2, len(places))
-    return head + b"".join(struct.pack(f"{order}2d", *each) for each in places)
+    size = len(places[0]) if places else 2
+    head = struct.pack(f"{order}BII", order == "<", 2 + _MORE[size], len(places))
+    return head + b"".join(struct.pack(f"{order}{size}d", *each) for each in places)
 
 
 def polygon(*rings: Sequence[Place]) -> bytes:

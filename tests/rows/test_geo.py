@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icetree.errors import InvalidInput
 from icetree.rows.write import write_files
+from icetree.spec.fields import GEO_AXES
 from icetree.spec.stats import column
 from icetree.spec.type_text import read_type
 from icetree.spec.types import parse_type, type_text
 from icetree.table.table import Table
-from tests.rows.geometries import collection, line, point, polygon, square
+from tests.effort import law
+from tests.rows.geometries import collection, line, measured, point, polygon, square
 from tests.rows.lake import files, new_table
 from tests.table.changing import LEAFY
 
@@ -156,7 +162,14 @@ def test_leaves_have_boxes_that_are_pruned_too() -> None:
         ("st_intersects(x, box(0, 0, 1, 1))", "no column 'x'"),
         ("st_intersects(g, box(1, 0, 0, 1))", "has nothing in it"),
         ("st_intersects(g, box(0, 1, 1, 0))", "has nothing in it"),
-        ("st_intersects(g, box(0, 1, 1))", "expected ,"),
+        ("st_intersects(g, box(0, 1, 1))", "a box has 3 ends"),
+        ("st_intersects(g, box(0, 0, 0, 1, 1))", "a box has 5 ends"),
+        (
+            "st_intersects(g, box(0, 0, 5, 1, 1, 4))",
+            "has nothing in it: give the least corner first",
+        ),
+        ("st_intersects(g, box(0, 0, null, 1, 1, 4))", "both ends of an axis"),
+        ("st_intersects(g, box(0, null, 1, null))", "x and y of a box are numbers"),
         ("st_intersects(g, 5)", "expected a box"),
         ("st_intersects(g, box(a, 1, 1, 2))", "expected a number"),
     ],
@@ -166,6 +179,120 @@ def test_a_box_that_makes_no_sense_is_refused(where: str, why: str) -> None:
     table.append(_rows(point(1, 1)))
     with pytest.raises(InvalidInput, match=why):
         table.scan(where).to_arrow()
+
+
+def test_a_box_with_z_or_m_finds_what_has_them() -> None:
+    table = _table()
+    places = [point(1, 1), point(1, 1, 5), measured(1, 1, 7), line((0, 0, 3, 1), (2, 2, 9, 2))]
+    _one_file_each(table, *places, collection(point(1, 1), point(2, 2, 50)))
+    assert _found(table, "st_intersects(g, box(0, 0, 9, 9))") == ([0, 1, 2, 3, 4], 5)
+    # Of a file without a z it is not told that its geometries have none.
+    assert _found(table, "st_intersects(g, box(0, 0, 4, 9, 9, 6))") == ([1, 3], 2 + 2)
+    assert _found(table, "st_intersects(g, box(0, 0, 50, 9, 9, 50))") == ([4], 1 + 2)
+    assert _found(table, "st_intersects(g, box(0, 0, null, 1, 9, 9, null, 3))") == ([3], 1 + 3)
+    assert _found(table, "st_intersects(g, box(0, 0, 3, 1, 9, 9, 3, 1))") == ([3], 1 + 1)
+    # What has no z is nowhere in a box that has.
+    assert _found(table, "not st_intersects(g, box(0, 0, 0, 9, 9, 9))")[0] == [0, 2, 4]
+
+
+def test_a_file_tells_z_and_m_of_those_geometries_that_have_them() -> None:
+    entry = _entry(_table(), point(1, 1), point(2, 2, 5), None, point(3, 3, -5), measured(4, 4, 1))
+    assert entry[column(2, "lower")] == {"x": 1, "y": 1, "z": -5, "m": 1}
+    assert entry[column(2, "upper")] == {"x": 4, "y": 4, "z": 5, "m": 1}
+    # Without an x it has no place, whatever its z is.
+    entry = _entry(_table("geography"), point(math.nan, 1, 99), point(2, 2, 5))
+    assert (entry[column(2, "upper")]["x"], entry[column(2, "lower")]["z"]) == (2, 5)
+
+
+def test_a_leaf_tells_a_z_only_where_all_its_files_do() -> None:
+    table = _table(properties=LEAFY)
+    _one_file_each(table, *(point(x, 0, x) for x in range(6)))
+    assert _found(table, "st_intersects(g, box(0, 0, 2, 9, 9, 3))") == ([2, 3], 2)
+    assert _found(table, "st_intersects(g, box(0, 0, 7, 9, 9, 8))") == ([], 0)
+    # One leaf of many files.
+    table = _table(properties={"write.root.max-data-entries": "5"})
+    _one_file_each(table, *(point(x, 0) if x % 2 else point(x, 0, x) for x in range(6)))
+    assert table.scan().plan().metrics.data_leaves_read == 1
+    assert _found(table, "st_intersects(g, box(0, 0, 7, 9, 9, 8))") == ([], 3)
+
+
+def test_deep_verification_finds_a_z_outside_its_box() -> None:
+    table, beyond = _table(), _table()
+    table.append(_rows(point(1, 2, 3), point(1, 2)))
+    beyond.append(_rows(point(1, 2, 4), point(1, 2)))
+    [file], [far] = files(table), files(beyond)
+    assert table.verify(deep=True).is_clean
+    table.files.store.delete([file])
+    table.files.store.write_new(file, beyond.files.store.read(far))
+    [told] = [each.rule for each in table.verify(deep=True).findings if "box of g" in each.rule]
+    assert told == "box of g is (1 2 3, 1 2 3), but it has (1 2 4, 1 2 4)"
+
+
+_N = st.sampled_from([-170.0, -5.0, 0.0, 0.5, 3.0, 175.0])
+_AXIS = st.one_of(st.none(), st.tuples(_N, _N).map(sorted))
+
+
+@st.composite
+def _places(draw: st.DrawFn) -> tuple[bytes, list[list[float | None]]]:
+    """Draw a line or a point, and its places with None where there is no z or m."""
+    has_z, has_m = draw(st.booleans()), draw(st.booleans())
+    places = []
+    for _ in range(draw(st.integers(1, 3))):
+        x, y, z, m = (draw(_N) for _ in GEO_AXES)
+        places.append([x, y / 2, z if has_z else None, m if has_m else None])
+    kind = 2 + 1000 * has_z + 2000 * has_m
+    plain = [[each for each in place if each is not None] for place in places]
+    made = struct.pack("<BII", 1, kind, len(places))
+    return made + b"".join(struct.pack(f"<{len(each)}d", *each) for each in plain), places
+
+
+def _meets(places: list[list[float | None]], ends: list[Any]) -> bool:
+    """Tell by the definition, on a plane, whether the box around places shares one with a box."""
+    for axis, wanted in enumerate(ends):
+        values = [each for place in places if (each := place[axis]) is not None]
+        if wanted is not None and not (
+            values and min(values) <= wanted[1] and max(values) >= wanted[0]
+        ):
+            return False
+    return True
+
+
+@law(25)
+@given(
+    st.lists(st.lists(_places(), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.tuples(_AXIS.filter(bool), _AXIS.filter(bool), _AXIS, _AXIS),
+    st.booleans(),
+)
+def test_a_box_of_any_axes_finds_the_rows_of_a_plain_model_and_skips_files(
+    held: list[list[tuple[bytes, list[list[float | None]]]]], ends: tuple[Any, ...], leafy: bool
+) -> None:
+    table = _table(properties=LEAFY if leafy else {})
+    start = 0
+    for each in held:
+        ids = pa.array(range(start, start + len(each)), pa.int32())
+        table.append(pa.table({"id": ids, "g": pa.array([value for value, _ in each])}))
+        start += len(each)
+    corners = [f"{'null' if each is None else each[end]}" for end in (0, 1) for each in ends]
+    everything = [places for each in held for _, places in each]
+    wanted = [id for id, places in enumerate(everything) if _meets(places, list(ends))]
+    found, looked_at = _found(table, f"st_intersects(g, box({', '.join(corners)}))")
+    assert found == wanted
+    # A file is left out where the box around all of it is told to be elsewhere.
+    needed = [
+        each
+        for each in held
+        if _meets(
+            together := [place for _, places in each for place in places],
+            [
+                e if any(place[a] is not None for place in together) else None
+                for a, e in enumerate(ends)
+            ],
+        )
+    ]
+    assert looked_at == len(needed)
+    others, _ = _found(table, f"not st_intersects(g, box({', '.join(corners)}))")
+    assert others == [id for id in range(start) if id not in wanted]
+    assert table.verify(deep=True).is_clean
 
 
 @pytest.mark.parametrize("value", [b"", b"POINT (1 2)", point(1, 2)[:-1], point(1, 2) + b"\0"])

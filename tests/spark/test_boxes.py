@@ -24,7 +24,7 @@ EMPTY = collection()
 FILES: list[list[tuple[bytes | None, bytes | None]]] = [
     [(point(1, 1), point(179, 0)), (None, None)],
     [(square(5, 5), line((178, 10), (-178, 10))), (EMPTY, EMPTY)],
-    [(point(50, 50), point(-179.5, 5))],
+    [(point(50, 50, 7), point(-179.5, 5))],
     [(point(-50, 1), point(10, 80)), (point(-51, 1), line((0, 50), (90, 50)))],
 ]
 CONDITIONS = (
@@ -37,6 +37,8 @@ CONDITIONS = (
     "st_intersects(w, box(40, 55, 50, 65))",
     "st_intersects(w, box(-180, 4, -180, 20)) and st_intersects(g, box(0, 0, 9, 9))",
     "st_intersects(g, box(1000, 1000, 1001, 1001))",
+    "st_intersects(g, box(0, 0, 6.5, 60, 60, 7.5))",
+    "st_intersects(g, box(0, 0, NULL, -1, 60, 60, NULL, 1))",
 )
 
 
@@ -74,7 +76,9 @@ def _table(sql: SqlLake, name: str, **properties: str) -> Table:
     return table
 
 
-@pytest.mark.parametrize("where", usually(CONDITIONS, *CONDITIONS[2:4], *CONDITIONS[5:8]))
+@pytest.mark.parametrize(
+    "where", usually(CONDITIONS, *CONDITIONS[2:4], *CONDITIONS[5:8], CONDITIONS[-2])
+)
 def test_a_box_finds_the_rows_of_a_scan_in_as_few_files(sql: SqlLake, where: str) -> None:
     scan = sql.lake.table("db.t").scan(where)
     wanted = sorted(scan.to_arrow()["id"].to_pylist())
@@ -149,12 +153,12 @@ def test_statements_change_what_is_in_a_box_and_look_into_no_other_file(
         ("st_intersects(g || g, box(0, 0, 1, 1))", "is no geometry of a table"),
         ("st_intersects(g, box(1, 0, 0, 1))", "has nothing in it"),
         ("st_intersects(w, box(0, 0, 181, 1))", "longitudes go from -180 to 180"),
-        ("st_intersects(g, box(0, 1, 1))", "four ends.* not 3"),
+        ("st_intersects(g, box(0, 1, 1))", "a box has 3 ends"),
         ("st_intersects(g, 5)", "takes a column and a box"),
         ("st_intersects(g)", "takes a column and a box"),
         ("st_intersects(g, box(id, 1, 1, 2))", "a box is of numbers"),
         ("st_intersects(g, box('a', 1, 1, 2))", "a box is of numbers"),
-        ("st_intersects(g, box(NULL, 1, 1, 2))", "a box is of numbers"),
+        ("st_intersects(g, box(NULL, 1, 1, 2))", "x and y of a box are numbers"),
         ("st_intersects(g, box(double('NaN'), 1, 1, 2))", "a number, not NaN"),
     ],
 )

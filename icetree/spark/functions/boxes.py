@@ -16,7 +16,8 @@ from icetree.errors import InvalidInput
 from icetree.rows.filter import in_box
 from icetree.spark.in_python import function_of
 from icetree.spark.types import OWN_TYPE
-from icetree.spec.geo import AXES, Box, box_of
+from icetree.spec.fields import GEO_AXES
+from icetree.spec.geo import Box, box_of, text
 from icetree.spec.types import edges_of, parse_type
 from icetree.tree.boxes import require_box
 
@@ -27,7 +28,7 @@ _NAME: Final = "__icetree_st_intersects"
 _NUMBERS: Final = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _TAKES: Final = (
     "st_intersects takes a column and a box: st_intersects(place, box(least x, least y, greatest x, "
-    "greatest y))"
+    "greatest y)), with z and m behind each y where the box has them"
 )
 
 
@@ -70,8 +71,10 @@ class BoxFunctions:
         function = function_of(judge, BooleanType(), name=name_of(box))
         return function.builder(self._java.PythonUtils.toSeq([value]))
 
-    def _number(self, given: Any) -> float:
+    def _number(self, given: Any) -> float | None:
         type = given.dataType().simpleString()
+        if type == "void":
+            return None
         if not (type in _NUMBERS or type.startswith("decimal")) or not given.foldable():
             raise InvalidInput(
                 f"a box is of numbers, as in box(5, 45, 15, 55), not of {given.sql()}"
@@ -79,25 +82,25 @@ class BoxFunctions:
         none = self._java.scala.Option.empty()
         cast = self._make.Cast(given, self._types.DoubleType, none, self._make.EvalMode.LEGACY())
         found = cast.eval(None)
-        if found is None:
-            raise InvalidInput(f"a box is of numbers, not of {given.sql()}")
-        return float(found)
+        return None if found is None else float(found)
 
 
 def name_of(box: Box) -> str:
     """Return what a test of a box is called in a plan."""
-    return f"{_NAME}({', '.join(map(repr, box.ends))})"
+    return f"{_NAME} {text(box)}"
 
 
 def box_named(name: str) -> Box | None:
     """Return the box of a test, given its name in a plan; None for any other function."""
-    if not name.startswith(f"{_NAME}("):
+    start = f"{_NAME} {BOX}("
+    if not name.startswith(start):
         return None
-    return box_of([float(end) for end in name[len(_NAME) + 1 : -1].split(", ")])
+    ends = name[len(start) : -1].split(", ")
+    return box_of([None if end == "null" else float(end) for end in ends])
 
 
 def _ends(box: Box) -> list[str]:
-    axes = AXES[: len(box.ends) // 2]
+    axes = GEO_AXES[: len(box.ends) // 2]
     return [f"{which}_{axis}" for which in ("least", "greatest") for axis in axes]
 
 

@@ -29,7 +29,7 @@ from icetree.rows.stats import StatsGatherer
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, GEO_AXES
-from icetree.spec.geo import Corners, within
+from icetree.spec.geo import Corners, Numbers, within
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import stored_lineage
@@ -354,8 +354,15 @@ def _corners(lower: pa.Scalar | None, upper: pa.Scalar | None) -> Corners | None
 
 
 def _box_text(corners: Corners) -> str:
-    low, high = corners
-    return f"({low[0]:g} {low[1]:g}, {high[0]:g} {high[1]:g})"
+    return "({}, {})".format(
+        *(" ".join(f"{each:g}" for each in _cut(corner)) for corner in corners)
+    )
+
+
+def _cut(corner: Numbers) -> Numbers:
+    """Return a corner without what it lacks at its end."""
+    told = np.flatnonzero(~np.isnan(corner))
+    return corner[: max(2, told[-1] + 1 if len(told) else 0)]
 
 
 def _text(value: pa.Scalar) -> str:
