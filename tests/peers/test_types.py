@@ -112,3 +112,54 @@ def test_java_plans_a_table_of_places_though_it_cannot_read_them(
     # It knows what the bytes are, and has no reader for them yet.
     with pytest.raises(Py4JJavaError, match=r"Unsupported logical type: GEO\w+\(srid:4326"):
         java.rows(theirs, ["id", "c"])
+
+
+def test_java_counts_the_bytes_of_fixed_values_in_partitions_and_we_read_that(
+    java: IcebergJava, lake: Lake, tmp_path: Path
+) -> None:
+    """The schema in a manifest says that no length stands before them: what Java does is its own."""
+    lake.create_namespace("db")
+    table = lake.create_table("db.ours", {"id": "int", "c": "fixed[3]"}, partition_by=["c"])
+    table.append(pa.table({"id": pa.array([1], pa.int32()), "c": pa.array([b"abc"], pa.binary(3))}))
+    ours = java.table(table.export().metadata_location)
+    with pytest.raises(Py4JJavaError, match="Length is negative"):
+        java.plan(ours)
+    made = java.compiled("Fixed", _FIXED).apply(ours.schema(), str(tmp_path / "theirs"))
+    assert len(java.plan(java.table(made)) or ()) == 2
+    theirs = lake.register_table("db.theirs", made)
+    found = theirs.inspect.files().to_pylist()
+    assert sorted((each["partition"]["c"] or b"", each["record_count"]) for each in found) == [
+        (b"", 7),
+        (b"abc", 7),
+    ]
+
+
+_FIXED = """
+import java.util.*;
+import org.apache.iceberg.*;
+import org.apache.iceberg.hadoop.HadoopTables;
+
+public class Fixed implements java.util.function.BiFunction {
+  public Object apply(Object given, Object asked) {
+    Schema schema = (Schema) given;
+    PartitionSpec spec = PartitionSpec.builderFor(schema).identity("c").build();
+    Table table = new HadoopTables(new org.apache.hadoop.conf.Configuration())
+        .create(schema, spec, new HashMap(), (String) asked);
+    AppendFiles append = table.newAppend();
+    byte[][] values = new byte[][] {{97, 98, 99}, null};
+    for (int at = 0; at < 2; at++) {
+      PartitionKey key = new PartitionKey(table.spec(), table.schema());
+      key.set(0, values[at] == null ? null : java.nio.ByteBuffer.wrap(values[at]));
+      append.appendFile(DataFiles.builder(table.spec())
+          .withPath(asked + "/data/" + at + ".parquet")
+          .withFileSizeInBytes(10)
+          .withRecordCount(7)
+          .withPartition(key)
+          .build());
+    }
+    append.commit();
+    table.refresh();
+    return ((HasTableOperations) table).operations().current().metadataFileLocation();
+  }
+}
+"""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
@@ -116,11 +116,24 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
         header["meta"]["avro.codec"] = b"null"
         blocks = _decompress(blocks, codec, file)
     # Logical types would turn values into Python dates and decimals, only to be undone.
+    content = _content(header, schema, blocks)
+    return AvroFile(file=file, metadata=metadata, schema=schema, content=content)
+
+
+def read_as(avro: AvroFile, schema: Json) -> AvroFile:
+    """Return a file as if its bytes were of another schema."""
+    stream = io.BytesIO(avro.content)
+    header: Any = fastavro.schemaless_reader(stream, HEADER, None)
+    content = _content(header, schema, avro.content[stream.tell() :])
+    return replace(avro, schema=schema, content=content)
+
+
+def _content(header: Any, schema: Json, blocks: bytes) -> bytes:
     header["meta"]["avro.schema"] = json.dumps(schema).encode()
     plain = io.BytesIO()
     fastavro.schemaless_writer(plain, HEADER, header)
     plain.write(blocks)
-    return AvroFile(file=file, metadata=metadata, schema=schema, content=plain.getvalue())
+    return plain.getvalue()
 
 
 def _decompress(blocks: bytes, codec: str, file: str) -> bytes:

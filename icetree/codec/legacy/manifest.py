@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from icetree.codec.avro.avro import AvroFile, Json, fields_of, open_avro, require_kind
 from icetree.codec.inherit import Inherited, inherit, require_tracking
 from icetree.codec.legacy.columns import Columns, Source, as_type, require, version_of
+from icetree.codec.legacy.counted import PARTITION, with_counted_bytes
 from icetree.codec.legacy.stats import MAP_IDS, Metrics, Tuples
 from icetree.codec.places import stored_form_of_full
 from icetree.errors import CorruptTable, NotFound
@@ -24,7 +25,6 @@ from icetree.spec.shape import Shape
 _ALL: Final = (1, 2, 3)
 _SINCE_V2: Final = (2, 3)
 _DATA_FILE: Final = 2
-_PARTITION: Final = 102
 _SEQUENCE_NUMBER: Final = 3
 _COLUMN_SIZES: Final = 108
 _METRICS: Final = MAP_IDS | {_COLUMN_SIZES}
@@ -79,9 +79,14 @@ def decode_manifest(
     `columns` narrows the result; one of them that the manifest lacks is null.
     """
     avro = open_avro(data, file=file)
-    decoder = _Decoder(avro, shape, inherit)
     wanted = None if columns is None else _stats_fields(columns)
-    entries = decoder.entries(table_location, wanted)
+    try:
+        entries = _Decoder(avro, shape, inherit).entries(table_location, wanted)
+    except CorruptTable:
+        counted = with_counted_bytes(avro)
+        if counted is None:
+            raise
+        entries = _Decoder(counted, shape, inherit).entries(table_location, wanted)
     position = pa.array(np.arange(entries.num_rows, dtype=np.int64))
     entries = entries.append_column(POSITION, position)
     return entries if columns is None else narrow(entries, columns, shape)
@@ -109,7 +114,7 @@ class _Decoder:
         of_file = Columns(_FILE, self._file_fields, version=version, file=file)
         metrics = Metrics({} if wanted == set() else self._file_fields, file=file)
         tuples = Tuples(
-            self._file_fields.get(_PARTITION),
+            self._file_fields.get(PARTITION),
             _spec(self._shape, self._spec_id, file),
             self._shape,
             version=version,
