@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class Keeper(Protocol):
@@ -17,5 +17,14 @@ class Keeper(Protocol):
         ...
 
     def unwrap(self, wrapped: bytes, key_id: str) -> bytes:
-        """Return the key that `wrap` made this of."""
+        """Return the key that `wrap` made this of, with whichever version of the one of this id."""
+        ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """What a keeper also does that tells the versions of a key apart."""
+
+    def is_newest(self, wrapped: bytes, key_id: str) -> bool:
+        """Tell whether the version that `wrap` takes now is the one that this was wrapped with."""
         ...

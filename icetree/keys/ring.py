@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from icetree.codec.encryption.gcm import KEY_BYTES, Cipher, NotAuthentic, new_bytes
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.keys.base import Keeper
+from icetree.keys.base import Keeper, Versioned
 from icetree.spec.encryption import KEY_PROPERTY, data_key_bytes
 from icetree.spec.metadata import EncryptionKey, TableMetadata
 from icetree.surroundings import now_ms
@@ -105,14 +105,30 @@ class Ring:
         )
         return _with(metadata, sealed), sealed.key_id
 
-    def rotated(self, before: TableMetadata, after: TableMetadata) -> TableMetadata:
+    def is_newest(self, metadata: TableMetadata) -> bool:
+        """Tell whether all is wrapped by the table's key, in its newest version as far as that is told."""
+        table_key = metadata.properties.get(KEY_PROPERTY)
+        if not table_key:
+            return True
+        keeper = self._kept_by(table_key)
+        wrapped = [key for key in metadata.encryption_keys if key.encrypted_by_id == table_key]
+        return all(
+            isinstance(keeper, Versioned)
+            and keeper.is_newest(_bytes(key, metadata.location), table_key)
+            for key in wrapped
+        )
+
+    def rotated(
+        self, before: TableMetadata, after: TableMetadata, *, asked: bool = False
+    ) -> TableMetadata:
         """Return metadata whose key encryption keys are wrapped by the table's key that it names.
 
-        Where that is another key than before, both are asked for. What is new then has a key
-        encryption key that whoever has the former one never could open.
+        Where that is another key than before, both are asked for. Where it is the same, they are
+        wrapped again if one is `asked` for that, and some are not of its newest version. What is new
+        then has a key encryption key that whoever has the former one never could open.
         """
         was, now = (each.properties.get(KEY_PROPERTY) for each in (before, after))
-        if was == now or not was or not now:
+        if not was or not now or (was == now and not (asked and not self.is_newest(after))):
             return after
         ids = {key.key_id for key in after.encryption_keys}
         keys = tuple(

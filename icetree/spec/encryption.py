@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.update import SetProperties, Update
 
 #: Names the key that wraps the keys of a table; who has it reads the table.
 KEY_PROPERTY: Final = "encryption.key-id"
@@ -27,6 +28,11 @@ def data_key_bytes(properties: Mapping[str, str]) -> int | None:
             f"{KEY_BYTES_PROPERTY}={given!r}: allowed are {', '.join(_KEY_BYTES)} (bytes)"
         )
     return int(given)
+
+
+def sets_key(update: Update) -> bool:
+    """Tell whether an update names the table's key, be it the one that it has."""
+    return isinstance(update, SetProperties) and KEY_PROPERTY in update.updates
 
 
 def is_encrypted(metadata: TableMetadata) -> bool:

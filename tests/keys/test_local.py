@@ -45,6 +45,21 @@ def test_keys_come_from_a_file_and_from_the_environment(
     assert open_keeper({}) is None
 
 
+def test_the_newest_version_of_a_key_wraps_and_every_version_unwraps(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    former = LocalKeys({"a": KEY}).wrap(b"secret", "a")
+    path.write_text(
+        f"{line('a', OTHER).replace('= ', '= 10: ')}\n{line('a', KEY).replace('= ', '= 9:')}"
+    )
+    keys = from_file(str(path))
+    newest = keys.wrap(b"secret", "a")
+    assert LocalKeys({"a": OTHER}).unwrap(newest, "a") == b"secret"
+    assert [keys.unwrap(each, "a") for each in (former, newest)] == [b"secret"] * 2
+    assert [keys.is_newest(each, "a") for each in (former, newest)] == [False, True]
+    with pytest.raises(InvalidInput, match=r"key 'a' of .* is not the one"):
+        keys.unwrap(LocalKeys({"a": b"x" * 16}).wrap(b"secret", "a"), "a")
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -54,7 +69,11 @@ def test_keys_come_from_a_file_and_from_the_environment(
             f"a = {b64encode(b'short').decode()}",
             "key 'a' of .* has 5 bytes: AES takes 16, 24 or 32",
         ),
-        (f"{line('a', KEY)}\n{line('a', KEY)}", "line 2: there are two keys 'a'"),
+        (
+            f"{line('a', KEY)}\n{line('a', KEY)}",
+            "line 2: there are two keys 'a': number the versions",
+        ),
+        ("a = 2:eA==\na = 2:eA==", "line 2: there are two keys 'a' of version 2"),
     ],
 )
 def test_a_bad_file_of_keys_is_refused_and_not_shown(tmp_path: Path, text: str, why: str) -> None:

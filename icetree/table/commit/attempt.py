@@ -11,6 +11,7 @@ from icetree.codec import metadata as metadata_codec
 from icetree.codec.encryption.stream import seal
 from icetree.files.table_files import TableFiles
 from icetree.spec.apply import apply
+from icetree.spec.encryption import sets_key
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import (
     DEFAULT_INLINE_SNAPSHOTS,
@@ -68,7 +69,8 @@ def next_attempt(
             return rest.metadata
 
         metadata = apply(metadata, work.updates, at_ms=at_ms, forget=forget)
-        metadata = files.ring.rotated(head.metadata, metadata)
+        asked = any(sets_key(each) for each in work.updates)
+        metadata = files.ring.rotated(head.metadata, metadata, asked=asked)
     snapshot = None
     if prepared is not None:
         metadata, snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as replaced
 
+import icetree
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, Unsupported
+from icetree.keys.local import LocalKeys
 from icetree.rows.order import in_order
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.metadata import EncryptionKey, TableMetadata
+from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from tests.table.encryption.lake import (
@@ -161,6 +165,81 @@ def test_another_key_of_a_table_opens_all_of_it_alone(tmp_lake: Path) -> None:
     with connected(tmp_lake, k=KEY) as lake, pytest.raises(InvalidInput, match="no key 'new'"):
         lake.table("db.t").scan().to_arrow()
     assert texts_in(tmp_lake / "lake", *VALUES) == {}
+
+
+def _versions(tmp_path: Path, *keys: bytes) -> Lake:
+    path = tmp_path / f"versions-{len(keys)}-{keys[-1][:4].decode()}"
+    path.write_text("\n".join(f"k={at}:{b64encode(key).decode()}" for at, key in enumerate(keys)))
+    return icetree.connect(
+        f"sqlite:///{tmp_path}/catalog.db",
+        warehouse=str(tmp_path / "lake"),
+        properties={"encryption.key-file": str(path)},
+    )
+
+
+def test_a_newer_version_of_a_key_opens_all_of_a_table_alone_once_the_key_is_set_again(
+    tmp_lake: Path,
+) -> None:
+    with _versions(tmp_lake, KEY, WRONG) as lake:
+        table = lake.table("db.t")
+        assert numbers(table) == EXPECTED
+        before = table.metadata.encryption_keys
+        table.append(rows(2000))
+        assert len(table.refresh().metadata.encryption_keys) == len(before) + 1
+        late = lake.table("db.t")
+        snapshots = len(table.metadata.snapshots)
+        table.set_properties({"encryption.key-id": "k"})
+        after = table.refresh().metadata
+        assert len(after.snapshots) == snapshots
+        by_table = [key for key in after.encryption_keys if key.encrypted_by_id == "k"]
+        [fresh] = [key for key in by_table if key.key_id not in {each.key_id for each in before}]
+        late.append(rows(2001))
+        sealed = {
+            key.key_id: key.encrypted_by_id for key in table.refresh().metadata.encryption_keys
+        }
+        # What is new is under a key that nobody with the former version could ever open.
+        assert sealed[table.snapshot().key_id] == fresh.key_id
+        # All is of the newest version: there is nothing to do.
+        keys = table.refresh().metadata.encryption_keys
+        table.set_properties({"encryption.key-id": "k"})
+        assert table.refresh().metadata.encryption_keys == keys
+    with connected(tmp_lake, k=WRONG) as lake:
+        table = lake.table("db.t")
+        assert numbers(table) == [*EXPECTED, 2000, 2001]
+        assert table.scan("n = 22", at="before").to_arrow()["diagnosis"].to_pylist() == ["hush-22"]
+        assert table.verify(deep=True).is_clean
+        table.append(rows(2002))
+    with connected(tmp_lake, k=KEY) as lake, pytest.raises(InvalidInput, match="is not the one"):
+        lake.table("db.t").scan().to_arrow()
+    assert texts_in(tmp_lake / "lake", *VALUES) == {}
+
+
+def test_a_keeper_that_tells_no_versions_wraps_again_whenever_the_key_is_set(
+    tmp_lake: Path,
+) -> None:
+    class Plain:
+        """Asks another keeper, and says nothing of versions."""
+
+        def __init__(self, keeper: LocalKeys) -> None:
+            self.wrap, self.unwrap = keeper.wrap, keeper.unwrap
+
+    with connected(tmp_lake, k=KEY) as known:
+        lake = Lake(
+            catalog=known.catalog,
+            store=known.store,
+            warehouse=known.warehouse,
+            keeper=Plain(LocalKeys({"k": KEY})),
+        )
+        table = lake.table("db.t")
+        was = {
+            key.key_id: key for key in table.metadata.encryption_keys if key.encrypted_by_id == "k"
+        }
+        table.set_properties({"encryption.key-id": "k"})
+        now = {key.key_id: key for key in table.refresh().metadata.encryption_keys}
+        assert all(
+            now[id].encrypted_key_metadata != key.encrypted_key_metadata for id, key in was.items()
+        )
+        assert numbers(table) == EXPECTED
 
 
 def test_a_key_is_changed_with_both_at_hand_or_not_at_all(tmp_lake: Path) -> None:
