@@ -133,7 +133,7 @@ def _require_fit(
             if place.type == "variant":
                 variants.add(place.id)
     _require_names(file, _columns_of(file.nodes, variants), names, inside_list=False)
-    empty = {node.name: pa.array([], node.type) for node in file.nodes}
+    empty = {node.name: pa.nulls(0, node.type) for node in file.nodes}
     rules = ReadRules(location=file.location, constants=constants)
     project(empty, file.nodes, shape.schema.fields, 0, rules)
 

@@ -37,7 +37,7 @@ def evaluate(expression: Expression, column: ColumnOf, size: int) -> pa.Array:
 
 def repeated(value: pa.Scalar, size: int) -> pa.Array:
     """Return a value as often as asked for."""
-    return pa.repeat(value, size) if size else pa.array([], value.type)
+    return pa.repeat(value, size) if size else pa.nulls(0, value.type)
 
 
 def truth(found: pa.Array) -> pa.BooleanArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyiceberg.types import (
@@ -29,6 +29,7 @@ from pyiceberg.types import (
     TimestamptzNanoType,
     TimestamptzType,
     TimeType,
+    UnknownType,
     UUIDType,
 )
 
@@ -42,6 +43,8 @@ from icetree.spec.types import VariantType
 
 #: Rows as callers have them.
 ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
@@ -73,6 +76,26 @@ def _batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
+def without_untyped(data: ArrowData, fields: Iterable[NestedField], *, table: str) -> ArrowData:
+    """Return the data without columns of unknown type; a value in one of them is refused."""
+    names = {field.name for field in fields if isinstance(field.field_type, UnknownType)}
+    if not names:
+        return data
+
+    def left(batch: Rows) -> Rows:
+        for name in names.intersection(batch.schema.names):
+            if batch.column(name).null_count < len(batch):
+                raise InvalidInput(
+                    f"column {name!r} of table {table} has no type yet, so it takes nulls alone: give "
+                    "it a type first, with edit_schema().widen(…)"
+                )
+        return batch.select([name for name in batch.schema.names if name not in names])
+
+    if isinstance(data, pa.RecordBatch | pa.Table):
+        return left(data)
+    return map(left, batches_of(data))
+
+
 def fitted(
     data: ArrowData, fields: Iterable[NestedField], *, table: str
 ) -> Iterator[pa.RecordBatch]:
@@ -102,7 +125,7 @@ def _nodes(
     found = nodes(schema, lambda path, _: ids.get(path))
     variants = {id for id, type in types.values() if isinstance(type, VariantType)}
     rules.require_known(found, wanted, variants)
-    empty = {node.name: pa.array([], node.type) for node in found}
+    empty = {node.name: pa.nulls(0, node.type) for node in found}
     # Types and missing columns show without a row; what needs values is left for the rows.
     project(empty, found, wanted, 0, rules)
     return found

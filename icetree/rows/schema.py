@@ -195,7 +195,7 @@ def _default(json: Any, type: IcebergType, size: int) -> pa.Array:
 
 
 def _joined(parts: list[pa.Array], type: IcebergType) -> pa.Array:
-    return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(type))
+    return pa.concat_arrays(parts) if parts else pa.nulls(0, arrow_type(type))
 
 
 def _moment(json: Any, type: IcebergType) -> pa.Scalar:

@@ -14,7 +14,7 @@ from pyiceberg.types import NestedField, UnknownType
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
-from icetree.rows.fit import ArrowData, batches_of, fitted
+from icetree.rows.fit import ArrowData, fitted, without_untyped
 from icetree.rows.format import Format
 from icetree.rows.formats import format_to_write
 from icetree.rows.partition import Partition, by_partition, folder_of, key_of, sorted_rows
@@ -69,7 +69,7 @@ def write_files(
         )
     stored = (*fields, *(stored_lineage(schema) if keep_lineage else ()))
     rows = fitted(
-        _without(data, schema.fields),
+        without_untyped(data, schema.fields, table=name),
         stored,
         table=name,
     )
@@ -90,22 +90,6 @@ def write_files(
             for part in by_partition(portion, layout.spec, shape):
                 writer.add(part)
     return writer.entries()
-
-
-def _without(data: ArrowData, fields: Sequence[NestedField]) -> ArrowData:
-    """Return the data without columns of unknown type, in which there can be nulls alone."""
-    names = {field.name for field in fields if isinstance(field.field_type, UnknownType)}
-    if not names:
-        return data
-
-    def left(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return batch.select([name for name in batch.schema.names if name not in names])
-
-    if isinstance(data, pa.RecordBatch):
-        return left(data)
-    if isinstance(data, pa.Table):
-        return data.select([name for name in data.schema.names if name not in names])
-    return map(left, batches_of(data))
 
 
 def in_portions(batches: Iterator[pa.RecordBatch], least_bytes: int) -> Iterator[pa.Table]:

@@ -60,4 +60,4 @@ def _fixed(array: pa.Array, width: int) -> pa.Array:
 
 def restored_type(have: pa.DataType, type: IcebergType) -> pa.DataType:
     """Return the Arrow type that values from Spark are written as."""
-    return restored(pa.array([], have), type).type
+    return restored(pa.nulls(0, have), type).type

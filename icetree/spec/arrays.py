@@ -13,6 +13,11 @@ def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
+def no_rows(schema: pa.Schema) -> pa.Table:
+    """Return a table without a row; `empty_table` knows no extension types within others."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def is_among(
     values: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArray
 ) -> pa.BooleanArray | pa.ChunkedArray:

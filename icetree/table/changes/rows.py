@@ -16,6 +16,7 @@ from icetree.rows.project import leaf_of
 from icetree.rows.read import read_tasks
 from icetree.rows.same import Codes, pair_up, row_codes
 from icetree.rows.schema import arrow_schema
+from icetree.spec.arrays import no_rows
 from icetree.spec.columns import identifier_paths
 from icetree.spec.location import absolute
 from icetree.spec.metadata_columns import (
@@ -126,7 +127,7 @@ class ChangeReader:
             gone, new = self._changed(pa.concat_tables(gone_parts), pa.concat_tables(new_parts))
             rows = self._images(gone, new) if images else [(DELETE, gone), (INSERT, new)]
             parts.append(self._finish(rows))
-        return pa.concat_tables([self.schema.empty_table(), *parts])
+        return pa.concat_tables([no_rows(self.schema), *parts])
 
     @property
     def schema(self) -> pa.Schema:
@@ -255,7 +256,7 @@ class ChangeReader:
         ordinal: int | None = None,
         snapshot: Snapshot | None = None,
     ) -> pa.Table:
-        parts = [self.schema.empty_table()]
+        parts = [no_rows(self.schema)]
         for change, table in rows:
             if snapshot is not None and ordinal is not None:
                 table = _stamped(table, ordinal, snapshot)

@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 from icetree.codec import bitmap
 from icetree.errors import InvalidInput
 from icetree.rows.deletes import Flags, Rows
-from icetree.rows.fit import fitted
+from icetree.rows.fit import fitted, without_untyped
 from icetree.rows.write import write_files
 from icetree.rows.write_deletes import write_data_vectors
 from icetree.spec.entry import Entries, concat, to_table
@@ -156,7 +156,8 @@ def written(target: Target, rows: Iterable[pa.RecordBatch]) -> Entries:
 def require_fit(target: Target, rows: pa.RecordBatch) -> None:
     """Refuse rows that do not fit the table, by their columns and types."""
     name = target.transaction.table_name
-    for _ in fitted(rows.slice(0, 0), (*target.fields, *target.lineage), table=name):
+    stored = without_untyped(rows.slice(0, 0), target.shape.schema.fields, table=name)
+    for _ in fitted(stored, (*target.fields, *target.lineage), table=name):
         pass
 
 

@@ -19,7 +19,7 @@ from typing_extensions import override
 from icetree.errors import InvalidInput
 from icetree.rows.assign import AllColumns, Assignment
 from icetree.rows.keys import Numbers
-from icetree.rows.schema import arrow_type
+from icetree.rows.schema import null_array
 from icetree.rows.terms import Scope, Side, Term
 from icetree.spec.shape import Shape
 from icetree.table.commit.counts import RowCounts
@@ -153,9 +153,7 @@ class Merging:
 
     def _require_fit(self) -> None:
         """Refuse values that do not fit, even if no row comes to have them."""
-        own = {
-            field.name: pa.array([], arrow_type(field.field_type)) for field in self._target.fields
-        }
+        own = {field.name: null_array(field.field_type, 0) for field in self._target.fields}
         none = np.zeros(0, np.int64)
         for clauses, old in ((self._matched, own), (self._alone, {}), (self._others, own)):
             for each in clauses:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
 from icetree.rows.filter import row_filter
-from icetree.rows.fit import ArrowData, fitted
+from icetree.rows.fit import ArrowData, fitted, without_untyped
 from icetree.rows.project import leaf_of
 from icetree.spec.columns import field_path
 from icetree.spec.entry import Entries
@@ -59,7 +59,9 @@ def _require_match(target: Target, files: Entries) -> None:
 def _matching(target: Target, rows: ArrowData) -> Iterator[pa.RecordBatch]:
     """Yield rows that match, and refuse others: they would stay when the same is overwritten again."""
     fields, test = target.fields, row_filter(target.filter, target.shape.schema)
-    for batch in fitted(rows, fields, table=target.transaction.table_name):
+    name = target.transaction.table_name
+    stored = without_untyped(rows, target.shape.schema.fields, table=name)
+    for batch in fitted(stored, fields, table=name):
 
         def values(field_id: int, batch: pa.RecordBatch = batch) -> pa.Array:
             for field in fields:

@@ -10,7 +10,7 @@ from pyiceberg.schema import Schema
 
 from icetree.errors import InvalidInput
 from icetree.rows.assign import Assignment
-from icetree.rows.schema import arrow_schema
+from icetree.rows.schema import arrow_schema, null_array
 from icetree.rows.terms import Scope
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage
 from icetree.table.rows.condition import Condition, table_side
@@ -33,7 +33,8 @@ def update(target: Target, to: Mapping[str, Any], condition: Condition, *, table
 
 def _nothing(target: Target) -> pa.RecordBatch:
     fields = (*target.fields, *target.lineage)
-    return pa.RecordBatch.from_pylist([], schema=arrow_schema(Schema(*fields)))
+    nulls = [null_array(field.field_type, 0) for field in fields]
+    return pa.RecordBatch.from_arrays(nulls, schema=arrow_schema(Schema(*fields)))
 
 
 def _new(target: Target, setting: Assignment, gone: Gone) -> Iterator[pa.RecordBatch]:
