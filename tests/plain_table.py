@@ -8,6 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+from tests.chance_columns import Kind, as_told, is_among, is_ordered
+
 Row = dict[str, Any]
 #: A condition as SQL, and what it means.
 Condition = tuple[str, Callable[[Row], bool]]
@@ -67,7 +71,38 @@ def conditions(chance: random.Random, inner: str, *, nan_is_greatest: bool = Tru
     )
 
 
-def new_rows(chance: random.Random, ids: list[int], columns: list[str]) -> list[Row]:
+def drawn_conditions(
+    chance: random.Random,
+    drawn: dict[str, Kind],
+    spell: Callable[[Kind, Any], str],
+    *,
+    nan_is_greatest: bool,
+) -> Condition:
+    """Return a random condition on one of the drawn columns; `spell` writes a value of its type."""
+    name = chance.choice(list(drawn))
+    kind = drawn[name]
+    value = kind.value(chance) if is_ordered(kind) else None
+    what = chance.choice(["null", "not null", "=", ">"])
+    unspoken = value is None or (isinstance(value, float) and not math.isfinite(value))
+    if unspoken or "null" in what:
+        if what in ("null", "="):
+            return f"{name} IS NULL", lambda row: row[name] is None
+        return f"{name} IS NOT NULL", lambda row: row[name] is not None
+    text = spell(kind, value)
+    if what == "=" or is_among(kind, "boolean", "uuid"):
+        return f"{name} = {text}", lambda row: row[name] is not None and row[name] == value
+
+    def is_more(row: Row) -> bool:
+        held = row[name]
+        is_nan = isinstance(held, float) and math.isnan(held)
+        return held is not None and (nan_is_greatest if is_nan else held > value)
+
+    return f"{name} > {text}", is_more
+
+
+def new_rows(
+    chance: random.Random, ids: list[int], columns: list[str], drawn: dict[str, Kind]
+) -> list[Row]:
     """Return rows with random values, some of them null or NaN."""
     made = []
     for id in ids:
@@ -80,9 +115,7 @@ def new_rows(chance: random.Random, ids: list[int], columns: list[str]) -> list[
                 [None, (chance.randrange(9), None), (None, 2.5), (chance.randrange(9), math.nan)]
             ),
         }
-        row |= {
-            name: chance.choice([None, chance.randrange(100)]) for name in columns[len(LASTING) :]
-        }
+        row |= {name: drawn[name].values(chance, 1)[0] for name in columns[len(LASTING) :]}
         made.append(row)
     return made
 
@@ -92,6 +125,8 @@ class Model:
     """The rows now, and as they were after each commit."""
 
     columns: list[str] = field(default_factory=lambda: [*LASTING])
+    #: What the others are.
+    drawn: dict[str, Kind] = field(default_factory=dict)
     #: What the first field of the struct is called.
     inner: str = "n"
     rows: list[Row] = field(default_factory=list)
@@ -152,21 +187,33 @@ class Model:
             kept += new
         self.rows = kept
 
-    def add_column(self, name: str, default: int | None) -> None:
+    def add_column(self, name: str, kind: Kind, default: Any) -> None:
         self.columns.append(name)
+        self.drawn[name] = kind
         self.rows = [{**row, name: default} for row in self.rows]
 
     def rename_column(self, name: str, new: str) -> None:
         self.columns[self.columns.index(name)] = new
+        self.drawn[new] = self.drawn.pop(name)
         self.rows = [{new if k == name else k: v for k, v in row.items()} for row in self.rows]
 
     def drop_column(self, name: str) -> None:
         self.columns.remove(name)
+        del self.drawn[name]
         self.rows = [{k: v for k, v in row.items() if k != name} for row in self.rows]
 
     def remember(self, snapshot_id: int | None) -> None:
         if snapshot_id is not None:
-            self.past[snapshot_id] = (list(self.columns), [dict(row) for row in self.rows])
+            self.past[snapshot_id] = (list(self.columns), self.as_texts(self.rows))
+
+    def as_texts(self, rows: list[Row]) -> list[Row]:
+        """Return rows whose drawn columns are texts, which are equal where values are."""
+        made = {
+            name: pa.array([row[name] for row in rows], each.arrow)
+            for name, each in self.drawn.items()
+        }
+        texts = as_told(pa.table(made), self.drawn)
+        return [{**row, **text} for row, text in zip(rows, texts, strict=True)]
 
 
 def comparable(rows: list[Row], columns: list[str]) -> list[tuple[Any, ...]]:

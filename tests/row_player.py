@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -13,15 +14,19 @@ from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spec.entry import Content, is_live
 from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
+from tests.chance_columns import SINGLES, Kind, default_of, is_ordered, nested
+from tests.chance_columns import partitions as partitions_of
 from tests.plain_table import (
     LASTING,
     Model,
     Row,
     comparable,
     conditions,
+    drawn_conditions,
     fresh_ids,
     new_rows,
 )
+from tests.rows.drawn import spelled
 
 MODES = ("merge-on-read", "copy-on-write")
 COLUMNS = [("id", "long"), ("g", "double"), ("s", "string"), ("day", "long")]
@@ -56,9 +61,16 @@ class Player:
 
     #: Whether a NaN is above every number, as it is to Spark.
     nan_is_greatest = False
+    #: How a condition has a value of a type.
+    spell: Callable[[Kind, Any], str] = staticmethod(lambda kind, value: spelled(kind.type, value))
+    #: Types that columns are drawn of.
+    singles: Sequence[Kind] = SINGLES
+    #: How many columns of one of them a table has, beside those of nested ones: two tables have all.
+    few = len(SINGLES) // 2
+    nested = 2
 
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, turn: int) -> None:
+        self.chance, self.turn = chance, turn
         self.model = Model()
         self.added = 0
         self.operations = 0
@@ -67,15 +79,48 @@ class Player:
         #: The ids of rows that the last step updated, and of those it wrote anew by their keys.
         self.updated: set[int] = set()
         self.replaced: set[int] = set()
-        partitions = chance.choice([["truncate(4, s)", "day"], ["day"], ["bucket(3, id)"], []])
+        self._draw()
+        partitions = chance.choice(
+            [["truncate(4, s)", "day"], ["day"], ["bucket(3, id)"], [], self._partition()]
+        )
         #: Whether a delete by keys can reach all rows, and whether there was one.
         self.everywhere, self.keyed = not partitions, False
-        self.create(COLUMNS, partitions)
+        types = [(name, each.type) for name, each in self.model.drawn.items()]
+        self.create([*COLUMNS, *types], partitions, self._order())
+        #: Whether rows are known by their ids, without being told so.
+        self.identified = chance.random() < 0.5
+        if self.identified:
+            with self.handle().edit_schema() as edit:
+                edit.make_required("id", allow_incompatible=True)
+                edit.set_identifier_fields(["id"])
         self._tune()
+
+    # --- what is drawn ---------------------------------------------------------------------
+
+    def _draw(self) -> None:
+        """Give the table columns of other types, of which each table in turn has others."""
+        every, start = [*self.singles] * 2, self.turn * self.few % len(self.singles)
+        some = every[start : start + self.few]
+        some += [nested(self.chance, self.singles) for _ in range(self.nested)]
+        for at, kind in enumerate(some):
+            self.model.add_column(f"d{at}", kind, None)
+
+    def _partition(self) -> list[str]:
+        every = [p for name, kind in self.model.drawn.items() for p in partitions_of(name, kind)]
+        return [self.chance.choice(every)] if every else []
+
+    def _order(self) -> list[str]:
+        """Return an order for rows in files, of drawn columns or none."""
+        names = [name for name, kind in self.model.drawn.items() if is_ordered(kind)]
+        some = self.chance.sample(names, min(len(names), self.chance.randrange(3)))
+        ways = ("", " desc", " nulls last", " desc nulls first")
+        return [name + self.chance.choice(ways) for name in some]
 
     # --- what a door does ------------------------------------------------------------------
 
-    def create(self, columns: list[tuple[str, str]], partition_by: list[str]) -> None:
+    def create(
+        self, columns: list[tuple[str, str]], partition_by: list[str], order_by: list[str]
+    ) -> None:
         raise NotImplementedError
 
     def handle(self) -> Any:
@@ -103,6 +148,7 @@ class Player:
         columns = self.model.columns
         inner = pa.struct([(self.model.inner, pa.int64()), ("x", pa.float64())])
         types = {"g": pa.float64(), "s": pa.string(), "st": inner}
+        types |= {name: each.arrow for name, each in self.model.drawn.items()}
         made = {name: [row[name] for row in rows] for name in columns}
         names = (self.model.inner, "x")
         made["st"] = [
@@ -167,11 +213,18 @@ class Player:
         return self.operations >= operations and whole
 
     def condition(self) -> tuple[str, Callable[[Row], bool]]:
-        return conditions(self.chance, self.model.inner, nan_is_greatest=self.nan_is_greatest)
+        nans = self.nan_is_greatest
+        if self.model.drawn and self.chance.random() < 0.4:
+            drawn = self.model.drawn
+            return drawn_conditions(self.chance, drawn, self.spell, nan_is_greatest=nans)
+        return conditions(self.chance, self.model.inner, nan_is_greatest=nans)
+
+    def _new_rows(self, ids: list[int]) -> list[Row]:
+        return new_rows(self.chance, ids, self.model.columns, self.model.drawn)
 
     def append(self) -> Committed:
         ids = fresh_ids(self.chance, self.model, self.chance.randrange(1, 25))
-        rows = new_rows(self.chance, ids, self.model.columns)
+        rows = self._new_rows(ids)
         self.model.append(rows)
         return self.add(rows)
 
@@ -182,7 +235,10 @@ class Player:
 
     def update(self) -> Committed:
         text, holds = self.condition()
-        to, change = self.chance.choice(self.changes())
+        drawn = self.chance.choice([*self.model.drawn, "s"])
+        to, change = self.chance.choice(
+            [*self.changes(), ({drawn: "NULL"}, lambda _: {drawn: None})]
+        )
         self.model.update(holds, change)
         return self.set_where(to, text)
 
@@ -191,7 +247,7 @@ class Player:
         here = [row["id"] for row in self.model.rows]
         some = self.chance.sample(here, min(len(here), self.chance.randrange(8)))
         ids = some + fresh_ids(self.chance, self.model, self.chance.randrange(1, 6))
-        return new_rows(self.chance, ids, self.model.columns)
+        return self._new_rows(ids)
 
     def upsert(self) -> Committed:
         rows = self._old_and_new()
@@ -241,7 +297,7 @@ class Player:
     def overwrite(self) -> Committed:
         day = self.chance.randrange(3)
         ids = fresh_ids(self.chance, self.model, self.chance.randrange(1, 6))
-        rows = [{**row, "day": day} for row in new_rows(self.chance, ids, self.model.columns)]
+        rows = [{**row, "day": day} for row in self._new_rows(ids)]
         self.model.delete(lambda row: row["day"] == day)
         self.model.append(rows)
         return self.replace_where(f"day = {day}", rows)
@@ -251,17 +307,18 @@ class Player:
         name = f"c{self.added % 3}" if f"c{self.added % 3}" not in self.model.columns else None
         if name is None:
             return None
-        default = self.chance.choice([None, 7])
+        kind = self.chance.choice([*self.singles, nested(self.chance, self.singles)])
+        default, value = default_of(kind, self.chance)
         with self.handle().edit_schema() as edit:
-            edit.add(name, "long", default=default)
-        self.model.add_column(name, default)
+            edit.add(name, kind.type, default=default)
+        self.model.add_column(name, kind, value)
         return Evolved.SCHEMA
 
     def rename_column(self) -> Evolved | None:
         if len(self.model.columns) == len(LASTING):
             return None
         name = self.chance.choice(self.model.columns[len(LASTING) :])
-        new = next(c for c in ("c0", "c1", "c2", "c3", "c4") if c not in self.model.columns)
+        new = next(c for c in (f"c{at}" for at in count()) if c not in self.model.columns)
         with self.handle().edit_schema() as edit:
             edit.rename(name, new)
         self.model.rename_column(name, new)
@@ -278,10 +335,20 @@ class Player:
         if len(self.model.columns) == len(LASTING):
             return None
         name = self.chance.choice(self.model.columns[len(LASTING) :])
+        if name in self._laid_out():
+            return None
         with self.handle().edit_schema() as edit:
             edit.drop(name)
         self.model.drop_column(name)
         return Evolved.SCHEMA
+
+    def _laid_out(self) -> set[str]:
+        """Return the columns that the table was ever partitioned or sorted by, which may not go."""
+        table = self.handle()
+        shape = table.metadata.shape()
+        ids = {each.source_id for order in table.metadata.sort_orders for each in order.fields}
+        ids |= {id for each in shape.expressions.values() for id in each.source_ids}
+        return {field.name for field in table.schema.fields if field.field_id in ids}
 
     def repartition(self) -> Evolved:
         with self.handle().edit_spec() as edit:
@@ -298,7 +365,16 @@ class Player:
     def compare(self) -> None:
         columns, found = self.rows()
         assert columns == self.model.columns
-        assert comparable(found, columns) == comparable(self.model.rows, columns)
+        self.require_same(found, self.model.as_texts(self.model.rows), columns)
+
+    def require_same(self, found: list[Row], wanted: list[Row], columns: list[str]) -> None:
+        """Compare rows, column by column, so that what differs is told."""
+        by_id = {row["id"]: row for row in wanted}
+        assert sorted(row["id"] for row in found) == sorted(by_id)
+        assert len(found) == len(wanted)
+        for name in (each for each in columns if not found or each in found[0]):
+            mine = {row["id"]: comparable([row], [name]) for row in found}
+            assert mine == {id: comparable([row], [name]) for id, row in by_id.items()}, name
 
     def compare_past(self) -> None:
         picked = self.chance.sample(sorted(self.model.past), min(3, len(self.model.past)))
@@ -306,4 +382,4 @@ class Player:
             columns, rows = self.model.past[snapshot_id]
             named, found = self.rows(snapshot_id)
             assert named == columns
-            assert comparable(found, columns) == comparable(rows, columns)
+            self.require_same(found, rows, columns)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from icetree.table.commit.commit import Committed
+from tests.chance_columns import as_told
 from tests.effort import EFFORT, SEED, length
-from tests.plain_table import Row, comparable, within
+from tests.plain_table import LASTING, Row, comparable, within
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
 
@@ -21,8 +22,10 @@ _LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
 class ArrowPlayer(Player):
     """Does everything on Arrow, in this process."""
 
-    def create(self, columns: list[tuple[str, str]], partition_by: list[str]) -> None:
-        self.table = new_table(columns, partition_by=partition_by)
+    def create(
+        self, columns: list[tuple[str, str]], partition_by: list[str], order_by: list[str]
+    ) -> None:
+        self.table = new_table(columns, partition_by=partition_by, order_by=order_by)
 
     def handle(self) -> Any:
         return self.table
@@ -40,7 +43,7 @@ class ArrowPlayer(Player):
         return self.table.merge(self.arrow(rows), on=["id"])
 
     def put(self, rows: list[Row]) -> Committed:
-        return self.table.upsert(self.arrow(rows), on=["id"])
+        return self.table.upsert(self.arrow(rows), on=None if self.identified else ["id"])
 
     def replace_where(self, where: str, rows: list[Row]) -> Committed:
         return self.table.overwrite(where, self.arrow(rows))
@@ -63,17 +66,17 @@ class ArrowPlayer(Player):
 
     def rows(self, snapshot_id: int | None = None) -> tuple[list[str], list[Row]]:
         found = self.table.scan(at=snapshot_id).to_arrow()
-        return found.column_names, found.to_pylist()
+        return found.column_names, as_told(found, set(found.column_names) - set(LASTING))
 
     # --- lineage ---------------------------------------------------------------------------
 
     def lineage(self) -> dict[int, tuple[int, int, Any]]:
         """Return the row id, the age and the values of each row, by its own id."""
         columns = self.model.columns
-        found = self.table.scan(columns=[*columns, *_LINEAGE[1:]]).to_arrow().to_pylist()
+        found = self.table.scan(columns=[*columns, *_LINEAGE[1:]]).to_arrow()
         return {
             row["id"]: (row["_row_id"], row[_LINEAGE[2]], comparable([row], columns))
-            for row in found
+            for row in as_told(found, self.model.drawn)
         }
 
     def compare_lineage(self, before: dict[int, tuple[int, int, Any]]) -> None:
@@ -90,7 +93,7 @@ class ArrowPlayer(Player):
 @pytest.mark.law
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None:
-    player = ArrowPlayer(random.Random(seed))
+    player = ArrowPlayer(random.Random(seed), seed)
     for step in count():
         before, columns = player.lineage(), list(player.model.columns)
         player.step()
