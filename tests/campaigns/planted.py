@@ -186,7 +186,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=drop_a_dv_in_a_flush,
         laws={"rows", "changes", "files"},
         verbs=("append", "delete rows", "scan"),
-        first=2,
+        first=28,
     ),
     "two DVs of a file are no conflict": Planted(
         patch=skip_conflict_checks("no second DV"),
@@ -231,6 +231,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=delete_files_in_doubt,
         laws={"lands once", "files stay"},
         verbs=("append", "append files"),
+        first=17,
     ),
     "row ids start one too late": Planted(
         patch=number_rows_wrongly, laws={"row ids"}, verbs=("append", "delete rows", "move")

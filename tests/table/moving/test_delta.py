@@ -146,7 +146,7 @@ def test_rows_that_deletion_vectors_hide_stay_hidden(
 
 def test_an_empty_delta_table_is_an_empty_table(tmp_path: Path) -> None:
     place = tmp_path / "delta"
-    deltalake.DeltaTable.create(str(place), schema=rows(0, 1).schema)
+    deltalake.DeltaTable.create(str(place), schema=rows(0, 2).schema)
     with lake_on(tmp_path) as lake:
         table = lake.snapshot_table("new.t", str(place))
         assert table.scan().to_arrow().num_rows == 0
