@@ -27,7 +27,7 @@ from icetree.tree.tasks import Plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake import SparkLake
+    from icetree.spark.lake_maintenance import LakeMaintenance
 
 #: A task that packs files makes so many new ones at most, so that there are tasks for all.
 _FILES_A_TASK: Final = 4
@@ -40,7 +40,7 @@ _CAME_SCHEMA: Final = pa.schema(
 
 
 def rewrite_data_files(
-    lake: SparkLake,
+    lake: LakeMaintenance,
     name: str,
     *,
     where: Filter | None,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,9 +16,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
-from icetree.spark.compact import rewrite_data_files
-from icetree.spark.manifests import rewrite_manifests
-from icetree.spark.orphans import remove_orphan_files
+from icetree.spark.lake_maintenance import LakeMaintenance
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
@@ -28,16 +25,11 @@ from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS, make_room
 from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
-from icetree.spec.snapshot import MAIN
 from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.lake import Lake
-from icetree.table.maintain.compact import Rewritten
-from icetree.table.maintain.manifests import RewrittenManifests
-from icetree.table.maintain.orphans import Orphans
 from icetree.table.point import Point
-from icetree.table.progress import Progress
 from icetree.table.rows.clauses import Clauses
 from icetree.table.state import State
 
@@ -60,7 +52,7 @@ class Kept:
     cache: Cache = field(default_factory=Cache)
 
 
-class SparkLake(Lake):
+class SparkLake(LakeMaintenance):
     """A lake on a Spark session: all that a lake can do, and rows at scale.
 
     A DataFrame is written by Spark; rows in Arrow are in this process, as on any lake.
@@ -283,85 +275,6 @@ class SparkLake(Lake):
                 )
             return super().overwrite(name, where, rows, strict=strict, **how)
         return Write(self, name, rows, **how).overwrite(where, strict=strict)
-
-    @spelled_out()
-    def rewrite_data_files(
-        self,
-        name: str,
-        *,
-        where: Filter | None = None,
-        strategy: str | None = None,
-        sort_order: str | Sequence[str] | None = None,
-        options: Mapping[str, Any] | None = None,
-        branch: str = MAIN,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> Rewritten:
-        """Compact a table as `table.maintenance.rewrite_data_files` does, the work on executors.
-
-        Each group of files is a task, which sorts by itself; `max-file-group-size-bytes` bounds it.
-        """
-        return rewrite_data_files(
-            self,
-            name,
-            where=where,
-            strategy=strategy,
-            sort_order=sort_order,
-            options=options,
-            branch=branch,
-            dry_run=dry_run,
-            progress=progress,
-        )
-
-    @spelled_out()
-    def rewrite_manifests(
-        self,
-        name: str,
-        *,
-        by: str | Iterable[str] | None = None,
-        branch: str = MAIN,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> RewrittenManifests:
-        """Put leaves in order as `table.maintenance.rewrite_manifests` does.
-
-        From `spark.icetree.maintenance.min-files` in them on, executors read and make them.
-        """
-        return rewrite_manifests(
-            self, name, by=by, branch=branch, dry_run=dry_run, progress=progress
-        )
-
-    @spelled_out()
-    def remove_orphan_files(
-        self,
-        name: str,
-        *,
-        older_than: datetime | str | None = None,
-        location: str | None = None,
-        prefix_mismatch_mode: str = "error",
-        equal_schemes: Mapping[str, str] | None = None,
-        equal_authorities: Mapping[str, str] | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> Orphans:
-        """Delete what nothing names as `table.maintenance.remove_orphan_files` does.
-
-        Where the newest tree has `spark.icetree.maintenance.min-files` or more, executors list the
-        folder and read leaves, and Spark joins what they found.
-        """
-        return remove_orphan_files(
-            self,
-            name,
-            older_than=older_than,
-            location=location,
-            prefix_mismatch_mode=prefix_mismatch_mode,
-            equal_schemes=equal_schemes,
-            equal_authorities=equal_authorities,
-            force=force,
-            dry_run=dry_run,
-            progress=progress,
-        )
 
     @override
     @spelled_out(CommitOptions)

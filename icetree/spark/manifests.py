@@ -30,7 +30,7 @@ from icetree.tree.rewritten import AT_ONCE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake import SparkLake
+    from icetree.spark.lake_maintenance import LakeMaintenance
 
 _READ: Final = "number int, entries binary"
 _READ_SCHEMA: Final = pa.schema([("number", pa.int32()), ("entries", pa.binary())])
@@ -41,7 +41,7 @@ _MADE_SCHEMA: Final = pa.schema(
 
 
 def rewrite_manifests(
-    lake: SparkLake,
+    lake: LakeMaintenance,
     name: str,
     *,
     by: str | Iterable[str] | None,

@@ -30,7 +30,7 @@ from icetree.tree.reading import leaves_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake import SparkLake
+    from icetree.spark.lake_maintenance import LakeMaintenance
     from icetree.table.table import Table
 
 _LISTED: Final = "location string"
@@ -41,7 +41,7 @@ _NEEDED_SCHEMA: Final = pa.schema([("location", pa.string()), ("outside", pa.boo
 
 
 def remove_orphan_files(
-    lake: SparkLake,
+    lake: LakeMaintenance,
     name: str,
     *,
     older_than: datetime | str | None,
