@@ -7,18 +7,25 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icetree.codec.manifest.write import LEAF_ROW_GROUP
+from icetree.codec.parquet.parquet import open_parquet
 
 
-def edited(content: bytes, change: Callable[[pa.Table], Mapping[str, pa.Array]]) -> bytes:
-    """Return a manifest with other values in columns, which `change` tells from the stored rows."""
-    rows = pq.read_table(pa.BufferReader(content))
-    told, schema = rows.schema.metadata or {}, rows.schema.remove_metadata()
-    for name, values in change(rows).items():
-        at = schema.get_field_index(name)
-        rows = rows.set_column(at, schema.field(at), values)
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
-        writer.add_key_value_metadata(told)
-        writer.write_table(rows.replace_schema_metadata(), row_group_size=LEAF_ROW_GROUP)
+def edited(
+    content: bytes, change: Callable[[pa.Table], Mapping[str, pa.Array]], *, file: str
+) -> bytes:
+    """Return a manifest with other values in columns, which `change` tells from stored rows."""
+    found = open_parquet(pa.BufferReader(content), file=file, page_checksum_verification=True)
+    stored = found.parquet.schema_arrow
+    schema, sink = stored.remove_metadata(), pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink, schema, compression="zstd", store_schema=False,
+        store_decimal_as_integer=True, write_page_checksum=True,
+    ) as writer:  # fmt: skip
+        writer.add_key_value_metadata(stored.metadata or {})
+        for rows in found.read_groups():
+            new = rows.replace_schema_metadata()
+            for name, values in change(rows).items():
+                at = schema.get_field_index(name)
+                new = new.set_column(at, schema.field(at), values)
+            writer.write_table(new)
     return bytes(sink.getvalue())

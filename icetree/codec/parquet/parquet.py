@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,6 +41,14 @@ class CheckedFile:
         wanted = sum(_bytes(self.columns[at], claims[at]) for at in columns)
         limits.ROW_GROUP.require(wanted, file=self.file, what=f"row group {group}")
         return self.parquet.reader.read_row_group(group, column_indices=list(columns))
+
+    def read_groups(self) -> Iterator[pa.Table]:
+        """Yield every row group, whole."""
+        try:
+            for group in range(len(self.row_groups)):
+                yield self.read(group, range(len(self.columns)))
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise CorruptTable(self.file, f"it cannot be read: {error}") from error
 
     def statistics(self, group: int, column: int) -> pq.Statistics | None:
         """Return a column's statistics in a row group, None where there are none of use."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from icetree.codec.parquet.parquet import open_parquet
 from icetree.errors import IcetreeError
 from icetree.rows.same import row_codes
 from icetree.spec.edit.refs import ancestors
@@ -84,7 +84,10 @@ def _nearest(
 def _read(table: Table, file: PartitionStatisticsFile, shape: Shape) -> pa.Table | None:
     """Return what a file tells, if it is there and has the fields that a file of now would have."""
     try:
-        found = pq.read_table(pa.BufferReader(table.files.fetch(file.statistics_path)))
+        content = pa.BufferReader(table.files.fetch(file.statistics_path))
+        opened = open_parquet(content, file=file.statistics_path)
+        empty = opened.parquet.schema_arrow.empty_table()
+        found = pa.concat_tables([empty, *opened.read_groups()])
     except (IcetreeError, pa.ArrowException) as error:
         log.warning("%s: %s is not read: %s", table.name, file.statistics_path, error)
         return None

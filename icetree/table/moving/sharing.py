@@ -130,7 +130,7 @@ class _Copying:
                 )
 
         def write(name: str) -> int:
-            content = in_full(self._table.files.fetch(name), place, sizes)
+            content = in_full(self._table.files.fetch(name), place, sizes, file=name)
             self._write(prefix_of(self._location) + name, content)
             return len(content)
 
@@ -179,13 +179,13 @@ class _Copying:
         )
 
 
-def in_full(manifest: bytes, place: str, sizes: Mapping[str, int]) -> bytes:
+def in_full(manifest: bytes, place: str, sizes: Mapping[str, int], *, file: str) -> bytes:
     """Return a columnar manifest of a table at a place with the names of its files in full.
 
     Columnar leaves stay relative, with the sizes that they have now, and so do the names of leaves that
     other entries are about.
     """
-    return edited(manifest, lambda rows: _in_full(rows, place, sizes))
+    return edited(manifest, lambda rows: _in_full(rows, place, sizes), file=file)
 
 
 def _in_full(rows: pa.Table, place: str, sizes: Mapping[str, int]) -> dict[str, pa.Array]:

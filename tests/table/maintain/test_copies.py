@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import icetree
-from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, Unavailable
+from icetree.errors import AlreadyExists, CommitUnknown, CorruptTable, InvalidInput, Unavailable
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseRequest, Refuse
@@ -73,6 +74,22 @@ def test_a_copy_of_metadata_alone_has_all_of_the_past_and_never_harms_a_file_of_
     assert stored(copy) == set()
     assert stored(table) == files
     assert told(table, ids) == before
+
+
+def test_pages_of_copied_manifests_have_checksums() -> None:
+    table = old_table()
+    copy = lake_of(table).copy_table("db.rows", "db.copy", metadata_only=True)
+    files = copy.files.store._files  # type: ignore[attr-defined]
+    root = f"{copy.location}/{copy.snapshot().root_manifest}"
+    content, written = files[root]
+    bad = 0
+    for at in range(100, len(content) // 2, 97):
+        files[root] = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :], written
+        with suppress(CorruptTable):
+            fresh = lake_of(copy).table("db.copy")
+            bad += rows_of(fresh) != rows_of(table)
+    files[root] = content, written
+    assert bad == 0
 
 
 @pytest.mark.parametrize("fault", [How.BEFORE, How.AFTER])
