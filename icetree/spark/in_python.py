@@ -10,6 +10,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 
+from icetree.spark.batches import unweighed
+
 #: Names that `mapInArrow` finds columns by; it takes a dot for a way into a struct.
 _PLAIN: Final = re.compile(r"\w+")
 
@@ -39,17 +41,19 @@ def _for_spark(
     return arrow_udf(made, returns)
 
 
-def rows_in_python(
+def done_in_python(
     rows: DataFrame,
     work: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     returns: str,
-) -> DataFrame:
-    """Return what a function of record batches makes of rows, whose columns have any names."""
+) -> pa.Table:
+    """Compute rows, whose columns have any names, and return what a function makes of their batches."""
     names = rows.columns
-    if all(map(_PLAIN.fullmatch, names)):
-        return rows.mapInArrow(work, returns)
+    given = rows
+    if not all(map(_PLAIN.fullmatch, names)):
+        given = rows.toDF(*(f"column_{at}" for at in range(len(names))))
 
     def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work(batch.rename_columns(names) for batch in batches)
 
-    return rows.toDF(*(f"column_{at}" for at in range(len(names)))).mapInArrow(renamed, returns)
+    with unweighed(given):
+        return given.mapInArrow(work if given is rows else renamed, returns).toArrow()

@@ -14,7 +14,7 @@ from icetree.rows.same import ranks, row_codes
 from icetree.rows.write import write_files
 from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spark.complaints import one_line
-from icetree.spark.in_python import rows_in_python
+from icetree.spark.in_python import done_in_python
 from icetree.spark.names import column
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
@@ -59,7 +59,7 @@ def upsert_by_equality(
     ready = fit(rows, table.schema, table=str(table.name))
     together = ready.repartition(*map(column, columns))
     with one_line():
-        found = rows_in_python(together, work, "files binary").toArrow()
+        found = done_in_python(together, work, "files binary")
     files = [unshipped(each) for each in found["files"].to_pylist()]
     if not files:
         return None

@@ -24,7 +24,7 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.rows.write import write_files
 from icetree.spark.complaints import one_line
-from icetree.spark.in_python import rows_in_python
+from icetree.spark.in_python import done_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
@@ -109,7 +109,7 @@ def sink(
             yield _row(_COUNTS, struct.pack(_NUMBERS, told[INSERT], told[REPLACE]))
 
     with one_line():
-        found = rows_in_python(rows, work, _OUT).toArrow()
+        found = done_in_python(rows, work, _OUT)
     files, gone, numbers = [], dict[int, BitMap64](), [(0, 0)]
     try:
         for ordinal, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
