@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
+from typing_extensions import TypeVarTuple, Unpack
 
 from icetree.errors import InvalidInput
 from icetree.surroundings import new_pool
+
+Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,7 @@ class Store(Protocol):
         ...
 
     def delete(self, locations: Iterable[str]) -> None:
-        """Delete the files; one that is not there is fine."""
+        """Delete the files, in no particular order; one that is not there is fine."""
         ...
 
     def list(self, folder: str) -> Iterator[FileInfo]:
@@ -79,18 +82,21 @@ class Store(Protocol):
         ...
 
 
-def write_side_by_side(
-    write_new: Callable[[str, bytes], None], files: Iterable[tuple[str, bytes]], *, at_once: int
+def side_by_side(
+    call: Callable[[Unpack[Given]], None], items: Iterable[tuple[Unpack[Given]]], *, at_once: int
 ) -> None:
-    """Do `write_many` with threads, the caller's own among them: a single file starts none."""
-    files = list(files)
-    if len(files) < 2:
-        for location, content in files:
-            write_new(location, content)
+    """Call for each item with threads, the caller's own among them: a single item starts none.
+
+    When one fails the others are still finished, and then the first failure is raised.
+    """
+    items = list(items)
+    if len(items) < 2:
+        for item in items:
+            call(*item)
         return
-    with new_pool(min(len(files), at_once) - 1, "icetree-write") as pool:
-        pending = [pool.submit(write_new, *file) for file in files[1:]]
-        write_new(*files[0])
+    with new_pool(min(len(items), at_once) - 1, "icetree-store") as pool:
+        pending = [pool.submit(call, *item) for item in items[1:]]
+        call(*items[0])
     for each in pending:
         each.result()
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
-from icetree.store.base import FileInfo, check_range, write_side_by_side
+from icetree.store.base import FileInfo, check_range, side_by_side
 from icetree.store.places import local_path
 from icetree.surroundings import new_uuid
 
@@ -96,12 +96,11 @@ class LocalStore:
                 raise InvalidInput(f"{location} would lie below a file") from error
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
+        side_by_side(self.write_new, files, at_once=_AT_ONCE)
 
     def delete(self, locations: Iterable[str]) -> None:
-        for location in locations:
-            with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
-                os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
+        # A file system may wait for its journal at every file, and at several for the same one.
+        side_by_side(_delete, zip(locations), at_once=_AT_ONCE)
 
     def list(self, folder: str) -> Iterator[FileInfo]:
         path, prefix = local_path(folder).rstrip("/") or "/", folder.rstrip("/") + "/"
@@ -158,6 +157,11 @@ def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:
             modified_at_ms=about.st_mtime_ns // 1_000_000,
         )
     return None
+
+
+def _delete(location: str) -> None:
+    with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
 
 
 def _write_new(folder: str, path: str, content: bytes) -> None:

@@ -23,7 +23,7 @@ from icetree.errors import (
     Unavailable,
     Unsupported,
 )
-from icetree.store.base import FileInfo, check_range, write_side_by_side
+from icetree.store.base import FileInfo, check_range, side_by_side
 from icetree.store.object_options import ObjectOptions, allowance_s
 from icetree.store.ranged import ranged_file
 from icetree.surroundings import between, elapsed_s, wait
@@ -135,7 +135,7 @@ class ObjectStore:
         self._retried(location, put, carries=lambda: len(content))
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_side_by_side(self.write_new, files, at_once=_AT_ONCE)
+        side_by_side(self.write_new, files, at_once=_AT_ONCE)
 
     def delete(self, locations: Iterable[str]) -> None:
         keys: dict[str, tuple[str, list[str]]] = {}

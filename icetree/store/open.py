@@ -12,7 +12,7 @@ import pyarrow as pa
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.location import AZURE, AZURE_SHORT, GCS, LOCAL, S3, scheme_of
 from icetree.store import azure_options, gcs_options, s3_options
-from icetree.store.base import FileInfo, Store, write_side_by_side
+from icetree.store.base import FileInfo, Store, side_by_side
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from icetree.store.object import ObjectStore
@@ -163,7 +163,7 @@ class EveryStore:
         if len(stores) == 1:
             stores.popitem()[1].write_many(files)
         else:
-            write_side_by_side(self.write_new, files, at_once=8)
+            side_by_side(self.write_new, files, at_once=8)
 
     def delete(self, locations: Iterable[str]) -> None:
         together: dict[int, tuple[Store, list[str]]] = {}

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from icetree.store.base import FileInfo, Store, write_side_by_side
+from icetree.store.base import FileInfo, Store, side_by_side
 from icetree.store.ranged import ranged_file
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class WrappedStore:
         self._pass(request, lambda: self.store.write_new(location, content))
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_side_by_side(self.write_new, files, at_once=16)
+        side_by_side(self.write_new, files, at_once=16)
 
     def delete(self, locations: Iterable[str]) -> None:
         gone = [*locations]
