@@ -348,15 +348,18 @@ def _finish(one: _OpenTask, batch: pa.RecordBatch, at: int, reading: _Reading) -
     gone = _gone(one, columns, at, size)
     marks = any(field.field_id == DELETED_FIELD for field in reading.columns)
     kept = _kept(one, columns, None if marks else gone, at, size)
+    if not reading.columns:
+        return batch_of([], [], size if kept is None else int(kept.sum()))
+    # What does not come out is left out first: metadata columns are made of what does.
+    rows = np.arange(at, at + size) if kept is None else at + np.flatnonzero(kept)
+    mask = None if kept is None else pa.array(kept)
     arrays = []
     for field in reading.columns:
-        array = _made(field.field_id, one, columns, gone, at)
-        arrays.append(columns[_name(field)] if array is None else array)
-    if not arrays:
-        rows = size if kept is None else int(kept.sum())
-        return batch_of([], [], rows)
-    found = pa.RecordBatch.from_arrays(arrays, schema=reading.out)
-    return found if kept is None else found.filter(pa.array(kept))
+        own = columns.get(_name(field))
+        if own is not None and mask is not None:
+            own = own.filter(mask)
+        arrays.append(_column(field.field_id, one, own, gone, at, rows))
+    return pa.RecordBatch.from_arrays(arrays, schema=reading.out)
 
 
 def _gone(one: _OpenTask, columns: dict[str, pa.Array], at: int, size: int) -> Flags:
@@ -389,29 +392,26 @@ def _kept(
     return None if kept.all() else kept
 
 
-def _made(
-    field_id: int, one: _OpenTask, columns: dict[str, pa.Array], gone: Flags, at: int
-) -> pa.Array | None:
-    """Return a metadata column; None for a column of the table."""
-    if field_id not in IDS:
-        return None
-    size = len(gone)
+def _column(
+    field_id: int, one: _OpenTask, own: pa.Array | None, gone: Flags, at: int, rows: Rows
+) -> pa.Array:
+    """Return a column of these rows, `own` as the file has it; `gone` is of all from `at` on."""
+    size = len(rows)
     if field_id == DELETED_FIELD:
-        return pa.array(gone)
+        return pa.array(gone[rows - at])
     if field_id == PARTITION_FIELD:
         return pa.repeat(one.partition, size)
     if field_id == FILE_FIELD:
         return pa.repeat(pa.scalar(one.location, pa.string()), size)
     if field_id == SPEC_ID_FIELD:
         return pa.repeat(pa.scalar(one.task["partition_spec_id"], pa.int32()), size)
-    positions = pa.array(np.arange(at, at + size))
     if field_id == POS_FIELD:
-        return positions
-    own = columns[f"column {field_id}"]
+        return pa.array(rows)
+    assert own is not None  # all else is in the file, or made as if it were
     if field_id == ROW_ID_FIELD:
         first = one.task["first_row_id"]
-        inherited = None if first is None else pc.add(positions, pa.scalar(first, pa.int64()))
-    else:
+        return own if first is None else pc.coalesce(own, pa.array(rows + first))
+    if field_id in LINEAGE_IDS:
         age = pa.scalar(one.task["sequence_number"], pa.int64())
-        inherited = pa.repeat(age, size)
-    return own if inherited is None else pc.coalesce(own, inherited)
+        return pc.coalesce(own, pa.repeat(age, size))
+    return own
