@@ -30,6 +30,7 @@ from pyiceberg.types import (
 )
 
 from icetree.codec import limits
+from icetree.codec.orc import times
 from icetree.codec.orc.footer import read_stripes
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.format import Format
@@ -259,6 +260,37 @@ def _stored_type(type: IcebergType, where: str) -> tuple[pa.DataType, dict[bytes
     return pa.timestamp("ns", found.tz), {_UNIT: unit}
 
 
+def with_old_times(content: pa.Buffer) -> pa.Buffer:
+    """Return a new file whose times before 1970 other readers of ORC read, too."""
+    whole = content.to_pybytes()
+    if not times.may_have_early_times(whole):
+        return content
+    file = orc.ORCFile(pa.BufferReader(content))
+    found = [_times_in(file.read_stripe(at).to_struct_array()) for at in range(file.nstripes)]
+    if not any(times.is_early(each) for stripe in found for each in stripe.values()):
+        return content
+    return pa.py_buffer(times.with_early_times(whole, found.__getitem__))
+
+
+def _times_in(rows: pa.StructArray) -> dict[int, Any]:
+    """Return all times in rows, in nanoseconds, by the numbers that ORC gives to columns."""
+    found: dict[int, Any] = {}
+    waiting, number = [rows], 0
+    while waiting:
+        array = waiting.pop()
+        type = array.type
+        if pa.types.is_struct(type):
+            waiting += reversed(array.flatten())
+        elif pa.types.is_map(type):
+            waiting += [array.items, array.keys]
+        elif pa.types.is_list(type):
+            waiting.append(array.flatten())
+        elif pa.types.is_timestamp(type):
+            found[number] = array.drop_null().view(pa.int64()).to_numpy()
+        number += 1
+    return found
+
+
 def _offsets(content: pa.Buffer) -> list[int]:
     return [each.offset for each in read_stripes(pa.BufferReader(content), file="a new file")]
 
@@ -268,6 +300,7 @@ ORC: Final = Format(
     open=OrcReader,
     begin=OrcWriter,
     split_offsets=_offsets,
+    finished=with_old_times,
     bytes_at_once=_stripe_bytes,
     id_key=_ID.encode(),
 )

@@ -48,6 +48,10 @@ Open = Callable[[pa.NativeFile, str, bool], Reader]
 Begin = Callable[[pa.NativeFile, Sequence[NestedField], Mapping[str, str]], RowsWriter]
 
 
+def _as_it_is(content: pa.Buffer) -> pa.Buffer:
+    return content
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A format of data files."""
@@ -59,6 +63,8 @@ class Format:
     split_offsets: Callable[[pa.Buffer], list[int] | None]
     #: How many bytes of rows a writer is best given at once.
     bytes_at_once: Callable[[Mapping[str, str]], int]
+    #: What becomes of a file that its writer has ended, before it is stored.
+    finished: Callable[[pa.Buffer], pa.Buffer] = _as_it_is
     #: The same, with an encryption of its own; None where files are encrypted as they are.
     keyed: Callable[[FileKey], Format] | None = None
     #: The key of field ids in the metadata of the reader's columns.

@@ -38,6 +38,7 @@ class Sealing:
 
     def stored(self, content: pa.Buffer) -> Stored:
         """Return what the format made, as it is stored."""
+        content = self.format.finished(content)
         offsets, key = self.format.split_offsets(content), self.key
         whole: bytes = content.to_pybytes()
         if key is None:

@@ -19,14 +19,14 @@ MAGIC: Final = b"ORC"
 #: The end of a file, of which most is known after one read.
 _TAIL_BYTES: Final = 16 * 1024
 #: Length and mark of a part that was compressed by itself.
-_HEAD_BYTES: Final = 3
+HEAD_BYTES: Final = 3
 #: Codecs by their numbers in a file; without a name, of no compression.
-_CODECS: Final = {0: "", 1: "zlib", 2: "snappy", 4: "lz4", 5: "zstd"}
+CODECS: Final = {0: "", 1: "zlib", 2: "snappy", 4: "lz4", 5: "zstd"}
 #: Numbers of fields: of the postscript, of the footer, of a stripe.
-_FOOTER_BYTES, _COMPRESSION, _BLOCK_BYTES, _METADATA_BYTES, _MAGIC = 1, 2, 3, 5, 8000
-_STRIPES, _ROWS = 3, 6
+FOOTER_BYTES, COMPRESSION, BLOCK_BYTES, METADATA_BYTES, _MAGIC = 1, 2, 3, 5, 8000
+STRIPES, _ROWS = 3, 6
 _OFFSET, _INDEX_BYTES, _DATA_BYTES, _STRIPE_FOOTER_BYTES, _STRIPE_ROWS = 1, 2, 3, 4, 5
-_DEFAULT_BLOCK_BYTES: Final = 256 * 1024
+DEFAULT_BLOCK_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +59,8 @@ def _stripes(source: pa.NativeFile, file: str) -> tuple[Stripe, ...]:
     if told.get(_MAGIC, MAGIC) != MAGIC:
         raise Broken("wrong magic bytes")
     after = 1 + tail[-1]
-    length = number_in(told, _FOOTER_BYTES, "the length of the footer")
-    content_end = size - after - length - number_in(told, _METADATA_BYTES, "a length")
+    length = number_in(told, FOOTER_BYTES, "the length of the footer")
+    content_end = size - after - length - number_in(told, METADATA_BYTES, "a length")
     if content_end < 0:
         raise Broken("it is longer than the file")
     limits.METADATA.require(length, file=file, what="its ORC footer")
@@ -68,12 +68,12 @@ def _stripes(source: pa.NativeFile, file: str) -> tuple[Stripe, ...]:
         source.seek(size - after - length)
         tail = source.read()
     packed = tail[len(tail) - after - length : len(tail) - after]
-    footer = _unpacked(packed, told)
+    footer = unpacked(packed, told)
     rows, found, end = 0, [], 0
     for number, value in fields_of(footer):
         if number == _ROWS and isinstance(value, int):
             rows = value
-        elif number == _STRIPES and isinstance(value, bytes):
+        elif number == STRIPES and isinstance(value, bytes):
             stripe, end = _stripe(value, end)
             found.append(stripe)
     if end > content_end:
@@ -94,18 +94,19 @@ def _stripe(message: bytes, after: int) -> tuple[Stripe, int]:
     return Stripe(offset=offset, rows=number_in(told, _STRIPE_ROWS, "a number of rows")), end
 
 
-def _unpacked(packed: bytes, told: dict[int, Any]) -> bytes:
-    codec = _CODECS.get(number_in(told, _COMPRESSION, "the compression"))
+def unpacked(packed: bytes, told: dict[int, Any]) -> bytes:
+    """Return a part of a file as it was before it was packed; `told` is the file's postscript."""
+    codec = CODECS.get(number_in(told, COMPRESSION, "the compression"))
     if codec is None:
-        raise Broken(f"there is no reader for compression {told[_COMPRESSION]}")
+        raise Broken(f"there is no reader for compression {told[COMPRESSION]}")
     if not codec:
         return packed
-    block = number_in(told, _BLOCK_BYTES, "the size of blocks") or _DEFAULT_BLOCK_BYTES
+    block = number_in(told, BLOCK_BYTES, "the size of blocks") or DEFAULT_BLOCK_BYTES
     most = limits.METADATA.bytes
     found, at = bytearray(), 0
     while at < len(packed):
-        head = int.from_bytes(packed[at : at + _HEAD_BYTES], "little")
-        start, end = at + _HEAD_BYTES, at + _HEAD_BYTES + (head >> 1)
+        head = int.from_bytes(packed[at : at + HEAD_BYTES], "little")
+        start, end = at + HEAD_BYTES, at + HEAD_BYTES + (head >> 1)
         if end > len(packed):
             raise Broken("it ends in the middle")
         part = packed[start:end]

@@ -1,8 +1,8 @@
-"""Protocol buffers, as much of them as the tail of an ORC file needs: strict, bounded, no I/O."""
+"""Protocol buffers, as much of them as ORC files need: strict, bounded, no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 _VARINT: Final = 0
@@ -54,3 +54,32 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + index + 1
     raise Broken("a number does not end")
+
+
+def numbers_of(packed: bytes) -> list[int]:
+    """Return whole numbers that stand one after the other."""
+    found, at = [], 0
+    while at < len(packed):
+        value, at = _varint(packed, at)
+        found.append(value)
+    return found
+
+
+def message_of(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
+    """Return a message of whole numbers and bytes."""
+    made = bytearray()
+    for number, value in fields:
+        if isinstance(value, int):
+            made += varint(number << 3 | _VARINT) + varint(value)
+        else:
+            made += varint(number << 3 | _SPAN) + varint(len(value)) + value
+    return bytes(made)
+
+
+def varint(value: int) -> bytes:
+    """Return a whole number, not below 0, as messages have it."""
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
