@@ -34,6 +34,7 @@ from icetree.codec.orc import times
 from icetree.codec.orc.footer import read_stripes
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.format import Format
+from icetree.rows.orc_apart import Broken, OrcApart
 from icetree.rows.schema import arrow_type
 from icetree.spec.properties import choice, whole_number
 from icetree.spec.types import VariantType
@@ -68,8 +69,8 @@ class OrcReader:
     def __init__(self, source: pa.NativeFile, location: str, checksums: bool = True) -> None:  # noqa: ARG002
         self._location = location
         self._stripes = read_stripes(source, file=location)
-        self._file = orc.ORCFile(source)
-        stored = self._file.schema
+        self._file = OrcApart(source, location)
+        stored = self._file.schema()
         self.schema = pa.schema([_meant(field) for field in stored])
         self._is_dotted = any("." in name or "`" in name for name in _names(stored))
 
@@ -87,8 +88,8 @@ class OrcReader:
         # Names are paths to ORC, which finds another column where one has a dot in its name.
         chosen = None if self._is_dotted else list(dict.fromkeys(names))
         try:
-            found = self._file.read_stripe(group, columns=chosen)
-        except pa.ArrowInvalid as error:
+            found = self._file.stripe(group, chosen)
+        except Broken as error:
             if _TOO_FAR not in str(error):
                 raise
             raise Unsupported(
