@@ -11,11 +11,14 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import (
     DateType,
     DoubleType,
+    IcebergType,
     IntegerType,
     LongType,
     NestedField,
     StringType,
+    TimestampNanoType,
     TimestampType,
+    TimestamptzNanoType,
 )
 
 from icetree.codec.inherit import Inherited
@@ -221,6 +224,24 @@ def test_a_count_of_fewer_values_than_rows_tells_nothing_of_nulls() -> None:
     found = decode(manifest(2, entry(f"{DATA}/a", rows=10, **counts)))
     assert "1:nulls" not in found.column_names
     assert (values(found, "2:values"), values(found, "2:nulls")) == ([10], [3])
+
+
+@pytest.mark.parametrize("type", [TimestampNanoType(), TimestamptzNanoType()])
+def test_bounds_of_nanoseconds_in_orc_rule_nothing_out(type: IcebergType) -> None:
+    """Iceberg Java writes microseconds there, and nothing tells its manifests from those of others."""
+    shape = Shape(schema=Schema(NestedField(1, "n", type, required=False)))
+    bounds = {"lower_bounds": pairs({1: long(5)}), "upper_bounds": pairs({1: long(7)})}
+    data = manifest(
+        3,
+        entry(f"{DATA}/a.orc", file_format="ORC", null_value_counts=pairs({1: 0}), **bounds),
+        entry(f"{DATA}/b.parquet", **bounds),
+    )
+    found = decode_manifest(
+        data, file="m.avro", shape=shape, table_location=TABLE, inherit=ADDED_LEAF
+    )
+    assert found["1:lower"].cast(pa.int64()).to_pylist() == [None, 5]
+    assert found["1:upper"].cast(pa.int64()).to_pylist() == [None, 7]
+    assert values(found, "1:nulls") == [0, None]
 
 
 def test_metrics_of_a_column_that_never_was_are_left_out() -> None:

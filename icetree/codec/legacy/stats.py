@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.types import IcebergType, StringType
+from pyiceberg.types import IcebergType, StringType, TimestampNanoType, TimestamptzNanoType
 
 from icetree.codec.avro.avro import Field, fields_of, items_of, kind_of, require_kind, to_array
 from icetree.codec.single_value import decode_pair, decode_plain, plain_array, scatter
@@ -30,6 +30,7 @@ _MAPS: Final[dict[str, tuple[int, bool]]] = {
     "lower": (125, True),
     "upper": (128, True),
 }
+_NANOS: Final = (TimestampNanoType, TimestamptzNanoType)
 MAP_IDS: Final = frozenset(id for id, _ in _MAPS.values())
 
 
@@ -70,7 +71,7 @@ class Metrics:
             type = _type(shape, field_id)
             rows = applies.to(field_id)
             if type is not None and (rows is None or rows.any()):
-                for stat, column in self._field(maps, field_id, type, base["record_count"]):
+                for stat, column in self._field(maps, field_id, type, base):
                     if rows is not None:
                         column = pc.if_else(pa.array(rows), column, pa.scalar(None, column.type))
                     if column.null_count < len(column):
@@ -78,7 +79,7 @@ class Metrics:
         return found
 
     def _field(
-        self, maps: dict[str, _Map], field_id: int, type: IcebergType, rows: pa.Array
+        self, maps: dict[str, _Map], field_id: int, type: IcebergType, base: dict[str, pa.Array]
     ) -> Iterator[tuple[str, pa.Array]]:
         picked = {stat: each.pick(field_id, self._size) for stat, each in maps.items()}
         bounds = bounds_type(type)
@@ -91,11 +92,17 @@ class Metrics:
                 file=self._file,
                 what=f"column {field_id}",
             )
+            if isinstance(type, _NANOS):
+                # Of ORC, Iceberg Java tells bounds in microseconds as if they were nanoseconds, and
+                # nothing in a manifest tells who wrote it: they would rule out files that match.
+                is_orc = pc.equal(base["file_format"], "orc")
+                nothing = pa.scalar(None, lower.type)
+                lower, upper = (pc.if_else(is_orc, nothing, each) for each in (lower, upper))
             yield from (("lower", lower), ("upper", upper))
         if "values" in picked:
             # Of ORC, Iceberg Java counts no row in which a struct around the field is null: a field
             # with fewer values than rows is null in some, whatever the count of its nulls says.
-            whole = pc.fill_null(pc.equal(picked["values"], rows), True)
+            whole = pc.fill_null(pc.equal(picked["values"], base["record_count"]), True)
             nothing = pa.scalar(None, pa.int64())
             for stat in picked.keys() & {"values", "nulls"}:
                 picked[stat] = pc.if_else(whole, picked[stat], nothing)
