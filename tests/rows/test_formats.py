@@ -281,6 +281,15 @@ def test_files_of_others_are_added_with_the_stats_of_their_rows(format: str) -> 
         table.add_files(f"memory://lake/more/y.{format}")
 
 
+@pytest.mark.parametrize("format", OTHERS)
+def test_lists_and_maps_with_uuids_inside_may_all_be_null(format: str) -> None:
+    schema = {"id": "int", "m": "map<string, uuid>", "l": "list<struct<u: uuid>>"}
+    table = new_table(schema, properties={"write.format.default": format})
+    table.append(pa.table({"id": pa.array([1, 2], pa.int32())}))
+    found = table.scan().to_arrow()
+    assert (found["m"].null_count, found["l"].null_count) == (2, 2)
+
+
 def test_stock_readers_of_avro_read_what_is_written() -> None:
     data = every_type()
     table = written_in("avro", data.schema)

@@ -75,7 +75,7 @@ def _piece(values: pa.Array, type: IcebergType) -> Piece:
             return masked(pieces.joined(inner, len(values)), values)
         case ListType():
             return pieces.repeated(
-                _field(values.flatten(), type.element_field), pc.list_value_length(values)
+                _field(_inside(values), type.element_field), pc.list_value_length(values)
             )
         case MapType():
             return _map(values, type)
@@ -90,6 +90,14 @@ def _piece(values: pa.Array, type: IcebergType) -> Piece:
     if isinstance(type, StringType) or _is_bytes(values.type):
         return pieces.texts(values)
     return pieces.numbers(values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64()))
+
+
+def _inside(lists: pa.ListArray) -> pa.Array:
+    """Return what is in lists, one after the other.
+
+    Where all are null Arrow makes an empty array, and makes none of a struct with UUIDs.
+    """
+    return lists.values.slice(0, 0) if lists.null_count == len(lists) else lists.flatten()
 
 
 def _is_bytes(type: pa.DataType) -> bool:
@@ -107,7 +115,7 @@ def _map(values: pa.MapArray, type: MapType) -> Piece:
         values.offset,
         children=[entries],
     )
-    pairs = lists.flatten()
+    pairs = _inside(lists)
     key = _piece(pairs.field(0), type.key_type)
     value = _field(pairs.field(1), type.value_field)
     return pieces.repeated(pieces.joined([key, value], len(pairs)), pc.list_value_length(lists))
