@@ -263,7 +263,7 @@ def _stored_type(type: IcebergType, where: str) -> tuple[pa.DataType, dict[bytes
 
 def with_old_times(content: pa.Buffer) -> pa.Buffer:
     """Return a new file whose times before 1970 other readers of ORC read, too."""
-    whole = content.to_pybytes()
+    whole = memoryview(content).cast("B")
     if not times.may_have_early_times(whole):
         return content
     file = orc.ORCFile(pa.BufferReader(content))

@@ -110,19 +110,28 @@ class _Sink(io.RawIOBase):
         return len(content)
 
 
-def _answer(link: socket.socket, batch: Any) -> None:
-    """Send columns, whose size is known before the first byte goes."""
+def _write(batch: Any, sink: Any) -> None:
     import pyarrow as pa
 
-    size = pa.MockOutputStream()
-    with pa.ipc.new_stream(size, batch.schema) as out:
+    with pa.ipc.new_stream(sink, batch.schema) as out:
         out.write_batch(batch)
-    link.sendall(HEAD.pack(b"T", size.size()))
-    with (
-        pa.PythonFile(_Sink(link), mode="w") as sink,
-        pa.ipc.new_stream(sink, batch.schema) as out,
-    ):
-        out.write_batch(batch)
+
+
+def _size_of(batch: Any) -> int:
+    """Return how many bytes columns take, which is to be known before the first of them goes."""
+    import pyarrow as pa
+
+    counting = pa.MockOutputStream()
+    _write(batch, counting)
+    return int(counting.size())
+
+
+def _answer(link: socket.socket, batch: Any, size: int) -> None:
+    import pyarrow as pa
+
+    link.sendall(HEAD.pack(b"T", size))
+    with pa.PythonFile(_Sink(link), mode="w") as sink:
+        _write(batch, sink)
 
 
 def _confine(most: int) -> None:
@@ -161,11 +170,12 @@ def _serve(link: socket.socket) -> None:
                 send(link, b"S", file.schema.serialize())
                 continue
             found = file.read_stripe(asked["stripe"], columns=asked["columns"])
+            size = _size_of(found)
         except Exception as error:
             why = "memory" if isinstance(error, MemoryError) else "broken"
             send(link, b"E", json.dumps([why, str(error)]).encode())
             return
-        _answer(link, found)
+        _answer(link, found, size)
         del found
 
 

@@ -44,14 +44,14 @@ _SECONDS_STREAM, _NANOS_STREAM, _INDEX_STREAM = 1, 5, 6
 _MOMENTS: Final = (9, 18)
 
 
-def may_have_early_times(content: bytes) -> bool:
+def may_have_early_times(content: memoryview) -> bool:
     """Tell whether the bounds of a file allow for times that are to be told anew."""
     _, _, footer = _tail(content)
-    types = [dict(fields_of(value)) for number, value in footer if number == _TYPES]
-    known = [dict(fields_of(value)) for number, value in footer if number == _STATISTICS]
+    types = [_known(value) for number, value in footer if number == _TYPES]
+    known = [_known(value) for number, value in footer if number == _STATISTICS]
     for type, each in zip(types, known, strict=True):
         if type.get(_KIND) in _MOMENTS and _BOUNDS in each:
-            lowest: int = dict(fields_of(each[_BOUNDS])).get(_LOWEST, 0)  # type: ignore[assignment]
+            lowest: int = _known(each[_BOUNDS]).get(_LOWEST, 0)
             if (lowest >> 1) ^ -(lowest & 1) <= _LAST // _MILLI:
                 return True
     return False
@@ -62,7 +62,7 @@ def is_early(times: Numbers) -> bool:
     return bool(((times < _LAST) & (times % _SECOND != 0)).any())
 
 
-def with_early_times(content: bytes, stripes: Callable[[int], Times]) -> bytes:
+def with_early_times(content: memoryview, stripes: Callable[[int], Times]) -> bytes:
     """Return a file that Arrow wrote with its times told anew; each stripe's are asked for."""
     told, metadata, footer = _tail(content)
     made = bytearray(content[: _start(footer)])
@@ -71,7 +71,7 @@ def with_early_times(content: bytes, stripes: Callable[[int], Times]) -> bytes:
     for number, value in footer:
         if number == STRIPES:
             seen.append(stripes(len(seen)))
-            value = _add_stripe(made, content, dict(fields_of(value)), seen[-1], told)
+            value = _add_stripe(made, content, _known(value), seen[-1], told)
         new_footer.append((number, value))
     whole = {
         column: np.array(
@@ -84,7 +84,7 @@ def with_early_times(content: bytes, stripes: Callable[[int], Times]) -> bytes:
     new_footer = [(at, length if at == _CONTENT_BYTES else value) for at, value in new_footer]
     of_stripes = [value for number, value in metadata if number == _STREAM]
     new_metadata = [
-        (1, message_of(_with_bounds(list(fields_of(value)), 1, times)))
+        (1, message_of(_with_bounds(_fields(value), 1, times)))
         for value, times in zip(of_stripes, seen, strict=True)
     ]
     tails = [packed(message_of(each), told) for each in (new_metadata, new_footer)]
@@ -96,14 +96,22 @@ def with_early_times(content: bytes, stripes: Callable[[int], Times]) -> bytes:
 _EDGES: Final = (np.min, np.max)
 
 
-def _tail(content: bytes) -> tuple[dict[int, Any], Fields, Fields]:
+def _fields(message: bytes) -> Fields:
+    return list(fields_of(message))
+
+
+def _known(message: bytes) -> dict[int, Any]:
+    return dict(fields_of(message))
+
+
+def _tail(content: memoryview) -> tuple[dict[int, Any], Fields, Fields]:
     """Return the postscript, the statistics of stripes, and the footer."""
     end = len(content) - 1 - content[-1]
-    told: dict[int, Any] = dict(fields_of(content[end:-1]))
+    told = _known(bytes(content[end:-1]))
     start = end - told[FOOTER_BYTES]
     before = start - told.get(METADATA_BYTES, 0)
     parts = (content[before:start], content[start:end])
-    metadata, footer = (list(fields_of(unpacked(part, told))) for part in parts)
+    metadata, footer = (_fields(unpacked(bytes(part), told)) for part in parts)
     return told, metadata, footer
 
 
@@ -113,25 +121,26 @@ def _start(footer: Fields) -> int:
 
 
 def _add_stripe(
-    made: bytearray, content: bytes, known: dict[int, Any], times: Times, told: dict[int, Any]
+    made: bytearray, content: memoryview, known: dict[int, Any], times: Times, told: dict[int, Any]
 ) -> bytes:
     """Add a stripe with its times told anew; return what the footer says of it."""
     at, end = known[_OFFSET], known[_OFFSET] + known[_INDEX_BYTES] + known[_DATA_BYTES]
-    tail = list(fields_of(unpacked(content[end : end + known[_STRIPE_FOOTER_BYTES]], told)))
+    tail_bytes = bytes(content[end : end + known[_STRIPE_FOOTER_BYTES]])
+    tail = _fields(unpacked(tail_bytes, told))
     streams = {column: _streams(each, told) for column, each in times.items()}
     start, new_tail, data_at = len(made), [], None
     for number, value in tail:
         if number == _STREAM:
-            stream: dict[int, Any] = {_KIND: 0, _COLUMN: 0, _LENGTH: 0} | dict(fields_of(value))
+            stream = {_KIND: 0, _COLUMN: 0, _LENGTH: 0} | _known(value)
             kind, column = stream[_KIND], stream[_COLUMN]
-            part = content[at : at + stream[_LENGTH]]
+            part = bytes(content[at : at + stream[_LENGTH]])
             at += stream[_LENGTH]
             if data_at is None and kind < _INDEX_STREAM:
                 data_at = len(made)
             if column in times and kind in (_SECONDS_STREAM, _NANOS_STREAM):
                 part = streams[column][kind == _NANOS_STREAM].content
             elif column in times and kind == _INDEX_STREAM:
-                index = list(fields_of(unpacked(part, told)))
+                index = _fields(unpacked(part, told))
                 part = packed(_index(index, times[column], streams[column]), told)
             made += part
             value = message_of((stream | {_LENGTH: len(part)}).items())
@@ -161,20 +170,20 @@ def _shortened(nanos: Numbers) -> Numbers:
         power = 10**count
         zeros[(nanos % power == 0) & (nanos != 0)] = count
     kept = np.where(zeros > 0, nanos // 10**zeros, nanos)
-    return ((kept << 3) | np.maximum(zeros - 1, 0)).view(np.uint64)
+    stored: Numbers = (kept << 3) | np.maximum(zeros - 1, 0)
+    return stored.view(np.uint64)
 
 
 def _index(entries: Fields, times: Numbers, streams: tuple[Stream, Stream]) -> bytes:
     """Return the index of a column: where each group of rows begins in its streams, and its bounds."""
     made, at = [], 0
     for number, value in entries:
-        entry: Fields = list(fields_of(value))
-        known: dict[int, Any] = dict(entry)
+        known = _known(value)
         places = numbers_of(known.get(_POSITIONS, b""))
         new = [place for stream in streams for place in stream.place(at)]
         # What comes before tells of the marks of nulls, which stay.
         new = places[: len(places) - len(new)] + new
-        statistics = list(fields_of(known[_ENTRY_STATISTICS]))
+        statistics = _fields(known[_ENTRY_STATISTICS])
         count = dict(statistics).get(_VALUES, 0)
         told = {
             _POSITIONS: b"".join(map(varint, new)),
@@ -192,7 +201,7 @@ def _with_bounds(fields: Fields, number: int, times: Times) -> Fields:
     for at, value in fields:
         if at == number:
             if column in times:
-                value = _bounded(list(fields_of(value)), times[column])
+                value = _bounded(_fields(value), times[column])
             column += 1
         made.append((at, value))
     return made
