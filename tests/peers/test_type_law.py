@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
+from decimal import Context
 from pathlib import Path
 
 import pyarrow as pa
@@ -33,8 +34,20 @@ from tests.rows.drawn import (
 )
 
 KEPT = [0, 2, 3, 5]
+#: The one decimal of 38 digits that falls into a partition of 39, which there is not.
+_BEYOND = -(10**38 - 1)
+
+
+def _partitioned(column: Column) -> Column:
+    text, arrow, values = column
+    if text != "decimal(38, 2)":
+        return column
+    return text, arrow, values.filter(lambda value: int(value.scaleb(2, _EXACT)) != _BEYOND)
+
+
+_EXACT = Context(prec=40)
 #: Java has no reader for places yet.
-_READ = without(NEAR, "geo")
+_READ = [_partitioned(each) for each in without(NEAR, "geo")]
 #: How tables are partitioned: by columns of `_READ`, each in a way that its type takes. Not by fixed
 #: ones, of which Java 1.11 reads no manifest but its own (`test_types` shows it).
 _PARTS = {
