@@ -82,8 +82,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
         yield lake
 
 
-@law(2, shrinks=False)
-@given(st.data(), st.sampled_from(["parquet", "avro", "orc"]))
+@pytest.mark.parametrize("format", ["parquet", "avro", "orc"])
+@law(2, usual=1, shrinks=False)
+@given(data=st.data())
 def test_rows_of_every_type_and_nesting_go_to_java_and_come_back(
     java: IcebergJava,
     copying: CopyingJava,
@@ -100,8 +101,8 @@ def test_rows_of_every_type_and_nesting_go_to_java_and_come_back(
     for name in ("db.ours", "db.theirs"):
         lake.drop_table(name, missing_ok=True)
     spec = [_PARTS[type].format(name) for name, (type, _, _) in columns.items() if type in _PARTS]
-    how = {"write.format.default": format}
-    ours = lake.create_table("db.ours", schema_of(columns), partition_by=spec, properties=how)
+    written = {"write.format.default": format}
+    ours = lake.create_table("db.ours", schema_of(columns), partition_by=spec, properties=written)
     for part in parts:
         ours.append(part)
     ours.delete("id in (1, 4)")
@@ -109,9 +110,11 @@ def test_rows_of_every_type_and_nesting_go_to_java_and_come_back(
     folder = Path(tempfile.mkdtemp(dir=Path(ours.location).parent)) / "t"
     made = copying.copied(java.table(exported.metadata_location), str(folder), format)
     theirs = lake.register_table("db.theirs", made)
-    _require_same(theirs, wanted)
+    # Of ORC, Java reads maps in an order of its own.
+    how = {"maps_in_order": format != "orc"}
+    _require_same(theirs, wanted, **how)
     theirs.upgrade()
-    _require_same(theirs, wanted)
+    _require_same(theirs, wanted, **how)
     assert _partitions(theirs) == _partitions(ours)
     for name in columns:
         nulls = theirs.scan(f"{name} is null", columns=["id"]).to_arrow()["id"].to_pylist()
@@ -121,7 +124,7 @@ def test_rows_of_every_type_and_nesting_go_to_java_and_come_back(
     _require_found(theirs, columns, wanted)
     theirs.append(parts[0].slice(1, 1))
     theirs.delete("id in (0, 1)")
-    _require_same(theirs, wanted.slice(1))
+    _require_same(theirs, wanted.slice(1), **how)
     assert theirs.verify(deep=True).is_clean
 
 
@@ -136,8 +139,8 @@ def _told_in(format: str) -> list[Column]:
 def _beside_the_last_second(column: Column) -> Column:
     """Return a column of times without those that ORC Java tells a second late, to itself as well.
 
-    Its writer stores them as it stores the second after 1970 began, and no bytes that Arrow reads as such
-    a time are one to Java.
+    Its writer stores them as it stores times of the second after; of those that Arrow stores, Java reads all but
+    the last millisecond a second early.
     """
     text, arrow, values = column
     if not pa.types.is_timestamp(arrow):
@@ -146,10 +149,11 @@ def _beside_the_last_second(column: Column) -> Column:
     return text, arrow, values.filter(lambda time: not -999 * units <= time < 0)
 
 
-def _require_same(table: Table, wanted: pa.Table) -> None:
+def _require_same(table: Table, wanted: pa.Table, **how: bool) -> None:
     found = table.scan().to_arrow().sort_by("id")
     for name in wanted.column_names:
-        assert told(found[name]) == told(wanted[name]), (name, table.schema.find_field(name))
+        same = told(found[name], **how) == told(wanted[name], **how)
+        assert same, (name, table.schema.find_field(name))
 
 
 def _require_found(table: Table, columns: Mapping[str, Column], wanted: pa.Table) -> None:

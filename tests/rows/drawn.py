@@ -176,18 +176,20 @@ def plain(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     return array
 
 
-def told(array: pa.Array | pa.ChunkedArray) -> list[str]:
+def told(array: pa.Array | pa.ChunkedArray, *, maps_in_order: bool = True) -> list[str]:
     """Return each value as a text, equal where the values are."""
     flat = plain(array)
+    how = {"maps_in_order": maps_in_order}
     if pa.types.is_list(flat.type):
-        return [repr(None if each is None else told(each)) for each in _lists(flat)]
+        return [repr(None if each is None else told(each, **how)) for each in _lists(flat)]
     if pa.types.is_map(flat.type):
-        return [
-            repr(None if each is None else [told(pa.array(part)) for part in each])
-            for each in _maps(flat)
-        ]
+        found = []
+        for each in _maps(flat):
+            pairs = each and list(zip(*(told(part, **how) for part in each), strict=True))
+            found.append(repr(pairs if maps_in_order or pairs is None else sorted(pairs)))
+        return found
     if pa.types.is_struct(flat.type):
-        parts = [told(each) for each in flat.flatten()]
+        parts = [told(each, **how) for each in flat.flatten()]
         gone = flat.is_null().to_pylist()
         return ["None" if no else repr([part[at] for part in parts]) for at, no in enumerate(gone)]
     return [repr(each) for each in flat.to_pylist()]
@@ -199,10 +201,10 @@ def _lists(array: pa.ListArray) -> list[pa.Array | None]:
     ]
 
 
-def _maps(array: pa.MapArray) -> list[tuple[Any, Any] | None]:
-    found: list[tuple[Any, Any] | None] = []
+def _maps(array: pa.MapArray) -> list[tuple[pa.Array, pa.Array] | None]:
+    found: list[tuple[pa.Array, pa.Array] | None] = []
     for at in range(len(array)):
         start, end = array.offsets[at].as_py(), array.offsets[at + 1].as_py()
-        keys, items = array.keys[start:end], array.items[start:end]
-        found.append(([repr(told(keys))], [repr(told(items))]) if array[at].is_valid else None)
+        pair = array.keys[start:end], array.items[start:end]
+        found.append(pair if array[at].is_valid else None)
     return found

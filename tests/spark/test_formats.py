@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from campaigns.fuzz import sound
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark import SparkLake, local
 from icetree.spark.write.options import Options
+from icetree.spec.entry import Entry
 from tests.effort import usually
 from tests.rows.lake import files
 
@@ -71,6 +73,23 @@ def test_statements_change_rows_of_every_format_side_by_side(lake: SparkLake, mo
         == rows
     )
     assert table.verify(deep=True).is_clean
+
+
+def test_a_file_that_ends_its_reader_ends_a_query_and_no_worker(lake: SparkLake) -> None:
+    table = lake.create_table("db.t", sound.table().metadata.schema())
+    deadly = Path(__file__).parents[1] / "fuzz" / "corpus" / "orc" / "text-of-fewer-bytes-than-none"
+    place = Path(table.location) / "data" / "x.orc"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(deadly.read_bytes())
+    size = place.stat().st_size
+    file = {"location": "data/x.orc", "file_format": "orc", "record_count": 30}
+    table.append_files([Entry(**file, file_size_in_bytes=size)])
+    with pytest.raises(Exception, match=r"data/x\.orc: Arrow's ORC reader dies of it"):
+        lake.read("db.t").collect()
+    table.delete_files(["data/x.orc"])
+    rows = lake.spark.range(3).selectExpr("id")
+    lake.write("db.t", rows).option("write-format", "orc").append()
+    assert lake.read("db.t").count() == 3
 
 
 def test_options_of_compression_are_those_of_the_format_that_is_written(lake: SparkLake) -> None:
