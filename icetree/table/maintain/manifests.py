@@ -174,7 +174,13 @@ def _arranged(
 def _order(by: str | Iterable[str] | None, shape: Shape) -> Order:
     if by is None:
         return order_of(shape)
-    ids = {name: id for id, name in shape.names.items() if shape.bounds_type(id) is not None}
+    # An identity is called as its column is, and has no bounds of its own.
+    own = {id: each.stats_field for id, each in shape.expressions.items()}
+    ids = {
+        name: own.get(id, id)
+        for id, name in shape.names.items()
+        if shape.bounds_type(id) is not None
+    }
     names = texts(by, what="by")
     if not names:
         raise InvalidInput("by: give columns, or leave it out for the table's own order")

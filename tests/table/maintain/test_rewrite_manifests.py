@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from icetree.errors import InvalidInput, NotFound
@@ -12,6 +13,7 @@ from icetree.tree.reading import Leaf, leaves_in
 from tests.effort import EFFORT
 from tests.rows.lake import rows
 from tests.table.changing import changing_table, some
+from tests.table.lake import connection
 from tests.table.maintain.history import Past, stored, told
 
 COLUMNS = ["id", "v", "_row_id", "_last_updated_sequence_number"]
@@ -57,6 +59,35 @@ def test_all_that_can_be_read_stays_as_it_was(seed: int) -> None:
         assert all(after[id].files == [] and after[id].changed == [] for id in new)
         assert table.verify(deep=True).is_clean
         past.live(5)
+
+
+@pytest.mark.parametrize("by", ["p", "id_bucket_8", ["p", "id_bucket_8"]])
+def test_leaves_are_clustered_by_any_partition_field(by: str | list[str]) -> None:
+    small = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
+    schema = pa.schema([("id", pa.int64()), ("p", pa.int64())])
+    field = by if isinstance(by, str) else by[0]
+    # Leaves come clustered by what a table is partitioned by first.
+    spec = ["bucket(8, id)", "p"] if field == "p" else ["p", "bucket(8, id)"]
+    table = connection().create_table("db.t", schema, partition_by=spec, properties=small)
+    for start in range(0, 150, 30):
+        ids = range(start, start + 30)
+        table.append(pa.table({"id": ids, "p": [each % 4 for each in ids]}, schema))
+    was = rows(table.scan().to_arrow())
+    files = table.inspect.files()
+    before = _leaves_of_a_value(table, field)
+    assert table.maintenance.rewrite_manifests(by=by).rewritten_manifests_count
+    assert _leaves_of_a_value(table, field) < before
+    assert rows(table.scan().to_arrow()) == was
+    assert table.inspect.files().num_rows == files.num_rows
+
+
+def _leaves_of_a_value(table: Table, field: str) -> int:
+    """Count leaves that are read for a value of a partition field, for all values together."""
+    tests = {
+        "p": [f"p = {at}" for at in range(4)],
+        "id_bucket_8": [f"bucket(8, id) = {at}" for at in range(8)],
+    }
+    return sum(table.scan(where).plan().metrics.data_leaves_read for where in tests[field])
 
 
 @pytest.mark.law
