@@ -17,10 +17,11 @@ BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 #: What Spark takes for no bound, and then it does not look.
 _ANY_BYTES: Final = 2**31 - 1
-#: A column of a batch holds 2 GiB at most: with so many rows, texts may be half a megabyte on average.
-MOST_ROWS: Final = 4096
+#: As many as Spark takes by itself. A column of a batch holds 2 GiB at most: with so many rows, texts may
+#: be 200 KB on average.
+MOST_ROWS: Final = 10_000
 #: Rows of very many columns come in smaller batches.
-_MOST_VALUES: Final = 400_000
+_MOST_VALUES: Final = 1_000_000
 #: Types of which a value may be anything, a picture or a book.
 _LARGE: Final = (
     sql.BinaryType,

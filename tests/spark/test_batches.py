@@ -13,7 +13,7 @@ from icetree.spark.batches import BYTES, MOST_ROWS, ROWS
 from icetree.spark.in_python import done_in_python
 
 #: Text of which 64 MiB, where Spark ends a batch by itself, are fewer rows than `MOST_ROWS`.
-_WIDE = "repeat('x', 20000)"
+_WIDE = "repeat('x', 8000)"
 
 
 def _handed_over(rows: DataFrame) -> list[int]:
@@ -33,9 +33,9 @@ def test_batches_are_bounded_by_rows_and_not_weighed(spark: SparkSession) -> Non
 
 
 def test_rows_of_many_columns_come_in_smaller_batches(spark: SparkSession) -> None:
-    some = spark.range(0, 500, 1, 1)
+    some = spark.range(0, 1200, 1, 1)
     found = _handed_over(some.selectExpr(*(f"id AS c{at}" for at in range(2000))))
-    assert found == [200, 200, 100]
+    assert found == [500, 500, 200]
 
 
 @pytest.mark.parametrize("large", ["array({})", "named_struct('a', encode({}, 'UTF-8'))"])
