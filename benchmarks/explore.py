@@ -6,7 +6,6 @@ somebody waits for who opens the page of one. No data file is there: views read 
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from urllib.request import urlopen
 
 from benchmarks import plan_tables
 from benchmarks.chromium import Chromium, chromium
-from benchmarks.harness import Report, Timing, main
+from benchmarks.harness import Report, Timing, cpu_ms, main
 
 #: Files of the tables; a quick run has the first two.
 SIZES: Final = (3, 100_000, 1_000_000, 3_000_000)
@@ -60,19 +59,13 @@ def _shown(folder: Path, size: int, browser: Chromium, address: str, shown: str)
         for view in ("film", "scale", "pruned?where=id+%3C+5"):
             with urlopen(f"{base}/tables/db/t{SIZES[0]}/{view}") as answer:
                 answer.read()
-        busy, begun = _cpu_ms(pid), time.perf_counter()
+        busy, begun = cpu_ms(pid), time.perf_counter()
         page = browser.page(f"{uri}{address}", still=True)
         page.until(f"document.querySelector({shown!r})")
         took = (time.perf_counter() - begun) * 1000
-        busy = _cpu_ms(pid) - busy
+        busy = cpu_ms(pid) - busy
         page.close()
         return Timing(cpu_ms=busy, wall_ms=took)
-
-
-def _cpu_ms(pid: int) -> float:
-    """Return the CPU time that a process has had (Linux)."""
-    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(told[11]) + int(told[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

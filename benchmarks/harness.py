@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -153,6 +154,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _is_figure(name: str) -> bool:
     return name not in ("", "case", "system", "figure")
+
+
+def cpu_ms(pid: int) -> float:
+    """Return the CPU time that a process has had (Linux)."""
+    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(told[11]) + int(told[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def time_each(

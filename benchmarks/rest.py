@@ -50,20 +50,20 @@ def measure(report: Report, quick: bool) -> None:
         report.tell(f"making a table of {FAR:,} files")
         plan_tables.build(folder, FAR)
         _told(report, folder, quick=quick)
-        appends = rest_appends.build(folder, each=10 if quick else 30)
-        with _running(folder) as uri:
+        appends = rest_appends.build(folder, commits=96 if quick else 320)
+        with _running(folder) as (uri, pid):
             _clients(report, folder, uri, (2_000, 10_000) if quick else (10_000, FAR))
             for clients in CLIENTS:
                 _many(report, uri, clients, seconds=2.0 if quick else 10.0)
-            rest_appends.measure(report, uri, appends)
+            rest_appends.measure(report, uri, pid, appends)
         # The server is gone: what is exported changes the table.
         rest_export.measure(report, folder, FAR, rounds=8 if quick else 20)
         _upgrade(report, folder / "old", FAR // 10 if quick else FAR)
 
 
 @contextmanager
-def _running(folder: Path) -> Iterator[str]:
-    """Serve the lake of a folder; return where."""
+def _running(folder: Path) -> Iterator[tuple[str, int]]:
+    """Serve the lake of a folder; return where, and by which process."""
     command = [
         sys.executable, "-m", "icetree",
         "--catalog", f"sqlite:///{folder}/lake.db", "--warehouse", str(folder / "lake"),
@@ -76,7 +76,7 @@ def _running(folder: Path) -> Iterator[str]:
         assert process.stdout is not None
         for line in process.stdout:
             if found := re.search(r"http://[\w.:]+", line):
-                yield found[0]
+                yield found[0], process.pid
                 break
     finally:
         process.terminate()

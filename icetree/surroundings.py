@@ -98,6 +98,11 @@ def elapsed_s() -> float:
     return _SET.get().elapsed_s()
 
 
+def clock() -> Callable[[], float]:
+    """Return what tells `elapsed_s` of these surroundings, in whichever thread it is asked."""
+    return _SET.get().elapsed_s
+
+
 def wait(seconds: float) -> None:
     """Let time pass."""
     _SET.get().wait(seconds)

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 @click.option("--tls-key", metavar="FILE", help="The key of the certificate.")
 @click.option("--tls-client-ca", metavar="FILE", help="Clients need certificates of this one.")
 @click.option("--workers", default=16, show_default=True, help="How many requests at a time.")
+@click.option(
+    "--plan-seconds", default=60.0, show_default=True, help="How long planning a scan may take."
+)
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 @click.option("--new-secret", is_flag=True, help="Only make a secret for a client, and show it.")
 @pass_lake
@@ -41,6 +44,7 @@ def serve(
     tls_key: str | None,
     tls_client_ca: str | None,
     workers: int,
+    plan_seconds: float,
     quiet: bool,
     new_secret: bool,
 ) -> None:
@@ -59,6 +63,8 @@ def serve(
         return
     if workers < 1:
         raise InvalidInput(f"--workers {workers}: at least one is needed")
+    if not plan_seconds > 0:
+        raise InvalidInput(f"--plan-seconds {plan_seconds:g}: no plan is made in that time")
     known = None if grants is None else read_grants(grants)
     address = run.Address(host=host, port=port)
     if known is None and not anyone and not address.is_loopback:
@@ -79,7 +85,8 @@ def serve(
         listening = address.listen()
         access = Access(grants=known, any_host=anyone)
         _show(lake, address, listening.getsockname()[1], grants, access, tls)
-        run.serve(Server(lake, access), listening, Limits(workers=workers), tls)
+        server = Server(lake, access, plan_s=plan_seconds)
+        run.serve(server, listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
 
 

@@ -39,6 +39,8 @@ from icetree.tree.recount import with_counts
 _ROOTS = 8
 #: Up to this size a leaf is read, and cached, as a whole.
 _WHOLE_BYTES = 4 * 1024 * 1024
+#: Snapshots of decoded pages of history that are kept.
+_KEPT_SNAPSHOTS = 20_000
 #: Bytes of decoded Avro leaves that are kept.
 _KEPT_BYTES = 128 * 1024 * 1024
 
@@ -231,8 +233,17 @@ class TableFiles:
 
     def page(self, ref: SnapshotPage) -> Page:
         """Return a page of history."""
-        return metadata_codec.decode_page(
-            self.fetch_page(ref), file=ref.location, table_location=self.location
+
+        def decode() -> Page:
+            return metadata_codec.decode_page(
+                self.fetch_page(ref), file=ref.location, table_location=self.location
+            )
+
+        return self.cache.derive(
+            ("pages", self.location, ref.location),
+            decode,
+            most=_KEPT_SNAPSHOTS,
+            weigh=lambda page: len(page.snapshots),
         )
 
     def _legacy_root(self, file: str, key: bytes | None, shape: Shape) -> Entries:

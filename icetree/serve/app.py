@@ -16,14 +16,16 @@ from icetree.serve.intake import Gone, Intake, Message, Receive
 from icetree.serve.limits import Limits
 from icetree.serve.refusals import Refused, refusal, refused
 from icetree.serve.request import JSON, Answer, Request
+from icetree.serve.route import Needs, Route
 from icetree.serve.server import Server
+from icetree.store.stopping import Stop
 from icetree.surroundings import new_pool
 
 log = logging.getLogger(__name__)
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
-#: Methods that change nothing: their work can be begun again.
+#: Methods that change nothing.
 _SAFE: Final = frozenset({"GET", "HEAD"})
 #: How many parameters a query may have.
 _MOST_PARAMETERS: Final = 100
@@ -32,14 +34,17 @@ _MOST_PARAMETERS: Final = 100
 class App:
     """An ASGI application over a server.
 
-    Each request is worked on in a thread; when all are taken some wait, and the rest is turned
+    Each request is worked on in a thread; when all places are taken some wait, and the rest is turned
     away. Work that was begun is finished even when its client is gone, since it may be a commit.
     """
 
     def __init__(self, server: Server, limits: Limits | None = None) -> None:
         self._server = server
         self._limits = limits or Limits()
-        self._pool: Executor = new_pool(self._limits.workers, "serve")
+        self._workers = server.workers
+        self._workers.allow(self._limits.workers)
+        # Who waits for another has a thread, but no place at work.
+        self._pool: Executor = new_pool(self._limits.workers + self._limits.waiting, "serve")
         self._intake = Intake(self._limits)
         self._taken = 0
 
@@ -75,7 +80,14 @@ class App:
             answer = refusal(error)
             await self._send(send, answer, answer.body(), close=True)
             return
-        answer, told = await self._worked(replace(head, body=body))
+        request = replace(head, body=body)
+        # The body of who is refused is not read, so that nothing is heard of its going either.
+        listening = asyncio.ensure_future(_heard(receive, request.stop)) if route else None
+        try:
+            answer, told = await self._worked(request, tells=_only_tells(head, route))
+        finally:
+            if listening is not None:
+                listening.cancel()
         await self._send(send, answer, told, close=route is None and head.has_body)
 
     def _head(self, scope: Message) -> Request:
@@ -100,7 +112,7 @@ class App:
             peer=scope["client"][0] if scope.get("client") else "",
         )
 
-    async def _worked(self, request: Request) -> tuple[Answer, bytes]:
+    async def _worked(self, request: Request, *, tells: bool) -> tuple[Answer, bytes]:
         limits = self._limits
         if self._taken >= limits.workers + limits.waiting:
             self._intake.let_go(request.body)
@@ -112,7 +124,8 @@ class App:
         try:
             return await asyncio.wait_for(asyncio.shield(work), limits.work_s)
         except asyncio.TimeoutError:
-            if request.method in _SAFE:
+            if tells:
+                request.stop.now("nobody waits for it any more")
                 answer = refused(503, "ServiceUnavailableException", "the answer takes too long")
             else:
                 answer = refused(
@@ -130,6 +143,10 @@ class App:
             work.exception()
 
     def _work(self, request: Request) -> tuple[Answer, bytes]:
+        with self._workers.at_work():
+            return self._answered(request)
+
+    def _answered(self, request: Request) -> tuple[Answer, bytes]:
         answer = self._server.answer(request)
         try:
             return answer, answer.body()
@@ -151,6 +168,18 @@ class App:
         ]
         await send({"type": "http.response.start", "status": answer.status, "headers": encoded})
         await send({"type": "http.response.body", "body": body})
+
+
+def _only_tells(request: Request, route: Route | None) -> bool:
+    """Tell whether a request changes nothing, so that its work can end, and be begun again."""
+    return request.method in _SAFE or (route is not None and route.needs is Needs.READ)
+
+
+async def _heard(receive: Receive, stop: Stop) -> None:
+    """Have work end that looks at `stop`, once its client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stop.now("its client has gone")
 
 
 def _query(given: bytes) -> dict[str, str]:

@@ -15,6 +15,7 @@ from icetree.serve.held import Held
 from icetree.serve.names import namespace_in_path, table_of, view_of
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
+from icetree.serve.showing import Showing
 from icetree.serve.watching import Watching
 from icetree.serve.who import ANYONE, Who
 from icetree.store.sts import Lent
@@ -25,6 +26,8 @@ from icetree.table.views.view import View
 
 #: Tasks in an answer of some megabytes.
 PLAN_PAGE: Final = 10_000
+#: How long the planning of a scan may take.
+PLAN_S: Final = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +43,14 @@ class Serving:
     plans: Held[Any] = field(default_factory=Held)
     #: Commits that wait for each other, by table.
     groups: Groups[Any, State] = field(default_factory=Groups)
-    #: Exports that are being made, by metadata file and version.
-    exports: Groups[None, None] = field(default_factory=Groups)
+    #: Tables as they are shown.
+    showing: Showing = field(default_factory=Showing)
     #: Keys for tables' files, by who has them.
     lent: Held[Lent] = field(default_factory=Held)
     #: How many tasks of a plan are in one answer.
     plan_page: int = PLAN_PAGE
+    #: After how long the making of a plan, or of a page of one, is ended.
+    plan_s: float = PLAN_S
 
 
 @dataclass(frozen=True, kw_only=True)

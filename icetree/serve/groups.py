@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
@@ -25,24 +26,28 @@ class _Asked(Generic[T, R]):
     what: T
     is_done: bool = False
     came_to: R | BaseException | None = None
+    #: Set when it is done, or is the one to go on.
+    woken: Event = field(default_factory=Event)
 
 
 @dataclass(eq=False)
 class _Line:
     """Those who ask for the same table."""
 
-    turn: Lock = field(default_factory=Lock)
+    is_busy: bool = False
     waiting: list[_Asked[Any, Any]] = field(default_factory=list)
 
 
 class Groups(Generic[T, R]):
     """Brings together what several threads ask for at the same time, by key.
 
-    While one is at work the others gather; the next does what all of them want.
+    While one is at work the others gather; then the first of them does what all of them want, and
+    those that are done go their way. `aside` surrounds a wait.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self._lock = Lock()
+        self._aside = aside
         # A line is there as long as somebody stands in it.
         self._lines: WeakValueDictionary[object, _Line] = WeakValueDictionary()
 
@@ -52,20 +57,28 @@ class Groups(Generic[T, R]):
         with self._lock:
             line = self._lines.setdefault(key, _Line())
             line.waiting.append(mine)
-        with line.turn:
-            if not mine.is_done:
-                _carry_out(self._taken(line, mine), carry_out)
+            is_mine = not line.is_busy
+            line.is_busy = True
+        if not is_mine:
+            with self._aside():
+                mine.woken.wait()
+        if not mine.is_done:
+            self._go_on(line, carry_out)
         if isinstance(mine.came_to, BaseException):
             raise mine.came_to
         return mine.came_to  # type: ignore[return-value]  # done, and not refused
 
-    def _taken(self, line: _Line, mine: _Asked[T, R]) -> list[_Asked[T, R]]:
-        """Take those who wait out of the line: in the order they came, oneself among them."""
+    def _go_on(self, line: _Line, carry_out: CarryOut[T, R]) -> None:
+        """Do what the first in line ask for, oneself before all; then it is the next one's turn."""
         with self._lock:
-            line.waiting.remove(mine)
-            some = [*line.waiting[: _AT_ONCE - 1], mine]
-            del line.waiting[: _AT_ONCE - 1]
-            return some
+            group = line.waiting[:_AT_ONCE]
+            del line.waiting[:_AT_ONCE]
+        _carry_out(group, carry_out)
+        with self._lock:
+            following = line.waiting[:1]
+            line.is_busy = bool(following)
+        for each in (*following, *group):
+            each.woken.set()
 
 
 def _carry_out(group: Sequence[_Asked[T, R]], carry_out: CarryOut[T, R]) -> None:

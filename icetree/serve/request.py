@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from icetree.spec.texts import json_bytes
+from icetree.store.stopping import Stop
 
 JSON: Final = "application/json"
 
@@ -26,6 +27,8 @@ class Request:
     base: str = ""
     #: The address that the client has.
     peer: str = ""
+    #: Set when nobody waits for the answer any more; for work that changes nothing to look at.
+    stop: Stop = field(default_factory=Stop, repr=False, compare=False)
 
     @property
     def has_body(self) -> bool:

@@ -8,14 +8,17 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icetree.serve.access import Access
-from icetree.serve.call import PLAN_PAGE, Call, Serving
+from icetree.serve.call import PLAN_PAGE, PLAN_S, Call, Serving
+from icetree.serve.groups import Groups
 from icetree.serve.held import Held
 from icetree.serve.idempotency import Answered
 from icetree.serve.refusals import refusal, refused
 from icetree.serve.request import Answer, Request
 from icetree.serve.route import Needs, NotFoundHere, Route, find
 from icetree.serve.routes import ENDPOINTS, ROUTES
+from icetree.serve.showing import Showing
 from icetree.serve.who import ANYONE
+from icetree.serve.workers import Workers
 from icetree.surroundings import elapsed_s
 from icetree.table.lake import Lake
 
@@ -36,14 +39,20 @@ class Server:
         *,
         plans: Held[Any] | None = None,
         plan_page: int = PLAN_PAGE,
+        plan_s: float = PLAN_S,
         routes: Sequence[Route] = ROUTES,
     ) -> None:
+        #: Places at work, of which requests have one each while they are answered.
+        self.workers = Workers()
         self.serving = Serving(
             lake=lake,
             access=access or Access(),
             endpoints=ENDPOINTS,
             plans=Held() if plans is None else plans,
             plan_page=plan_page,
+            plan_s=plan_s,
+            groups=Groups(self.workers.waiting),
+            showing=Showing(self.workers.waiting),
         )
         self._answered = Answered()
         self._routes = routes

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-import msgspec
-
-from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
@@ -19,12 +16,10 @@ from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
+from icetree.serve.showing import Shown, as_json
 from icetree.serve.stock import stock_of
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Page
-from icetree.table.export.export import export_heads
 from icetree.table.export.places import FORMAT_VERSIONS
-from icetree.table.export.shown import guarded
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
 
@@ -103,23 +98,33 @@ def rename_table(call: Call) -> Answer:
     return NOTHING
 
 
-def shown(call: Call, table: Table, *, snapshots: str = "all") -> Answer:
-    """Return a table as an answer: its metadata as older readers know it, and how to reach it."""
-    at = table.state.metadata_location
+def shown(call: Call, table: Table, *, snapshots: str = "all", landed: bool = False) -> Answer:
+    """Return a table as an answer: its metadata as older readers know it, and how to reach it.
+
+    Who has `landed` a snapshot may be shown the table as it is later.
+    """
+    showing = call.serving.showing
+
+    def show(version: int) -> Shown:
+        if landed:
+            return showing.show_landed(table, version)
+        return showing.show(table, version, snapshots)
+
+    seen = _in_first(call, show)
     return Answer(
         document={
-            "metadata-location": at,
-            "metadata": _json(_seen(call, table, snapshots)),
+            "metadata-location": seen.metadata_location,
+            "metadata": seen.document,
             **_files(call, table),
         },
-        headers={"etag": _etag(call, at, snapshots)},
+        headers={"etag": _etag(call, seen.metadata_location, snapshots)},
     )
 
 
 def shown_staged(call: Call, metadata: TableMetadata) -> Answer:
     """Return a table that is not made yet as an answer."""
     seen = _in_first(call, lambda version: as_older(metadata, format_version=version))
-    return Answer(document={"metadata": _json(seen), "config": {}})
+    return Answer(document={"metadata": as_json(seen), "config": {}})
 
 
 def as_clients_see(metadata: TableMetadata) -> TableMetadata:
@@ -127,45 +132,10 @@ def as_clients_see(metadata: TableMetadata) -> TableMetadata:
     return as_older(metadata)
 
 
-def _seen(call: Call, table: Table, snapshots: str) -> TableMetadata:
-    pages = () if snapshots == "refs" else _older(table)
-    seen = _in_first(call, lambda version: _exported(call, table, version, pages))
-    if snapshots == "all":
-        return seen
-    pinned = {ref.snapshot_id for ref in seen.refs.values()}
-    kept = tuple(each for each in seen.snapshots if each.snapshot_id in pinned)
-    return msgspec.structs.replace(seen, snapshots=kept)
-
-
-def _exported(call: Call, table: Table, version: int, pages: Sequence[Page]) -> TableMetadata:
-    """Return a table as a version has it, with manifests there for who reads them, or commits."""
-    seen = as_older(
-        table.metadata,
-        format_version=version,
-        more=[snapshot for page in pages for snapshot in page.snapshots],
-        more_log=[entry for page in pages for entry in page.snapshot_log],
-    )
-
-    def export(asked: Sequence[None]) -> Sequence[None]:
-        export_heads(table.metadata, table.files, format_version=version)
-        return asked
-
-    # Those who are shown the same version at the same time need it but once.
-    call.serving.exports.join((table.state.metadata_location, version), None, export)
-    return seen if seen is table.metadata else guarded(seen)
-
-
 def _files(call: Call, table: Table) -> dict[str, Any]:
     namespace = quote(SEPARATOR.join(table.name.namespace), safe="")
     path = f"namespaces/{namespace}/tables/{quote(table.name.name, safe='')}"
     return delegated(call, path, table.state.metadata_location)
-
-
-def _older(table: Table) -> Sequence[Page]:
-    """Return the pages of history, oldest first."""
-    known = table.metadata.snapshot_pages
-    by_age = sorted(known, key=lambda each: each.first_log_timestamp_ms or 0)
-    return [table.files.page(each) for each in by_age]
 
 
 def _versions(call: Call) -> tuple[int, ...]:
@@ -188,10 +158,6 @@ def _in_first(call: Call, show: Callable[[int], T]) -> T:
         with suppress(Unsupported):
             return show(version)
     return show(last)
-
-
-def _json(metadata: TableMetadata) -> msgspec.Raw:
-    return msgspec.Raw(metadata_codec.encode(metadata, compress=False))
 
 
 def _etag(call: Call, metadata_location: str, snapshots: str) -> str:

@@ -37,6 +37,7 @@ from icetree.spec.table_properties import REBASE_APPENDS
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import of_clients
 from icetree.table.commit.removing import removal_of
+from icetree.table.export.ahead import Ahead, read_ahead
 from icetree.table.export.foreign import Foreign, read_foreign, snapshot_of
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
@@ -52,6 +53,7 @@ def commit_foreign(
     branch: str | None = MAIN,
     based_on: str | None = None,
     facts: Iterable[str] = (),
+    ahead: Ahead | None = None,
 ) -> Committed:
     """Commit a client's snapshot to a branch; to none, it is staged.
 
@@ -59,13 +61,16 @@ def commit_foreign(
     client made that too, a moment ago. `facts` of the table as this handle has it, named as in
     `table.state`, must hold to the end. The snapshot must be based on the branch as it is now, or is
     a `CommitConflict`; where the table asks for it, new data files also land on what others appended
-    meanwhile. The client's own manifests are of no use afterwards: nothing names them.
+    meanwhile. The client's own manifests are of no use afterwards: nothing names them. What was read
+    of them `ahead` is not read again.
     """
     _require_plain(table)
     asked = snapshot_of(snapshot)
     _require_new(table, asked)
     parent = _parent(table, asked)
-    foreign = read_foreign(asked, parent, table.metadata, table.files, based_on=based_on)
+    foreign = read_foreign(
+        asked, parent, table.metadata, table.files, based_on=based_on, ahead=ahead
+    )
     is_free = foreign.is_append and (branch is None or _is_rebased(table, asked, branch))
     if not is_free:
         _require_head(table, asked, branch)
@@ -86,6 +91,16 @@ def commit_foreign(
             )
         )
         return tx.commit()
+
+
+def foreign_ahead(table: Table, snapshots: Iterable[Mapping[str, Any]]) -> Ahead:
+    """Read of clients' snapshots what their commits will need, of all of them together."""
+    asked: list[Snapshot] = []
+    for each in snapshots:
+        # What is none is refused when its commit is made.
+        with suppress(InvalidInput):
+            asked.append(snapshot_of(each))
+    return read_ahead(asked, table.metadata, table.files)
 
 
 def _require_plain(table: Table) -> None:

@@ -18,6 +18,17 @@ from icetree.tree.reading import Keep, Leaf
 _SMALL_BYTES = 1024 * 1024
 
 
+def tracking_of(leaf: Leaf) -> Inherited:
+    """Return what the entries in a leaf inherit."""
+    return Inherited(
+        content_type=leaf.content_type,
+        partition_spec_id=leaf.partition_spec_id,
+        snapshot_id=leaf.snapshot_id,
+        sequence_number=leaf.sequence_number,
+        first_row_id=leaf.first_row_id,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReader:
     """Reads leaves, columnar or Avro, through `fetch`: stored location -> the file's bytes.
@@ -43,13 +54,7 @@ class FileReader:
         keep: Keep | None = None,
     ) -> Entries:
         """Return the leaf's entries with their `position`, tracking inherited."""
-        tracking = Inherited(
-            content_type=leaf.content_type,
-            partition_spec_id=leaf.partition_spec_id,
-            snapshot_id=leaf.snapshot_id,
-            sequence_number=leaf.sequence_number,
-            first_row_id=leaf.first_row_id,
-        )
+        tracking = tracking_of(leaf)
         if leaf.file_format == "avro":
             if self.keep is None or leaf.size_bytes > _SMALL_BYTES:
                 return self._avro(leaf, tracking, columns)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import Any
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any, TypeVar
 
 import pytest
 from typing_extensions import override
@@ -16,10 +17,15 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.serve.groups import Groups
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
+from icetree.table.foreign import commit_foreign, foreign_ahead
+from icetree.table.lake import Lake
+from icetree.table.table import Table
 from tests.serve.asking import Client, Told
 from tests.serve.test_requirements import REBASE, Body, lake_on, request, rows
+from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import ARROW, some
 
+T = TypeVar("T")
 NAME = ("db", "t")
 
 
@@ -45,13 +51,14 @@ def sent_at_once(
     bodies: Sequence[Body],
     *,
     is_over: Callable[[], bool] = lambda: False,
+    around: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> list[Told]:
     """Send requests: the first is held up in its swap until all others wait for it, or all is over."""
     told: list[Any] = [None] * len(bodies)
 
     def send(number: int) -> None:
         # A server that is killed ends its threads.
-        with suppress(SystemExit):
+        with suppress(SystemExit), around():
             told[number] = Client(server).post("/v1/namespaces/db/tables/t", bodies[number])
 
     catalog.all_there.clear()
@@ -91,6 +98,167 @@ def test_appends_that_wait_for_each_other_land_with_one_swap() -> None:
     for each in told[:7]:
         assert each.json["metadata"]["current-snapshot-id"] in known
     assert lake.table("db.t").verify(deep=True).is_clean
+
+
+class Counting(WrappedStore):
+    """Counts what is read, by name; may have something done before a file is made."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.read_of: Counter[str] = Counter()
+        self.made: list[str] = []
+        self.before_new: Callable[[str], None] = lambda _: None
+
+    @override
+    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+        name = request.location.rpartition("/")[2]
+        if request.operation == "read":
+            self.read_of[name] += 1
+        if request.operation == "write_new":
+            self.before_new(request.location)
+            self.made.append(request.location)
+        return effect()
+
+
+def table_of(lake: Lake) -> Table:
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW, properties=REBASE)
+    table.append(some((0, "a")))
+    return table
+
+
+def test_what_a_group_brings_is_read_once_and_what_it_starts_from_too() -> None:
+    store, catalog = Counting(), Slow()
+    lake = lake_on(store, catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 7)]
+    store.read_of.clear()
+    told = sent_at_once(Server(lake), catalog, bodies)
+    assert [each.status for each in told] == [200] * 6
+    brought = {name: times for name, times in store.read_of.items() if name.startswith("100")}
+    assert brought == {f"100{number}-m0.avro": 1 for number in range(1, 7)}
+    lists = {name: times for name, times in store.read_of.items() if name.endswith("-client.avro")}
+    assert lists == {f"snap-100{number}-client.avro": 1 for number in range(1, 7)}
+    parent = table.metadata.current_snapshot_id
+    [base] = {name for name in store.read_of if name.startswith(f"snap-{parent}-")}
+    # Once for who appends, and once for the export that follows.
+    assert store.read_of[base] <= 2
+
+
+def test_one_that_cannot_be_read_is_refused_alone() -> None:
+    store, catalog = MemoryStore(), Slow()
+    lake = lake_on(store, catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 7)]
+    for name, content in (("1003-m0.avro", b"Obj no more"), ("snap-1005-client.avro", b"nothing")):
+        at = f"{table.location}/metadata/{name}"
+        store.delete([at])
+        store.write_new(at, content)
+    told = sent_at_once(Server(lake), catalog, bodies)
+    assert [each.status for each in told] == [200, 200, 400, 200, 400, 200]
+    assert rows(lake) == [0, 1, 2, 4, 6]
+
+
+def test_what_was_read_before_the_columns_changed_is_read_again() -> None:
+    lake = lake_on(MemoryStore(), MemoryCatalog("m"))
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in (1, 2)]
+    snapshots = [each["updates"][0]["snapshot"] for each in bodies]
+    ahead = foreign_ahead(table, snapshots)
+    assert len(ahead.lists) == len(ahead.entries) == 2
+    changed = lake.table("db.t")
+    assert ahead.goes_for(changed.metadata)
+    with changed.edit_schema() as schema:
+        schema.add("note", "string")
+    assert not ahead.goes_for(changed.metadata)
+    for each in snapshots:
+        commit_foreign(changed, each, ahead=ahead)
+    assert rows(lake) == [0, 1, 2]
+    assert lake.table("db.t").verify(deep=True).is_clean
+
+
+def test_of_those_that_landed_meanwhile_only_the_newest_is_exported() -> None:
+    store = Counting()
+    lake = lake_on(store, MemoryCatalog("m"))
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 6)]
+    server = Server(lake)
+    told: list[Any] = [None] * 5
+    others = threading.Event()
+
+    def send(number: int) -> None:
+        told[number] = Client(server).post("/v1/namespaces/db/tables/t", bodies[number])
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(1, 5)]
+
+    def have_others_land(location: str) -> None:
+        """While the first is exported the others land, and wait to be shown the table."""
+        if "/snap-1001-" not in location or others.is_set():
+            return
+        others.set()
+        for each in threads:
+            each.start()
+        lines = server.serving.showing._groups._lines
+        for _ in range(3_000):
+            if sum(len(line.waiting) for line in [*lines.values()]) == 4:
+                return
+            threading.Event().wait(0.01)
+
+    store.before_new = have_others_land
+    send(0)
+    for each in threads:
+        each.join(timeout=60)
+    assert [each.status for each in told] == [200] * 5
+    assert rows(lake) == [0, 1, 2, 3, 4, 5]
+    newest = lake.table("db.t").metadata
+    assert [each.json["metadata"]["current-snapshot-id"] for each in told] == [
+        1001,
+        *[newest.current_snapshot_id] * 4,
+    ]
+    lists = [each for each in store.made if "/export/" in each and each.endswith(".avro")]
+    exported = {each.rpartition("/")[2].split("-")[1] for each in lists if "/snap-" in each}
+    first = {str(table.metadata.current_snapshot_id)}
+    assert exported - first == {"1001", str(newest.current_snapshot_id)}
+
+
+def test_who_is_done_does_not_wait_for_those_that_came_later() -> None:
+    groups: Groups[int, int] = Groups()
+    begun, go_on = threading.Event(), {1: threading.Event(), 2: threading.Event()}
+    done: dict[int, threading.Event] = {number: threading.Event() for number in (1, 2)}
+
+    def carry_out(what: Sequence[int]) -> Sequence[int]:
+        begun.set()
+        assert go_on[what[0]].wait(timeout=30)
+        return what
+
+    def join(number: int) -> None:
+        groups.join("key", number, carry_out)
+        done[number].set()
+
+    threads = [threading.Thread(target=join, args=(number,)) for number in (1, 2)]
+    threads[0].start()
+    assert begun.wait(timeout=30)
+    threads[1].start()
+    go_on[1].set()
+    assert done[1].wait(timeout=30)
+    assert not done[2].is_set()
+    go_on[2].set()
+    for each in threads:
+        each.join(timeout=30)
+
+
+def test_who_waits_for_others_has_no_place_at_work() -> None:
+    """Beside the one that commits there is one place, and all others gather by it."""
+    catalog = Slow()
+    lake = lake_on(MemoryStore(), catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 7)]
+    server = Server(lake)
+    server.workers.allow(2)
+    catalog.swaps = 0
+    told = sent_at_once(server, catalog, bodies, around=server.workers.at_work)
+    assert [each.status for each in told] == [200] * 6
+    assert catalog.swaps == 2
 
 
 def test_whoever_has_its_turn_does_what_all_that_wait_have_asked_for() -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, Final, TypeAlias
 
 import fastavro
@@ -28,6 +29,9 @@ MAGIC: Final = b"Obj\x01"
 
 #: Few rows are alive at once, so that the garbage collector has little to walk over.
 _CHUNK_ROWS: Final = 128
+
+#: Longer schemas are not remembered.
+_KNOWN_CHARS: Final = 64 << 10
 
 #: The record that a file begins with.
 HEADER: Final = fastavro.parse_schema(
@@ -80,17 +84,35 @@ class AvroFile:
         """Return the fields of the file's record by field id."""
         return fields_of(self.schema, file=self.file)
 
-    def chunks(self, schema: Json = None) -> Iterator[list[dict[str, Any]]]:
-        """Yield the rows, some at a time; `schema` may leave fields of the file's out."""
+    def rows(self, schema: Json = None) -> Iterator[dict[str, Any]]:
+        """Yield the rows; `schema` may leave fields of the file's out."""
         # fastavro has no error of its own: broken bytes surface as whatever they led to.
         try:
-            reader = fastavro.reader(io.BytesIO(self.content), reader_schema=schema)
-            while rows := list(islice(reader, _CHUNK_ROWS)):
-                yield rows  # type: ignore[misc]
-        except CorruptTable:
-            raise
+            yield from fastavro.reader(io.BytesIO(self.content), reader_schema=schema)  # type: ignore[misc]
         except Exception as error:
             raise CorruptTable(self.file, f"broken Avro data: {error}") from error
+
+
+class Rows:
+    """The rows of files of one schema, one file after the other."""
+
+    def __init__(self, files: Sequence[AvroFile], schema: Json = None) -> None:
+        self._files = files
+        self._schema = schema
+        #: How many rows of each file were read.
+        self.counts: list[int] = []
+
+    def chunks(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield the rows, some at a time, which may be of several files."""
+        rows = chain.from_iterable(map(self._counted, self._files))
+        while some := list(islice(rows, _CHUNK_ROWS)):
+            yield some
+
+    def _counted(self, file: AvroFile) -> Iterator[dict[str, Any]]:
+        self.counts.append(0)
+        for row in file.rows(self._schema):
+            self.counts[-1] += 1
+            yield row
 
 
 def open_avro(data: bytes, *, file: str) -> AvroFile:
@@ -101,35 +123,56 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     try:
         header: Any = fastavro.schemaless_reader(stream, HEADER, None)
         metadata = {key: value.decode() for key, value in header["meta"].items()}
-        schema = without_logical_types(json.loads(metadata["avro.schema"]))
+        found = _schema_in(metadata["avro.schema"])
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")
     if codec != "null" and codec not in DECODERS:
         raise CorruptTable(file, f"unknown Avro codec {codec!r}")
-    if kind_of(schema) != "record":
-        raise CorruptTable(file, "the Avro schema is not a record")
-    if broken := broken_rule(schema):
-        raise CorruptTable(file, broken)
+    if found.broken is not None:
+        raise CorruptTable(file, found.broken)
     blocks = data[stream.tell() :]
     if codec != "null":
         header["meta"]["avro.codec"] = b"null"
         blocks = _decompress(blocks, codec, file)
     # Logical types would turn values into Python dates and decimals, only to be undone.
-    content = _content(header, schema, blocks)
-    return AvroFile(file=file, metadata=metadata, schema=schema, content=content)
+    content = _content(header, found.stored, blocks)
+    return AvroFile(file=file, metadata=metadata, schema=json.loads(found.stored), content=content)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Schema:
+    """A schema as a header tells it, without logical types."""
+
+    stored: bytes
+    #: Why it must not be read by; None where nothing speaks against it.
+    broken: str | None
+
+
+@lru_cache(maxsize=128)
+def _schema_of(text: str) -> _Schema:
+    schema = without_logical_types(json.loads(text))
+    is_record = kind_of(schema) == "record"
+    broken = broken_rule(schema) if is_record else "the Avro schema is not a record"
+    return _Schema(stored=json.dumps(schema).encode(), broken=broken)
+
+
+def _schema_in(text: str) -> _Schema:
+    """Read a schema; all manifests of a writer have the same, and it is longer than their entries."""
+    return _schema_of(text) if len(text) <= _KNOWN_CHARS else _schema_of.__wrapped__(text)
 
 
 def read_as(avro: AvroFile, schema: Json) -> AvroFile:
     """Return a file as if its bytes were of another schema."""
     stream = io.BytesIO(avro.content)
     header: Any = fastavro.schemaless_reader(stream, HEADER, None)
-    content = _content(header, schema, avro.content[stream.tell() :])
+    stored = json.dumps(schema).encode()
+    content = _content(header, stored, avro.content[stream.tell() :])
     return replace(avro, schema=schema, content=content)
 
 
-def _content(header: Any, schema: Json, blocks: bytes) -> bytes:
-    header["meta"]["avro.schema"] = json.dumps(schema).encode()
+def _content(header: Any, schema: bytes, blocks: bytes) -> bytes:
+    header["meta"]["avro.schema"] = schema
     plain = io.BytesIO()
     fastavro.schemaless_writer(plain, HEADER, header)
     plain.write(blocks)

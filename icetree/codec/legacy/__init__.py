@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from icetree.codec.legacy.inline import decode_inline_list
-from icetree.codec.legacy.list import decode_manifest_list
-from icetree.codec.legacy.manifest import decode_manifest, narrow
+from icetree.codec.legacy.list import decode_manifest_list, decode_manifest_lists
+from icetree.codec.legacy.manifest import decode_manifest, decode_manifests, narrow
 
-__all__ = ["decode_inline_list", "decode_manifest", "decode_manifest_list", "narrow"]
+__all__ = [
+    "decode_inline_list",
+    "decode_manifest",
+    "decode_manifest_list",
+    "decode_manifest_lists",
+    "decode_manifests",
+    "narrow",
+]

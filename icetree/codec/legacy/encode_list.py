@@ -59,13 +59,10 @@ def encode_manifest_list(
 
 def read_listed(data: bytes, *, file: str) -> list[Listed]:
     """Return the manifests of a list that `encode_manifest_list` wrote, as they were given."""
-    found: list[Listed] = []
     try:
-        for rows in open_avro(data, file=file).chunks():
-            found += [_listed(row) for row in rows]
+        return [_listed(row) for row in open_avro(data, file=file).rows()]
     except (KeyError, TypeError) as error:
         raise CorruptTable(file, f"not a manifest list of icetree's: {error!r}") from None
-    return found
 
 
 def _listed(row: dict[str, Any]) -> Listed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,13 +12,16 @@ import pyarrow.compute as pc
 from pyiceberg.types import IcebergType
 
 from icetree.codec.avro.avro import (
+    AvroFile,
     Field,
+    Rows,
     fields_of,
     items_of,
     open_avro,
     require_kind,
     to_array,
 )
+from icetree.codec.legacy.alike import gathered, parted, told_header
 from icetree.codec.legacy.columns import Columns, Source, as_type, require, version_of
 from icetree.codec.places import stored_form_of_full
 from icetree.codec.single_value import decode_pair, scatter
@@ -75,18 +78,41 @@ def decode_manifest_list(data: bytes, *, file: str, shape: Shape, table_location
     lacks any of the three file counts: how many entries there are is known only once the
     manifest is read, and whoever writes a root must do that first.
     """
-    avro = open_avro(data, file=file)
+    [found] = _decoded([open_avro(data, file=file)], shape, table_location)
+    return found
+
+
+def decode_manifest_lists(
+    lists: Mapping[str, bytes], *, shape: Shape, table_location: str
+) -> dict[str, Entries]:
+    """Return what `decode_manifest_list` does of each file; those of one schema are read as one.
+
+    CorruptTable where one of them is broken, whichever that is.
+    """
+    opened = [open_avro(data, file=file) for file, data in lists.items()]
+    found: dict[str, Entries] = {}
+    for alike in gathered(opened, told_header):
+        some = _decoded(alike, shape, table_location)
+        found |= {avro.file: each for avro, each in zip(alike, some, strict=True)}
+    return found
+
+
+def _decoded(alike: Sequence[AvroFile], shape: Shape, table_location: str) -> list[Entries]:
+    """Return the manifests of each of some lists of one schema and version."""
+    avro, file = alike[0], alike[0].file
     fields = avro.fields()
     version = version_of(avro, default=2 if 515 in fields else 1)
     columns = Columns(_SOURCES, fields, version=version, file=file)
     summaries = _Summaries(fields.get(_PARTITIONS), file=file)
-    for rows in avro.chunks():
-        columns.add(rows)
-        summaries.add(rows)
+    rows = Rows(alike)
+    for some in rows.chunks():
+        columns.add(some)
+        summaries.add(some)
     found = columns.gathered()
     size = len(found["location"])
     found |= _derived(found, size, table_location=table_location, file=file)
-    return complete(pa.table(found | summaries.stats(found["partition_spec_id"], shape)))
+    whole = complete(pa.table(found | summaries.stats(found["partition_spec_id"], shape)))
+    return parted(whole, rows.counts)
 
 
 def _derived(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.codec.avro.avro import AvroFile, Json, fields_of, open_avro, require_kind
+from icetree.codec.avro.avro import AvroFile, Json, Rows, fields_of, open_avro, require_kind
 from icetree.codec.inherit import Inherited, inherit, require_tracking
+from icetree.codec.legacy.alike import gathered, parted, told_header
 from icetree.codec.legacy.columns import Columns, Source, as_type, require, version_of
 from icetree.codec.legacy.counted import PARTITION, with_counted_bytes
 from icetree.codec.legacy.stats import MAP_IDS, Metrics, Tuples
@@ -81,26 +82,55 @@ def decode_manifest(
     avro = open_avro(data, file=file)
     wanted = None if columns is None else _stats_fields(columns)
     try:
-        entries = _Decoder(avro, shape, inherit).entries(table_location, wanted)
+        [entries] = _Decoder([avro], shape, [inherit]).entries(table_location, wanted)
     except CorruptTable:
         counted = with_counted_bytes(avro)
         if counted is None:
             raise
-        entries = _Decoder(counted, shape, inherit).entries(table_location, wanted)
-    position = pa.array(np.arange(entries.num_rows, dtype=np.int64))
-    entries = entries.append_column(POSITION, position)
+        [entries] = _Decoder([counted], shape, [inherit]).entries(table_location, wanted)
     return entries if columns is None else narrow(entries, columns, shape)
 
 
+def decode_manifests(
+    manifests: Sequence[tuple[str, bytes, Inherited]], *, shape: Shape, table_location: str
+) -> list[Entries]:
+    """Return what `decode_manifest` does of each (file, bytes, what it inherits), in order.
+
+    Those that differ in nothing but their entries are read as one: of many with a few entries each,
+    what is done once for a file is most of the work. CorruptTable where one of them is broken,
+    whichever that is, or of a kind that has to be read by itself.
+    """
+    opened = [(open_avro(data, file=file), told) for file, data, told in manifests]
+    found: dict[int, Entries] = {}
+    for alike in gathered(range(len(opened)), lambda at: _told(*opened[at])):
+        files, told = zip(*(opened[at] for at in alike), strict=True)
+        decoded = _Decoder(files, shape, told).entries(table_location, None)
+        found |= dict(zip(alike, decoded, strict=True))
+    return [found[at] for at in range(len(opened))]
+
+
+def _told(avro: AvroFile, inherited: Inherited) -> tuple[object, ...]:
+    """Return what decides how the entries of a manifest are read."""
+    said = ("content", "partition-spec-id")
+    own = (*told_header(avro), *(avro.metadata.get(each) for each in said))
+    return (*own, inherited.content_type, inherited.partition_spec_id)
+
+
 class _Decoder:
-    def __init__(self, avro: AvroFile, shape: Shape, inherited: Inherited) -> None:
+    """Decodes manifests that are alike; of what goes for all of them, the first is asked."""
+
+    def __init__(
+        self, files: Sequence[AvroFile], shape: Shape, inherited: Sequence[Inherited]
+    ) -> None:
+        avro = files[0]
         fields = avro.fields()
         self._avro = avro
+        self._files = files
         self._shape = shape
         self._inherited = inherited
         self._version = version_of(avro, default=2 if _SEQUENCE_NUMBER in fields else 1)
-        self._kind = _kind(avro, self._version, inherited)
-        self._spec_id = _spec_id(avro, inherited)
+        self._kind = _kind(avro, self._version, inherited[0])
+        self._spec_id = _spec_id(avro, inherited[0])
         if _DATA_FILE not in fields:
             raise CorruptTable(avro.file, "data_file (field id 2) is missing")
         require_kind(fields[_DATA_FILE], "record", file=avro.file, name="data_file")
@@ -108,7 +138,7 @@ class _Decoder:
         self._data_file = fields[_DATA_FILE].name
         self._file_fields = fields_of(fields[_DATA_FILE].type, file=avro.file)
 
-    def entries(self, table_location: str, wanted: Collection[int] | None) -> Entries:
+    def entries(self, table_location: str, wanted: Collection[int] | None) -> list[Entries]:
         file, version = self._avro.file, self._version
         of_entry = Columns(_ENTRY, self._entry_fields, version=version, file=file)
         of_file = Columns(_FILE, self._file_fields, version=version, file=file)
@@ -121,19 +151,19 @@ class _Decoder:
             file=file,
         )
         schema = _without_metrics(self._avro.schema) if wanted == set() else None
-        for rows in self._avro.chunks(schema):
-            files = [row[self._data_file] for row in rows]
-            of_entry.add(rows)
+        rows = Rows(self._files, schema)
+        for some in rows.chunks():
+            files = [row[self._data_file] for row in some]
+            of_entry.add(some)
             of_file.add(files)
             metrics.add(files)
             tuples.add(files)
         base = self._base(of_entry.gathered() | of_file.gathered(), table_location)
         columns = base | metrics.stats(base, self._shape, wanted)
         columns |= tuples.stats(base["record_count"])
-        entries = inherit(complete(pa.table(columns)), self._inherited)
-        # Early writers of v2 kept no file sequence number for files that were carried over.
-        require_tracking(entries, file=file, names=("snapshot_id", "sequence_number"))
-        return entries
+        parts = parted(complete(pa.table(columns)), rows.counts)
+        told = zip(parts, self._inherited, self._files, strict=True)
+        return [_tracked(part, inherited, avro.file) for part, inherited, avro in told]
 
     def _base(self, found: dict[str, pa.Array], table_location: str) -> dict[str, pa.Array]:
         size = len(found["status"])
@@ -199,6 +229,15 @@ class _Decoder:
                 file=file,
                 rule=f"a deletion vector lacks its {name}",
             )
+
+
+def _tracked(entries: Entries, inherited: Inherited, file: str) -> Entries:
+    """Return the entries of a manifest with what they inherit, and where in it they are."""
+    entries = inherit(entries, inherited)
+    # Early writers of v2 kept no file sequence number for files that were carried over.
+    require_tracking(entries, file=file, names=("snapshot_id", "sequence_number"))
+    position = pa.array(np.arange(entries.num_rows, dtype=np.int64))
+    return entries.append_column(POSITION, position)
 
 
 def _kind(avro: AvroFile, version: int, inherited: Inherited) -> Content:

@@ -41,7 +41,8 @@ from icetree.spec.update import (
     SetSnapshotRef,
     Update,
 )
-from icetree.table.foreign import commit_foreign, rebases_appends
+from icetree.table.export.ahead import Ahead
+from icetree.table.foreign import commit_foreign, foreign_ahead, rebases_appends
 from icetree.table.group import GroupCommit, commit_group
 from icetree.table.maintain.unused import names_of, used_by
 from icetree.table.state import State
@@ -81,7 +82,7 @@ def commit_table(call: Call) -> Answer:
     name = call.table_name
     if asked.identifier is not None and asked.identifier.table != name:
         raise InvalidInput(f"the body is about {asked.identifier.table}, the path about {name}")
-    return shown(call, committed(call, name, asked))
+    return shown(call, committed(call, name, asked), landed=bool(_added(asked)))
 
 
 def check_size(asked: Commit) -> None:
@@ -113,13 +114,14 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
     return table.refresh()
 
 
-def _add_one(table: Table, asked: Commit) -> None:
+def _add_one(table: Table, asked: Commit, ahead: Ahead | None = None) -> None:
     """Add the one snapshot that is asked for; CommitConflict where that is no longer all."""
     work = translated(asked.updates, table.metadata)
     if not _is_one_snapshot(work, table):
         raise CommitConflict(f"table {table.name} has changed: load it and make the change again")
     new = work.snapshots[0]
-    add_snapshot(table, new, facts=_facts(_of_rows(asked.requirements, new, table), table))
+    facts = _facts(_of_rows(asked.requirements, new, table), table)
+    add_snapshot(table, new, facts=facts, ahead=ahead)
 
 
 def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Exception]:
@@ -128,11 +130,18 @@ def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Excepti
         _add_one(table, group[0])
         return [table.state]
 
+    new = [each.snapshot for asked in group for each in _added(asked)]
+    ahead = foreign_ahead(table, new)
+
     def adding(asked: Commit) -> GroupCommit:
-        return lambda side: None if was_made_before(side, asked) else _add_one(side, asked)
+        return lambda side: None if was_made_before(side, asked) else _add_one(side, asked, ahead)
 
     refusals = commit_group(table, [adding(each) for each in group])
     return [table.state if each is None else each for each in refusals]
+
+
+def _added(asked: Commit) -> list[AddSnapshot]:
+    return [each for each in asked.updates if isinstance(each, AddSnapshot)]
 
 
 def was_made_before(table: Table, asked: Commit) -> bool:
@@ -141,7 +150,7 @@ def was_made_before(table: Table, asked: Commit) -> bool:
     A client gives them ids that nobody else does. Were it told of a conflict, it would add its rows
     once more, or delete their files.
     """
-    new = [each.snapshot for each in asked.updates if isinstance(each, AddSnapshot)]
+    new = [each.snapshot for each in _added(asked)]
     ids = {each.get("snapshot-id") for each in new}
     numbers = [each.get("sequence-number") for each in new]
     # Numbers only grow: one that was made of these has none below what its client saw.
@@ -202,13 +211,16 @@ def add_snapshot(
     *,
     based_on: str | None = None,
     facts: Sequence[str] = (),
+    ahead: Ahead | None = None,
 ) -> None:
     """Commit a snapshot that a client has made, in the format that it was shown.
 
     `based_on` is the manifest list of its parent, where that came with the same request; `facts` are
-    what the client requires.
+    what the client requires, `ahead` is what was read of its manifests already.
     """
-    commit_foreign(table, asked.snapshot, branch=asked.branch, based_on=based_on, facts=facts)
+    commit_foreign(
+        table, asked.snapshot, branch=asked.branch, based_on=based_on, facts=facts, ahead=ahead
+    )
 
 
 def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]:

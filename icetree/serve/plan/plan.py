@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from typing import Any, Final
 
 from icetree.errors import NotFound
@@ -15,6 +16,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.stock import stock_of
 from icetree.spec.texts import json_bytes
+from icetree.store.stopping import StoppingStore
 from icetree.table.table import Table
 
 #: Bytes of an answer that is worth compressing: below, the network takes it as it is.
@@ -31,14 +33,14 @@ _read_tasks: Final = reads(_TasksBody)
 def plan_scan(call: Call) -> Answer:
     """Plan a scan, and tell it: all of it, or its first page and tokens for the others."""
     body = read_body(call.request.body)
-    table = call.table()
+    table = _table(call)
     asked = asked_of(table, body)
     return _told(call, table, asked, _planned(call, table, asked))
 
 
 def load_plan(call: Call) -> Answer:
     """Tell a plan again, while it is held."""
-    table = call.table()
+    table = _table(call)
     found = call.serving.plans.get(*_whose(table), call.named["planid"])
     if found is None:
         raise _no_such_plan()
@@ -56,7 +58,7 @@ def fetch_tasks(call: Call) -> Answer:
     """Tell the page of a plan that a token stands for."""
     part = read_token(_read_tasks(call.request.body).plan_task)
     asked = part.asked
-    table = call.table()
+    table = _table(call)
     metadata = table.metadata
     if asked.table_uuid != metadata.table_uuid:
         raise no_such_task("it is of another table")
@@ -79,12 +81,29 @@ def fetch_tasks(call: Call) -> Answer:
     return _packed(call, found)
 
 
+def _table(call: Call) -> Table:
+    """Return the table, whose files are read until planning has taken too long, or nobody waits.
+
+    Whatever takes long in planning reads files or goes from leaf to leaf, and looks at the time
+    there. What was read by then is kept, so that the next who asks goes on from there.
+    """
+    stop = call.request.stop
+    stop.after(
+        call.serving.plan_s,
+        f"planning has taken more than {call.serving.plan_s:g} s and was ended: ask again, which "
+        "goes on from there, give a narrower filter, or set scan-planning-mode=client",
+    )
+    table = call.table()
+    files = replace(table.files, store=StoppingStore(table.files.store, stop))
+    return Table(catalog=table.catalog, files=files, state=table.state)
+
+
 def _planned(call: Call, table: Table, asked: Asked) -> Planned:
     held = call.serving.plans.get(*_whose(table), asked.id)
     if held is not None:
         found: Planned = held[1]
         return found
-    planned = make_plan(table, asked)
+    planned = make_plan(table, asked, call.request.stop)
     call.serving.plans.put((asked, planned), planned.nbytes, *_whose(table), asked.id)
     return planned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,12 +28,15 @@ from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.stats import parse_column
+from icetree.store.stopping import Stop
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.export.vectors import with_plain_vectors
-from icetree.table.scan.planning import planner
+from icetree.table.scan.planning import planner, side_by_side
 from icetree.table.table import Table
 from icetree.tree.bind import bind
+from icetree.tree.plan import LeafRead, Run
 from icetree.tree.prune import may_match, residuals
+from icetree.tree.reading import Leaf
 from icetree.tree.tasks import DELETES, TASK, Metrics, Plan
 
 
@@ -121,8 +125,8 @@ def _referred(
     )
 
 
-def make_plan(table: Table, asked: Asked) -> Planned:
-    """Return the plan that is asked for."""
+def make_plan(table: Table, asked: Asked, stop: Stop | None = None) -> Planned:
+    """Return the plan that is asked for; Unavailable, if it is to end before it is made."""
     metadata = table.metadata
     schema = metadata.schema(asked.schema_id)
     now = metadata.shape()
@@ -142,6 +146,7 @@ def make_plan(table: Table, asked: Asked) -> Planned:
             schema_id=asked.schema_id,
             case_sensitive=asked.case_sensitive,
             stats_columns=wanted,
+            run=_until(stop or Stop()),
         ).whole()
     else:
         found = _appended(table, asked, where, wanted)
@@ -157,6 +162,17 @@ def make_plan(table: Table, asked: Asked) -> Planned:
         stats_fields=asked.stats_fields,
         residuals=left,
     )
+
+
+def _until(stop: Stop) -> Run:
+    """Return what reads leaves side by side, and may end between any two: not all read a file."""
+
+    def run(call: Callable[[Leaf], LeafRead], leaves: Iterable[Leaf]) -> Iterator[LeafRead]:
+        for read in side_by_side(call, leaves):
+            stop.check()
+            yield read
+
+    return run
 
 
 def _snapshot(table: Table, id: int | None) -> Snapshot | None:

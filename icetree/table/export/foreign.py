@@ -8,8 +8,9 @@ say: that a file stays, or that it goes. Everything it names is confined to the 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
@@ -38,10 +39,16 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
+from icetree.table.export.ahead import Ahead
 from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, export_folder, manifest_list_at
 from icetree.tree.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
+
+#: What a snapshot tells, in the words of JSON.
+_KNOWN: Final = {each.encode_name for each in msgspec.structs.fields(Snapshot)} - {"extra"}
+#: Bytes of decoded manifest lists of exports that are kept.
+_KEPT_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +70,9 @@ class Foreign:
 
 def snapshot_of(document: Any) -> Snapshot:
     """Return a snapshot as a client tells it; InvalidInput for what is none."""
-    known = {each.encode_name for each in msgspec.structs.fields(Snapshot)} - {"extra"}
     try:
         found = msgspec.convert(
-            {name: value for name, value in dict(document).items() if name in known}, Snapshot
+            {name: value for name, value in dict(document).items() if name in _KNOWN}, Snapshot
         )
     except (msgspec.ValidationError, TypeError, ValueError) as error:
         raise InvalidInput(f"that is no snapshot: {error}") from None
@@ -82,13 +88,17 @@ def read_foreign(
     files: TableFiles,
     *,
     based_on: str | None = None,
+    ahead: Ahead | None = None,
 ) -> Foreign:
     """Return what a client's snapshot changes of its parent, None where it was shown an empty table.
 
-    `based_on` is the parent's manifest list where that is the client's own, too. InvalidInput says what is wrong with its files; none of them is believed before it is read.
+    `based_on` is the parent's manifest list where that is the client's own, too. InvalidInput says
+    what is wrong with its files; none of them is believed before it is read, now or `ahead`.
     """
+    if ahead is not None and not ahead.goes_for(metadata):
+        ahead = None
     try:
-        return _Reading(snapshot, metadata, files).changes(parent, based_on)
+        return _Reading(snapshot, metadata, files, ahead).changes(parent, based_on)
     except TooLarge:
         raise
     except (CorruptTable, NotFound) as error:
@@ -96,11 +106,20 @@ def read_foreign(
 
 
 class _Reading:
-    def __init__(self, snapshot: Snapshot, metadata: TableMetadata, files: TableFiles) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        metadata: TableMetadata,
+        files: TableFiles,
+        ahead: Ahead | None,
+    ) -> None:
         self._snapshot = snapshot
+        self._lists = {} if ahead is None else ahead.lists
+        self._known = {} if ahead is None else ahead.entries
         self._metadata = metadata
         self._shape = metadata.shape()
         self._store = files.store
+        self._cache = files.cache
         # Nothing is kept: these files are the client's, who may do with them what it likes.
         self._reader = FileReader(
             fetch=self._fetch, shape=self._shape, table_location=metadata.location
@@ -109,7 +128,8 @@ class _Reading:
     def changes(self, parent: Snapshot | None, based_on: str | None) -> Foreign:
         """Return what is new, having made sure that nothing else is lost."""
         at = self._inside(self._snapshot.manifest_list or "", "manifest list")
-        listed, base = self._list(at), self._base(parent, at, based_on)
+        content, listed = self._own_list(at)
+        base = self._base(parent, at, content, based_on)
         is_known = is_among(listed["location"], base["location"])
         new = only(listed, pc.invert(is_known))
         left = only(base, pc.invert(is_among(base["location"], listed["location"])))
@@ -136,15 +156,23 @@ class _Reading:
         limits.METADATA.require(self._store.size(location), file=stored, what="it")
         return self._store.read(location)
 
-    def _list(self, stored: str) -> Entries:
+    def _own_list(self, stored: str) -> tuple[bytes, Entries]:
+        if stored in self._lists:
+            return self._lists[stored]
+        content = self._fetch(stored)
+        return content, self._list(stored, content)
+
+    def _list(self, stored: str, content: bytes | None = None) -> Entries:
         return legacy.decode_manifest_list(
-            self._fetch(stored),
+            self._fetch(stored) if content is None else content,
             file=stored,
             shape=self._shape,
             table_location=self._metadata.location,
         )
 
-    def _base(self, parent: Snapshot | None, stored: str, based_on: str | None) -> Entries:
+    def _base(
+        self, parent: Snapshot | None, stored: str, content: bytes, based_on: str | None
+    ) -> Entries:
         """Return the manifests that the client started from: of an export, as a rule."""
         if parent is None:
             return empty()
@@ -152,17 +180,29 @@ class _Reading:
             return self._list(self._inside(based_on, "manifest list"))
         if parent.manifest_list is not None:
             return self._list(stored_form(parent.manifest_list, self._metadata.location))
-        said = open_avro(self._fetch(stored), file=stored).metadata.get("format-version")
+        said = open_avro(content, file=stored).metadata.get("format-version")
         for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
             at = manifest_list_at(export_folder(self._metadata.location, version), parent)
-            if self._store.exists(absolute(at, self._metadata.location)):
-                return self._list(at)
+            with suppress(NotFound):
+                return self._exported(at)
         raise self._refusal(
             f"snapshot {parent.snapshot_id}, which it is based on, was never exported: load the table"
         )
 
+    def _exported(self, stored: str) -> Entries:
+        """Return the list of an export; it is ours, stays as it is, and many clients start from it."""
+        return self._cache.derive(
+            ("exported lists", self._metadata.location, stored, self._shape.meaning),
+            lambda: self._list(stored),
+            most=_KEPT_BYTES,
+            weigh=lambda entries: entries.nbytes,
+        )
+
     def _entries(self, manifests: Entries) -> Entries:
-        found = [self._reader.leaf(leaf) for leaf in leaves_in(manifests)]
+        found = [
+            self._known[leaf] if leaf in self._known else self._reader.leaf(leaf)
+            for leaf in leaves_in(manifests)
+        ]
         return concat([each.drop_columns([POSITION]) for each in found])
 
     def _fresh(self, added: Entries) -> Entries:

@@ -1,0 +1,101 @@
+"""A table as clients are shown it, made once for all who are to be shown the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import msgspec
+
+from icetree.codec import metadata as metadata_codec
+from icetree.errors import Unsupported
+from icetree.serve.groups import Groups
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.snapshot import Page
+from icetree.table.export.export import export_heads
+from icetree.table.export.shown import guarded
+from icetree.table.export.shown import shown as as_older
+from icetree.table.table import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A table's metadata in an older version, as JSON."""
+
+    metadata_location: str
+    document: msgspec.Raw
+
+
+def as_json(metadata: TableMetadata) -> msgspec.Raw:
+    """Return metadata as the JSON that an answer has."""
+    return msgspec.Raw(metadata_codec.encode(metadata, compress=False))
+
+
+class Showing:
+    """Shows tables; threads may ask at the same time. `aside` surrounds a wait for another."""
+
+    def __init__(self, aside: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._groups: Groups[Table, Shown] = Groups(aside)
+
+    def show(self, table: Table, version: int, snapshots: str) -> Shown:
+        """Return a table as a version has it, with its exports there; Unsupported.
+
+        Those who are to be shown the same at the same time are, by one of them.
+        """
+        key = (table.state.metadata_location, version, snapshots)
+
+        def carry_out(asked: Sequence[Table]) -> Sequence[Shown]:
+            return [_shown(asked[0], version, snapshots)] * len(asked)
+
+        return self._groups.join(key, table, carry_out)
+
+    def show_landed(self, table: Table, version: int) -> Shown:
+        """Do `show` for who has added a snapshot: the table as of then, or later.
+
+        While one export is made others land, and of all these only the newest is exported.
+        """
+        key = (str(table.name), table.metadata.table_uuid, version)
+
+        def carry_out(asked: Sequence[Table]) -> Sequence[Shown | BaseException]:
+            # Every snapshot has a higher number than those before it, so the highest has them all.
+            newest = max(asked, key=lambda each: each.metadata.last_sequence_number)
+            try:
+                return [_shown(newest, version, "all")] * len(asked)
+            except Unsupported:
+                # What came later is no reason to refuse who came before.
+                return [_tried(each, version) for each in asked]
+
+        return self._groups.join(key, table, carry_out)
+
+
+def _tried(table: Table, version: int) -> Shown | BaseException:
+    try:
+        return _shown(table, version, "all")
+    except Exception as error:
+        return error
+
+
+def _shown(table: Table, version: int, snapshots: str) -> Shown:
+    pages = () if snapshots == "refs" else _older(table)
+    seen = as_older(
+        table.metadata,
+        format_version=version,
+        more=[snapshot for page in pages for snapshot in page.snapshots],
+        more_log=[entry for page in pages for entry in page.snapshot_log],
+    )
+    # Manifests must be there for who reads them, or commits.
+    export_heads(table.metadata, table.files, format_version=version)
+    seen = seen if seen is table.metadata else guarded(seen)
+    if snapshots == "refs":
+        pinned = {ref.snapshot_id for ref in seen.refs.values()}
+        kept = tuple(each for each in seen.snapshots if each.snapshot_id in pinned)
+        seen = msgspec.structs.replace(seen, snapshots=kept)
+    return Shown(metadata_location=table.state.metadata_location, document=as_json(seen))
+
+
+def _older(table: Table) -> Sequence[Page]:
+    """Return the pages of history, oldest first."""
+    known = table.metadata.snapshot_pages
+    by_age = sorted(known, key=lambda each: each.first_log_timestamp_ms or 0)
+    return [table.files.page(each) for each in by_age]
