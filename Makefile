@@ -16,6 +16,13 @@ ICEBERG_JAVA := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.11.0
 JARS         := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/icetree/jars
 ICEBERG_JAR  := $(JARS)/iceberg-spark-runtime-4.1_2.13-1.11.0.jar
 
+# What Iceberg Java needs to reach S3 by itself, which tests have the server sign for.
+ICEBERG_AWS     := org.apache.iceberg:iceberg-aws-bundle:1.11.0
+ICEBERG_AWS_JAR := $(JARS)/iceberg-aws-bundle-1.11.0.jar
+
+# What PyIceberg needs for the same. It wants other versions of packages than ours, so it has a folder of its own.
+S3FS         := $(VENV)/s3fs
+
 # Hadoop's S3A, through which Spark reaches tables in S3, with the parts of AWS's SDK that it uses.
 S3A          := $(JARS)/s3a
 
@@ -28,7 +35,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 PAGE         := icetree/explore/page/explorer.js
 
 # What others need who take part in tests.
-OTHERS       := $(ICEBERG_JAR) $(S3A) $(PAGE) chromium
+OTHERS       := $(ICEBERG_JAR) $(ICEBERG_AWS_JAR) $(S3A) $(S3FS) $(PAGE) chromium
 TESTS        := $(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
 # Install a command by the machine's own packages, where that is allowed; else say which to install.
@@ -46,7 +53,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -161,13 +168,31 @@ iceberg-java: $(ICEBERG_JAR) ## Fetch Iceberg Java, a peer that tests ask, into 
 iceberg-java-path:
 	@echo "$(ICEBERG_JAR)"
 
-$(ICEBERG_JAR):
+iceberg-aws: $(ICEBERG_AWS_JAR) ## Fetch what Iceberg Java reaches S3 with, into a cache outside the repository
+	@echo "$(ICEBERG_AWS_JAR) is ready."
+
+iceberg-aws-path:
+	@echo "$(ICEBERG_AWS_JAR)"
+
+$(ICEBERG_JAR): ARTIFACT := $(ICEBERG_JAVA)
+$(ICEBERG_AWS_JAR): ARTIFACT := $(ICEBERG_AWS)
+$(ICEBERG_JAR) $(ICEBERG_AWS_JAR):
 	@command -v mvn > /dev/null || { \
 		echo "Maven fetches Iceberg Java, which some tests compare with: install it (Debian: apt install maven)."; \
 		test -z "$$CI"; }
-	@! command -v mvn > /dev/null || echo "Fetching $(ICEBERG_JAVA), 48 MB."
+	@! command -v mvn > /dev/null || echo "Fetching $(ARTIFACT), some 50 MB."
 	@! command -v mvn > /dev/null || mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
-		-Dartifact=$(ICEBERG_JAVA) -DoutputDirectory=$(JARS)
+		-Dartifact=$(ARTIFACT) -DoutputDirectory=$(JARS)
+
+s3fs: $(S3FS) ## Fetch what PyIceberg reaches S3 with, beside the packages of .venv
+	@echo "$(S3FS) is ready."
+
+s3fs-path:
+	@echo "$(abspath $(S3FS))"
+
+$(S3FS): tests/serve/s3fs.txt $(READY)
+	@echo "Fetching s3fs, 20 MB."
+	@rm -rf $@ $@.part && $(PY) -m pip install --quiet --target $@.part --requirement $< && mv $@.part $@ && touch $@
 
 s3a: $(S3A) ## Fetch Hadoop's S3A, which tests of Spark on S3 need, into a cache outside the repository
 	@echo "$(S3A) is ready."

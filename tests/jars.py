@@ -1,4 +1,4 @@
-"""Java that tests need and that is no part of icetree: `make interop` fetches it into a cache."""
+"""What tests need and that is no part of icetree, Java above all: `make interop` fetches it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def fetched(target: str) -> Path:
     require_interop(target)
     place = place_of(target)
     if not place.exists():
-        missing = f"{place} is missing: run `make {target}`, which fetches it with Maven"
+        missing = f"{place} is missing: run `make {target}`, which fetches it"
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)

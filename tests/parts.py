@@ -35,6 +35,7 @@ PLACES = {
     "tests/serve/test_docs.py": "PyIceberg, curl and Spark, as the page says",
     "tests/serve/test_process.py": "PyIceberg, and servers in processes of their own",
     "tests/serve/test_row_kills.py": "PyIceberg, whose commits are sent again",
+    "tests/serve/test_signing_clients.py": "PyIceberg, and Spark with Iceberg Java, without keys",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",
     "tests/spark/cluster": "executors on other machines, S3 and PostgreSQL",

@@ -1,7 +1,8 @@
 """A program: stock Iceberg Java on Spark, which knows of a server's address and nothing else.
 
 It runs by itself because a Spark session gets its jars when it starts. Arguments: the runtime jar, the
-server's address, a JSON file of statements, a file for the answers: the rows of each statement.
+server's address, a JSON file of statements, a file for the answers (the rows of each statement), and
+more settings of Spark as JSON.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from icetree.spark.session import local_session
 from tests.spark.settings import INTERPRETED
 
 
-def main(jar: str, uri: str, statements: str, answers: str) -> None:
+def main(jar: str, uri: str, statements: str, answers: str, more: str) -> None:
     """Run the statements one after the other, and write down what each answers."""
     settings = {
         "spark.jars": jar,
@@ -29,6 +30,7 @@ def main(jar: str, uri: str, statements: str, answers: str) -> None:
         "spark.sql.catalog.lake.cache-enabled": "false",
         "spark.sql.adaptive.enabled": "false",
         **INTERPRETED,
+        **json.loads(more),
     }
     spark = local_session("stock", shuffle_partitions=1, extra_conf=settings)
     asked = json.loads(Path(statements).read_text())

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -19,8 +16,8 @@ import icetree
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT
-from tests.jars import fetched
 from tests.serve.processes import running
+from tests.serve.stock_spark import told
 
 REPOSITORY = Path(__file__).parents[2]
 VERBS = ("delete", "update", "merge")
@@ -52,23 +49,6 @@ _TRIES = "20"
 
 def row(id: int) -> Row:
     return {"id": id, "n": id % 7, "c": str(id % 3)}
-
-
-def told(spark: Path, uri: str, statements: list[str]) -> list[list[list[Any]]]:
-    """Run statements in a Spark of its own, and return the rows that each answers."""
-    asked, answers = spark / "asked.json", spark / "answers.json"
-    asked.write_text(json.dumps(statements))
-    command = [sys.executable, "-m", "tests.serve.spark_client", str(fetched("iceberg-java")), uri]
-    done = subprocess.run(
-        [*command, str(asked), str(answers)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-5000:]
-    found: list[list[list[Any]]] = json.loads(answers.read_text())
-    return found
 
 
 def statements(name: str) -> list[str]:
