@@ -19,7 +19,6 @@ from tests.effort import EFFORT
 from tests.serve.processes import running
 from tests.serve.stock_spark import told
 
-REPOSITORY = Path(__file__).parents[2]
 VERBS = ("delete", "update", "merge")
 #: How each verb writes: in the usual run both ways at once.
 MODES: dict[str, tuple[str, ...]] = {
