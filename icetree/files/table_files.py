@@ -12,7 +12,7 @@ from icetree.codec import legacy, manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.encryption.stream import MAGIC as STREAM
 from icetree.codec.inherit import Inherited
-from icetree.errors import CorruptTable
+from icetree.errors import CorruptTable, NotFound
 from icetree.files.cache import Cache, TableCache
 from icetree.files.parallel import in_order
 from icetree.files.sealed import open_ranges, read_whole
@@ -62,7 +62,14 @@ class TableFiles:
 
     def fetch_page(self, ref: SnapshotPage) -> bytes:
         """Return the bytes of a page of history, which is plain in every table."""
-        return self._cached(ref.location, None)
+        try:
+            return self._cached(ref.location, None)
+        except NotFound:
+            raise NotFound(
+                f"{absolute(ref.location, self.location)}: this page of the table's history is gone; "
+                "it was written anew if snapshots have expired since the table was loaded: refresh "
+                "the table. If that does not help it is lost, and repair tells what can be done"
+            ) from None
 
     def _cached(self, stored: str, key: bytes | None) -> bytes:
         location = absolute(stored, self.location)

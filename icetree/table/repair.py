@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from icetree.errors import CorruptTable, NotFound
+from icetree.errors import CommitConflict, CorruptTable, NotFound
 from icetree.files.cache import Cache
 from icetree.files.table_files import read_metadata
 from icetree.spec.entry import Content
@@ -27,13 +27,16 @@ from icetree.spec.update import (
     Update,
 )
 from icetree.table.verify.findings import Finding, Kind
-from icetree.table.verify.verify import verify
+from icetree.table.verify.verify import looked_at
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.check import dangling_data_dvs
 from icetree.tree.live import live_files
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
+
+#: How often it is looked anew what to put right, when others change just that meanwhile.
+_TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,8 @@ class Action:
     does: str
     loses: str = "nothing"
     updates: tuple[Update, ...] = ()
+    #: What must be as it was found for the updates to make sense.
+    relies_on: tuple[str, ...] = ()
     #: For data DVs: the branch, and the data files that they are for.
     branch: str | None = None
     vectors_of: tuple[str, ...] = ()
@@ -77,31 +82,59 @@ class Repair:
 
 
 def repair(table: Table, *, dry_run: bool = True) -> Repair:
-    """Verify a table and put right what can be, or only say what that would be.
+    """Verify the newest state of a table and put right what can be, or only say what that would be.
 
     Older snapshots cannot be changed: what is wrong in their trees stays until they expire.
     """
-    found = verify(table)
+    table.refresh()
+    done, made = list[Action](), list[int]()
+    for left in reversed(range(_TRIES)):
+        planned = _planned(table)
+        if dry_run or not (planned.actions or done):
+            return planned
+        try:
+            for action, snapshots in _carried_out(table, planned.actions):
+                done.append(action)
+                made += snapshots
+            break
+        except CommitConflict:
+            # Another may have put it right, or have expired what it is in.
+            if not left:
+                raise
+            table.refresh()
+    return replace(planned, actions=tuple(done), is_done=True, snapshots=tuple(made))
+
+
+def _planned(table: Table) -> Repair:
+    found = looked_at(table).findings
     actions = [
-        *_lost_pages(table, found.findings),
-        *_lost_statistics(table, found.findings),
-        *_dangling_data_dvs(table, found.findings),
+        *_lost_pages(table, found),
+        *_lost_statistics(table, found),
+        *_dangling_data_dvs(table, found),
     ]
-    planned = Repair(actions=tuple(actions), left=tuple(_left(found.findings, actions)))
-    if dry_run or not actions:
-        return planned
-    updates = [update for action in actions for update in action.updates]
-    made = []
-    if updates:
-        table.update_metadata(*updates)
+    return Repair(actions=tuple(actions), left=tuple(_left(found, actions)))
+
+
+def _carried_out(
+    table: Table, actions: tuple[Action, ...]
+) -> Iterator[tuple[Action, tuple[int, ...]]]:
+    """Carry out actions and yield each with the snapshots that it made: updates first, as one commit."""
+    updating = [action for action in actions if action.updates]
+    if updating:
+        transaction = table.transaction()
+        for action in updating:
+            transaction.update_metadata(*action.updates)
+            transaction.rely_on(*action.relies_on)
+        transaction.commit()
+    for action in updating:
+        yield action, ()
     for action in actions:
         if action.branch is not None:
             transaction = table.transaction(branch=action.branch)
             gone = removal(action.vectors_of, content=Content.POSITION_DELETES)
             transaction.apply(Changes(intent=Intent.ROW_DELTA, removed=gone))
-            done = transaction.commit().snapshot
-            made += [] if done is None else [done.snapshot_id]
-    return replace(planned, is_done=True, snapshots=tuple(made))
+            made = transaction.commit().snapshot
+            yield action, () if made is None else (made.snapshot_id,)
 
 
 _ACTED_ON = (Kind.LOST_PAGE, Kind.LOST_STATISTICS, Kind.DANGLING_DATA_DV)
@@ -215,6 +248,7 @@ def _lost_statistics(table: Table, findings: Iterable[Finding]) -> Iterator[Acti
                 does=f"forget the lost statistics {each.statistics_path}",
                 loses=f"the statistics of snapshot {each.snapshot_id}, until computed again",
                 updates=(RemoveStatistics(snapshot_id=each.snapshot_id),),
+                relies_on=(f"statistics of {each.snapshot_id}",),
             )
     for part in metadata.partition_statistics:
         if part.statistics_path in gone:
@@ -222,6 +256,7 @@ def _lost_statistics(table: Table, findings: Iterable[Finding]) -> Iterator[Acti
                 does=f"forget the lost partition statistics {part.statistics_path}",
                 loses=f"those of snapshot {part.snapshot_id}, until computed again",
                 updates=(RemovePartitionStatistics(snapshot_id=part.snapshot_id),),
+                relies_on=(f"partition statistics of {part.snapshot_id}",),
             )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from icetree.catalog.base import TableName
 from icetree.errors import CommitConflict, NotFound
 from icetree.files.table_files import read_metadata
 from icetree.spec.edit.refs import KEPT
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
 from icetree.store.base import Store
@@ -122,6 +122,14 @@ _REF_FACTS: Final[Mapping[str, Callable[[Ref], Any]]] = {
     "retention of ": lambda ref: {name: getattr(ref, name) for name in KEPT},
 }
 
+_Statistics: TypeAlias = "Sequence[StatisticsFile | PartitionStatisticsFile]"
+
+#: Facts of one snapshot, by how their names start.
+_FACTS_OF_SNAPSHOTS: Final[Mapping[str, Callable[[TableMetadata], _Statistics]]] = {
+    "statistics of ": lambda m: m.statistics,
+    "partition statistics of ": lambda m: m.partition_statistics,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
@@ -144,8 +152,13 @@ class Requirement:
 def fact_of(metadata: TableMetadata, fact: str) -> Any:
     """Return a fact of table metadata by its name.
 
-    `ref NAME` is what a ref points to, `retention of NAME` how long it is kept.
+    `ref NAME` is what a ref points to, `retention of NAME` how long it is kept; `statistics of ID`
+    and `partition statistics of ID` are the files that a snapshot has of them.
     """
+    for start, named in _FACTS_OF_SNAPSHOTS.items():
+        if fact.startswith(start):
+            id = int(fact.removeprefix(start))
+            return [each.statistics_path for each in named(metadata) if each.snapshot_id == id]
     for start, told in _REF_FACTS.items():
         if fact.startswith(start):
             ref = metadata.refs.get(fact.removeprefix(start))

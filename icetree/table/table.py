@@ -118,6 +118,15 @@ class Table(Evolution, References, Shown):
             self.files = replace(self.files, location=self.location)
         return self
 
+    def _newer(self) -> Table | None:
+        """Return a handle on the newest state; None where this one has seen it."""
+        newest = copy.copy(self).refresh()
+        return None if newest.state is self.state else newest
+
+    def _follow(self, newer: Table) -> None:
+        """See what another handle of this table has seen."""
+        self.state, self.files = newer.state, newer.files
+
     # --- rows ------------------------------------------------------------------------------
 
     def scan(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow.compute as pc
+from typing_extensions import Self
 
-from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
@@ -17,6 +21,7 @@ from icetree.spec.update import Update
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.table.point import Point, resolve, snapshot_at
+from icetree.table.state import Requirement, fact_of
 from icetree.tree.changes import Changes
 from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
 from icetree.tree.live import live_files
@@ -24,12 +29,50 @@ from icetree.tree.live import live_files
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from icetree.catalog.base import TableName
     from icetree.spec.metadata import TableMetadata
     from icetree.table.transaction import Transaction
     from icetree.tree.conflict import Isolation
 
 #: Iceberg's summary key of what is staged for an audit.
 WAP_ID = "wap.id"
+
+_Handle = TypeVar("_Handle", bound="References")
+_P = ParamSpec("_P")
+_Verb = Callable[Concatenate[_Handle, _P], Committed]
+
+
+def _where_history_is(moves: str) -> Callable[[_Verb[_Handle, _P]], _Verb[_Handle, _P]]:
+    """Have a verb look at the newest state where files of what its handle has seen are gone.
+
+    An expiry writes pages of history anew and deletes the old ones: a snapshot that stays is then
+    found by the newest metadata alone. `moves` is the parameter that names the branch or tag, which
+    must still be where the handle saw it.
+    """
+
+    def wrap(verb: _Verb[_Handle, _P]) -> _Verb[_Handle, _P]:
+        parameters = signature(verb)
+
+        @wraps(verb)
+        def looking(self: _Handle, /, *args: _P.args, **how: _P.kwargs) -> Committed:
+            try:
+                return verb(self, *args, **how)
+            except (CorruptTable, NotFound):
+                newer = self._newer()
+                if newer is None:
+                    raise
+            given = parameters.bind(self, *args, **how)
+            given.apply_defaults()
+            fact = f"ref {given.arguments[moves]}"
+            seen = Requirement(fact=fact, value=fact_of(self.metadata, fact))
+            seen.require(newer.metadata, self.name)
+            done = looking(newer, *args, **how)
+            self._follow(newer)
+            return done
+
+        return looking
+
+    return wrap
 
 
 class References:
@@ -40,7 +83,14 @@ class References:
     if TYPE_CHECKING:
 
         @property
+        def name(self) -> TableName: ...
+
+        @property
         def metadata(self) -> TableMetadata: ...
+
+        def _newer(self) -> Self | None: ...
+
+        def _follow(self, newer: Self) -> None: ...
 
         def update_metadata(self, *updates: Update) -> Committed: ...
 
@@ -54,6 +104,7 @@ class References:
             create_branch: bool = ...,
         ) -> Transaction: ...
 
+    @_where_history_is(moves="name")
     def create_branch(
         self, name: str, *, at: Point | None = None, retention: Retention | None = None
     ) -> Committed:
@@ -61,6 +112,7 @@ class References:
         at = None if at is None else self._id(at, what="at")
         return self._refs(refs.create_branch, name, at=at, retention=retention)
 
+    @_where_history_is(moves="name")
     def create_tag(
         self, name: str, *, at: Point | None = None, max_ref_age_ms: int | None = None
     ) -> Committed:
@@ -80,10 +132,12 @@ class References:
         """Change how long a branch or tag, and what it reaches, is kept."""
         return self.update_metadata(*refs.set_retention(self.metadata, name, retention))
 
+    @_where_history_is(moves="branch")
     def fast_forward(self, branch: str, to: Point) -> Committed:
         """Move a branch ahead to a snapshot, ref or time that descends from its head."""
         return self._refs(refs.fast_forward, branch, self._id(to, what="to"))
 
+    @_where_history_is(moves="branch")
     def rollback(self, to: Point, *, branch: str = MAIN) -> Committed:
         """Move a branch back, to a snapshot of its past or to what it was at a time."""
         found = resolve(self.metadata, to, what="to")
@@ -91,10 +145,12 @@ class References:
             return self._refs(refs.rollback_to_time, found.at_ms, branch=branch)
         return self._refs(refs.rollback_to, found.snapshot_id, branch=branch)
 
+    @_where_history_is(moves="branch")
     def set_current(self, to: Point, *, branch: str = MAIN) -> Committed:
         """Point a branch at any snapshot the table has."""
         return self._refs(refs.set_current, self._id(to, what="to"), branch=branch)
 
+    @_where_history_is(moves="branch")
     def cherry_pick(self, at: Point, *, branch: str = MAIN) -> Committed:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
         picked = snapshot_at(self.metadata, self.files, at)
@@ -121,6 +177,7 @@ class References:
         transaction.rely_on(f"ref {branch}")
         return transaction.commit()
 
+    @_where_history_is(moves="branch")
     def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
         """Make what was staged under a write-audit-publish id part of a branch."""
         return self.cherry_pick(self._staged(wap_id).snapshot_id, branch=branch)

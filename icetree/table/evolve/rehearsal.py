@@ -25,6 +25,7 @@ class Rehearsal(References):
 
     def __init__(self, table: Table) -> None:
         self.files = table.files
+        self.name = table.name
         self.picked: int | None = None
         self._metadata = table.metadata
 
@@ -32,6 +33,10 @@ class Rehearsal(References):
     @override
     def metadata(self) -> TableMetadata:
         return self._metadata
+
+    @override
+    def _newer(self) -> None:
+        """See nothing newer: what is rehearsed is about what the table was seen as."""
 
     @override
     def update_metadata(self, *updates: Update) -> Any:

@@ -47,7 +47,7 @@ def check_history(
         found.add(kind, metadata_file, rule, snapshot_id=id)
     for severity, rule in _log(log, known, metadata, whole=whole):
         found.add(Kind.HISTORY, metadata_file, rule, severity=severity)
-    _check_beside(metadata, files, known, found, metadata_file, whole=whole)
+    _check_beside(metadata, files, known, found, whole=whole)
     return by_age[::-1], len(metadata.snapshot_pages)
 
 
@@ -170,7 +170,6 @@ def _check_beside(
     files: TableFiles,
     known: Mapping[int, Snapshot],
     found: Gathering,
-    metadata_file: str,
     *,
     whole: bool,
 ) -> None:
@@ -191,8 +190,8 @@ def _check_beside(
                 severity=Severity.WARNING,
             )
         elif each.snapshot_id not in known and whole:
-            rule = f"{path} is about snapshot {each.snapshot_id}, which the table does not have"
-            found.add(Kind.LOST_STATISTICS, metadata_file, rule, severity=Severity.WARNING)
+            rule = f"they are about snapshot {each.snapshot_id}, which the table does not have"
+            found.add(Kind.LOST_STATISTICS, path, rule, severity=Severity.WARNING)
     for former in metadata.metadata_log:
         if _size_of(former.metadata_file, files) is None:
             found.add(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -31,6 +32,10 @@ Which: TypeAlias = Literal["all", "current"]
 
 #: Bytes of files that are kept at hand: decoded leaves are kept beside them.
 _CACHE_BYTES: Final = 64 * 1024 * 1024
+#: How often a table is looked at that others take files from meanwhile.
+_LOOKS: Final = 5
+#: What may be found because files went with what nobody has any more.
+_MISSING: Final = frozenset({Kind.MISSING_FILE, Kind.LOST_PAGE, Kind.LOST_STATISTICS})
 
 
 def verify(
@@ -42,13 +47,39 @@ def verify(
 ) -> Report:
     """Return every broken rule of a table, as of the state that the handle has seen.
 
-    Everything is read anew from the store. With `deep`, data files, deletion vectors and
-    statistics are read whole: rows, field ids, stats and checksums. With "current", only the current snapshot's tree
-    is looked at; history itself is checked either way.
+    Everything is read anew from the store. With `deep`, data files, deletion vectors and statistics
+    are read whole: rows, field ids, stats and checksums. With "current", only the current snapshot's
+    tree is looked at; history itself is checked either way. Where a file is missing and others have
+    committed since, the newest state is looked at instead: the file may have gone by rights.
     """
     if snapshots not in ("all", "current"):
         raise InvalidInput(f"snapshots={snapshots!r}: allowed are 'all' and 'current'")
+    return looked_at(copy.copy(table), deep=deep, snapshots=snapshots, progress=progress)
+
+
+def looked_at(
+    table: Table,
+    *,
+    deep: bool = False,
+    snapshots: Which = "all",
+    progress: Progress | None = None,
+) -> Report:
+    """Do what `verify` does, and have the handle see the state that the report is of."""
     tell = progress or (lambda *_: None)
+    missed: frozenset[str] = frozenset()
+    for _ in range(_LOOKS):
+        seen = table.state
+        report = _look(table, tell, deep=deep, snapshots=snapshots)
+        missing = frozenset(each.file for each in report.findings if each.kind in _MISSING)
+        # What was missing before a state was read that still names it has not gone by rights.
+        if missing <= missed or table.refresh().state is seen:
+            return report
+        known, missed = missed, missing
+    certain = (e for e in report.findings if e.kind not in _MISSING or e.file in known)
+    return replace(report, findings=tuple(certain))
+
+
+def _look(table: Table, tell: Progress, *, deep: bool, snapshots: Which) -> Report:
     found = Gathering()
     store = JudgedStore(table.files.store)
     files = replace(table.files, store=store, cache=Cache(_CACHE_BYTES))
