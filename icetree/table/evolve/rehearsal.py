@@ -12,6 +12,7 @@ from icetree.table.commit.options import branch_of
 from icetree.table.evolve.refs import References
 
 if TYPE_CHECKING:
+    from icetree.catalog.base import TableName
     from icetree.spec.metadata import TableMetadata
     from icetree.spec.update import Update
     from icetree.table.table import Table
@@ -25,9 +26,14 @@ class Rehearsal(References):
 
     def __init__(self, table: Table) -> None:
         self.files = table.files
-        self.name = table.name
         self.picked: int | None = None
         self._metadata = table.metadata
+        self._name = table.name
+
+    @property
+    @override
+    def name(self) -> TableName:
+        return self._name
 
     @property
     @override

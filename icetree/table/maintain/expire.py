@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
+from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, NotFound
 from icetree.spec.edit.unused import unused
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
@@ -27,6 +28,8 @@ from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
+
+log = logging.getLogger(__name__)
 
 #: How often the plan is made anew when another points a branch or tag to what was to go.
 _TRIES: Final = 5
@@ -130,15 +133,32 @@ def expire_snapshots(
         except CommitConflict:
             if attempt == _TRIES - 1:
                 raise
+    # It has landed: an error would say that nothing was changed.
+    done, going = replace(plan, statistics=()), plan.files.slice(0, 0)
+    left, names = tuple[str, ...](), tuple[str, ...]()
+    try:
+        going, left = _deleted(table, plan, tell)
+        done = plan
+        names = forget_unused(table) if clean else ()
+    except IcetreeError as error:
+        log.warning(
+            "table %s: what only expired snapshots had is left, for others could not be looked at; "
+            "remove_orphan_files finds it, and clean_expired_metadata the next time: %s",
+            table.name,
+            error,
+        )
+    return _told(done, going, dry_run=False, left=left, cleaned=names)
+
+
+def _deleted(table: Table, plan: _Plan, tell: Progress) -> tuple[pa.Table, tuple[str, ...]]:
+    """Delete what only expired snapshots had; return the files of trees, and what is left behind."""
     going, exports = _still_unneeded(table, plan)
     unnamed = [*going["location"].to_pylist(), *plan.statistics, *exports["location"].to_pylist()]
     left = delete(table.metadata, table.files, unnamed, tell)
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
-    left += delete(table.metadata, table.files, [*pages], lambda *_: None)
-    names = forget_unused(table) if clean else ()
-    return _told(plan, going, dry_run=False, left=left, cleaned=names)
+    return going, left + delete(table.metadata, table.files, [*pages], lambda *_: None)
 
 
 def _unused_after(table: Table, plan: _Plan) -> tuple[str, ...]:

@@ -18,7 +18,8 @@ from icetree.table.table import Table
 from tests.catalog.flaky import After, Before, Fault, FlakyCatalog, LoseAnswer
 from tests.effort import EFFORT, usually
 from tests.hasty import Hasty
-from tests.store.flaky import FlakyStore
+from tests.store.flaky import Fault as StoreFault
+from tests.store.flaky import FlakyStore, How
 from tests.table.changing import ARROW, LEAFY, delete_equal, delete_rows, some
 from tests.table.faults import IMPATIENT, NAME, Died, DyingStore, World, at_each
 
@@ -150,6 +151,17 @@ def test_a_store_that_fails_a_verb_at_any_step_loses_nothing(verb: str) -> None:
         told = Unavailable if fault.error is Unavailable else (IcetreeError, OSError)
         assert run.is_new or isinstance(run.error, told), fault
         run.judge()
+
+
+@pytest.mark.parametrize("verb", ["expire", "table stats", "partition stats"])
+def test_a_verb_that_has_landed_tells_of_no_failure(verb: str) -> None:
+    """Of a verb that commits once: `Unavailable` says that nothing was changed."""
+    clean = Run(verb)
+    written = [step.number for step in clean.store.steps if step.operation == "write_new"]
+    for at in range(written[0], len(clean.store.steps)):
+        fault = StoreFault(at=at, how=How.BEFORE)
+        run = Run(verb, lambda store, fault=fault: FlakyStore(store, [fault]))  # type: ignore[misc]
+        assert not (run.is_new and run.error), (clean.store.steps[at], run.error)
 
 
 @pytest.mark.parametrize("verb", usually(VERBS, "expire", "optimize"))
