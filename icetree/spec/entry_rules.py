@@ -360,6 +360,8 @@ def broken_uniqueness(entries: Entries) -> Iterator[str]:
         ("has more than one data DV", "referenced_file", (_DATA_DV,)),
         ("has more than one manifest DV", "referenced_file", (_MANIFEST_DV,)),
     ):
+        if not view.has_content(contents):
+            continue
         names = view[column].filter(view.content_in(contents))
         if (name := first_repeated(names)) is not None:
             yield f"{name} {says}"

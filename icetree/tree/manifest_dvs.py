@@ -97,9 +97,10 @@ def loosened(root: Entries) -> Entries:
 
     They stay as they were, and what made them so may be gone.
     """
-    vectors = pc.and_(is_content(root, Content.MANIFEST_DV), is_live(root))
-    if not pc.any(vectors).as_py():
+    vectors = is_content(root, Content.MANIFEST_DV)
+    if not one_chunk(vectors).true_count:
         return root
+    vectors = pc.and_(vectors, is_live(root))
     worn = pc.and_(
         is_content(root, *MANIFESTS),
         pc.is_in(root["location"], value_set=one_chunk(root["referenced_file"].filter(vectors))),

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries, concat, is_content, is_data_dv, only
+from icetree.spec.entry import Content, Entries, concat, has_format, is_content, only
 from icetree.spec.shape import Shape
 from icetree.tree.deletes import DATA_DV, Pairs, data_dvs_of, equality_pairs, position_pairs
 from icetree.tree.tasks import DELETES
@@ -41,12 +41,12 @@ class Deletes:
 
 def by_kind(entries: Entries) -> Deletes:
     """Return the deletes among entries."""
-    data_dvs = is_data_dv(entries)
-    positions = pc.and_not(is_content(entries, Content.POSITION_DELETES), data_dvs)
+    by_position = only(entries, is_content(entries, Content.POSITION_DELETES))
+    data_dvs = has_format(by_position, "puffin")
     return Deletes(
-        data_dvs=only(entries, data_dvs),
+        data_dvs=only(by_position, data_dvs),
         equality=only(entries, is_content(entries, Content.EQUALITY_DELETES)),
-        positions=only(entries, positions),
+        positions=only(by_position, pc.invert(data_dvs)),
     )
 
 
@@ -61,6 +61,8 @@ class Shelf:
 
     def lists(self, pairs: Pairs, deletes: Entries, size: int) -> pa.ListArray:
         """Return each of `size` files' deletes by number; those of some file are put here."""
+        if not deletes.num_rows:
+            return pairs.lists(size)
         rows = np.unique(pairs.deletes)
         numbers = np.zeros(deletes.num_rows, np.int64)
         numbers[rows] = self.count + np.arange(len(rows))
