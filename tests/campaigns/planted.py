@@ -197,8 +197,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
     "deletes of rows that move are no conflict": Planted(
         patch=skip_conflict_checks("no new deletes on replaced files"),
         laws={"conflicts are seen"},
-        verbs=("append", "delete rows", "rewrite"),
-        first=12,
+        verbs=("append", "delete rows", "replace some"),
+        first=7,
     ),
     "rows that were read may change": Planted(
         patch=skip_conflict_checks(

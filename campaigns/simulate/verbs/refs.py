@@ -173,6 +173,9 @@ def _pick(turn: Turn, table: Table, branch: str, picked: State) -> Commit:
 
 def _again(picked: State) -> Part | None:
     """Return what a snapshot did as something to do again, where that can be."""
+    if _is_idle(picked):
+        # A change that came to nothing is told as an append, and may be one again.
+        return Part(intent=Intent.APPEND)
     if len({part.intent for part in picked.parts}) != 1:
         return None
     intent, did = picked.parts[0].intent, picked.did
@@ -188,6 +191,12 @@ def _again(picked: State) -> Part | None:
         if intent is Intent.REPLACE_PARTITIONS
         else frozenset(),
     )
+
+
+def _is_idle(picked: State) -> bool:
+    did = picked.did
+    changed = did.added or did.removed or did.lifted or did.equal or did.is_rewrite
+    return not changed and not any(part.vectors for part in picked.parts)
 
 
 def _known(turn: Turn, table: Table) -> dict[int, State]:
