@@ -266,7 +266,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=forget_what_a_snapshot_removed,
         laws={"files stay"},
         verbs=("append", "append files", "delete files", "expire"),
-        first=40,
+        first=80,
     ),
     "a compacted file stays where it was": Planted(
         patch=leave_a_compacted_file,
@@ -287,5 +287,6 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=expire_twins_that_others_have,
         laws={"files stay"},
         verbs=("append", "append files", "export", "expire"),
+        first=100,
     ),
 }
