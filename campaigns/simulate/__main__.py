@@ -26,14 +26,17 @@ def main() -> int:
     parser.add_argument(
         "--whole", action="store_true", help="show a failing seed without shrinking it"
     )
+    parser.add_argument(
+        "--busy", action="store_true", help="short scripts of every verb, with many faults"
+    )
     options = parser.parse_args()
     if options.seed is not None:
-        return _one(options.seed, whole=options.whole)
+        return _one(options.seed, busy=options.busy, whole=options.whole)
     return _many(options)
 
 
-def _one(seed: int, *, whole: bool) -> int:
-    outcome = run(script_of(seed))
+def _one(seed: int, *, busy: bool, whole: bool) -> int:
+    outcome = run(script_of(seed, busy=busy))
     if outcome.finding is None:
         print(f"seed {seed}: {outcome.steps} operations, {outcome.landings} commits, all is well")
         return 0
@@ -58,13 +61,15 @@ def _many(options: argparse.Namespace) -> int:
         operations=options.operations,
         minutes=options.minutes,
         workers=options.workers,
+        busy=options.busy,
     ):
         spent = time.monotonic() - started
         if spent - told > _TELL_EVERY_S:
             told = spent
             _tell(tally, spent)
         for seed, what in [*tally.findings.items()][shown:]:
-            print(f'FOUND {what}\n  again: make simulate ARGS="--seed {seed}"', flush=True)
+            again = f"--seed {seed}{' --busy' if options.busy else ''}"
+            print(f'FOUND {what}\n  again: make simulate ARGS="{again}"', flush=True)
         shown = len(tally.findings)
         if shown >= _ENOUGH:
             break

@@ -6,8 +6,9 @@ import gc
 import multiprocessing
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from campaigns.simulate.run import run, script_of
 
@@ -34,9 +35,9 @@ class Tally:
         self.findings |= other.findings
 
 
-def one(seed: int) -> Tally:
+def one(seed: int, *, busy: bool = False) -> Tally:
     """Run one seed."""
-    outcome = run(script_of(seed))
+    outcome = run(script_of(seed, busy=busy))
     return Tally(
         seeds=1,
         operations=outcome.steps,
@@ -47,10 +48,12 @@ def one(seed: int) -> Tally:
     )
 
 
-def campaign(*, first: int, operations: int, minutes: float, workers: int) -> Iterator[Tally]:
+def campaign(
+    *, first: int, operations: int, minutes: float, workers: int, busy: bool = False
+) -> Iterator[Tally]:
     """Yield the tally after each seed, from the first on, until one of the limits is reached."""
     tally, until = Tally(), time.monotonic() + minutes * 60
-    for each in _results(first, workers):
+    for each in _results(partial(one, busy=busy), first, workers):
         tally.add(each)
         yield tally
         if tally.operations >= operations or time.monotonic() > until:
@@ -64,7 +67,7 @@ def calm() -> None:
     gc.set_threshold(100_000, 50, 100)
 
 
-def _results(first: int, workers: int) -> Iterator[Tally]:
+def _results(one: Callable[[int], Tally], first: int, workers: int) -> Iterator[Tally]:
     seeds = iter(range(first, 1 << 60))
     if workers == 1:
         calm()

@@ -26,9 +26,9 @@ class Outcome:
     log: tuple[str, ...] = ()
 
 
-def script_of(seed: int) -> Script:
+def script_of(seed: int, *, busy: bool = False) -> Script:
     """Return what a seed draws."""
-    return draw(seed, WEIGHTS)
+    return draw(seed, WEIGHTS, busy=busy)
 
 
 def run(script: Script, *, to_the_end: bool = True) -> Outcome:
