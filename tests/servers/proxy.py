@@ -1,12 +1,31 @@
-"""A wire between a client and a server that can be cut at a chosen moment."""
+"""A wire between a client and a server that can be cut, or held up, at a chosen moment."""
 
 from __future__ import annotations
 
+import queue
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Final
+
+_PATIENCE_S: Final = 60.0
+
+
+@dataclass
+class Hold:
+    """Requests that hold all of `words` wait until `go` is set."""
+
+    words: tuple[bytes, ...]
+    go: threading.Event = field(default_factory=threading.Event)
+    #: The ports of clients that wait.
+    held: queue.Queue[int] = field(default_factory=queue.Queue)
+
+    def look_at(self, message: bytes, client: socket.socket) -> None:
+        if all(each in message for each in self.words):
+            self.held.put(client.getpeername()[1])
+            self.go.wait(_PATIENCE_S)
 
 
 @dataclass
@@ -20,6 +39,7 @@ class Wire:
     port: int = 0
     cut_request: bytes | None = None
     cut_answer: bytes | None = None
+    hold: Hold | None = None
     _open: list[socket.socket] = field(default_factory=list)
 
     def serve(self, listener: socket.socket) -> None:
@@ -40,6 +60,8 @@ class Wire:
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while message := client.recv(65536):
+                if self.hold is not None:
+                    self.hold.look_at(message, client)
                 if self.cut_request is not None and self.cut_request in message:
                     self.cut_request = None
                     _hang_up(client, server)

@@ -13,7 +13,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from icetree.spark import SparkLake, connect
 from icetree.spark.java import java_home
+from icetree.spark.leaves import SETTING
 from icetree.spark.read.internals import internals
 from icetree.spark.read.plan import plan
 from tests.spark.cluster.standalone import QUICK_JAVA
@@ -203,7 +206,7 @@ def maintain(name: str) -> tuple[int, int]:
     Every row stays, under its id and as old as it was.
     """
     lake = _lake()
-    before, files = _lineage(name), lake.table(name).scan().plan().tasks.num_rows
+    before, files = lineage(name), lake.table(name).scan().plan().tasks.num_rows
     lake.sql(
         f"CALL system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
     )
@@ -213,11 +216,12 @@ def maintain(name: str) -> tuple[int, int]:
         f"CALL system.expire_snapshots(table => '{name}', retain_last => 1, older_than => now())"
     )
     lake.sql(f"CALL system.remove_orphan_files('{name}')")
-    assert _lineage(name) == before
+    assert lineage(name) == before
     return files, lake.table(name).scan().plan().tasks.num_rows
 
 
-def _lineage(name: str) -> list[tuple[Any, ...]]:
+def lineage(name: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a table with their ids and ages."""
     columns = ["id", "v", "_row_id", "_last_updated_sequence_number"]
     return sorted(map(tuple, _lake().read(name, columns=columns).collect()))
 
@@ -257,6 +261,48 @@ def stream(name: str, start: int, stop: int) -> None:
         name, _waiting(lake.read_stream(source)), checkpoint=checkpoint, trigger="available-now"
     )
     query.awaitTermination()
+
+
+def leave_something_to_do(name: str, rows: int) -> None:
+    """Delete, append and merge, so that there are small files, deletes and leaves of several."""
+    lake = _lake()
+    lake.sql(f"DELETE FROM {name} WHERE id % 10 = 0")
+    for start in range(rows, rows + 40, 10):
+        lake.append(name, _rows(start, start + 10))
+
+
+def compact(name: str) -> int:
+    """Rewrite all data files; return how many."""
+    return (
+        _lake().rewrite_data_files(name, options={"rewrite-all": "true"}).rewritten_data_files_count
+    )
+
+
+def rewrite_manifests(name: str) -> int:
+    """Rewrite leaves on executors; return how many."""
+    with _on_executors():
+        return _lake().rewrite_manifests(name, by=["p"]).rewritten_manifests_count
+
+
+def find_orphans(name: str) -> int:
+    """Look for orphans on executors; return how many files there are that something needs."""
+    lake = _lake()
+    with _on_executors():
+        soon = datetime.now(timezone.utc) + timedelta(hours=1)
+        found = lake.remove_orphan_files(name, older_than=soon, force=True, dry_run=True)
+    assert not found.orphan_file_location, found
+    return lake.table(name).scan().plan().tasks.num_rows
+
+
+@contextmanager
+def _on_executors() -> Iterator[None]:
+    """Have executors work on leaves, however few files there are."""
+    conf = _lake().spark.conf
+    conf.set(SETTING, "0")
+    try:
+        yield
+    finally:
+        conf.unset(SETTING)
 
 
 def _waiting(rows: DataFrame) -> DataFrame:

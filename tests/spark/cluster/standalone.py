@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pyspark
@@ -48,6 +49,13 @@ class Standalone:
         found = re.search(r"worker-\d+", folder.removeprefix(str(self._folder)))
         assert found is not None, folder
         self._end(found[0])
+
+    def lose_client(self, port: int) -> None:
+        """End the worker of which a process has a connection from this port of the machine."""
+        socket = f"socket:[{_inode(port)}]"
+        running = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdecimal()]
+        owner = next(pid for pid in running if _has(pid, socket))
+        self._end(next(n for n, each in self._processes.items() if each.pid == os.getsid(owner)))
 
     def stop(self) -> None:
         """End what is left."""
@@ -92,3 +100,15 @@ class Standalone:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(60)
+
+
+def _inode(port: int) -> str:
+    """Return the number of the socket that has a local port, in a connection that stands."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return next(row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01")
+
+
+def _has(pid: int, socket: str) -> bool:
+    with suppress(OSError):
+        return any(each.readlink() == Path(socket) for each in Path(f"/proc/{pid}/fd").iterdir())
+    return False

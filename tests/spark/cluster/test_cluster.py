@@ -15,6 +15,7 @@ import pytest
 from tests.effort import EFFORT, SEED, usually
 from tests.jars import fetched
 from tests.servers.postgres import shared_server
+from tests.servers.proxy import Hold, Wire, wire_to
 from tests.servers.s3 import shared_s3
 from tests.spark.cluster import driver as task
 from tests.spark.cluster.driver import Driver, Place
@@ -40,23 +41,30 @@ def cluster(folder: Path) -> Iterator[Standalone]:
 
 
 @pytest.fixture(scope="module")
-def driver(cluster: Standalone, folder: Path) -> Iterator[Driver]:
-    yield from _driver(folder, cluster.address, WORKERS)
+def wire() -> Iterator[Wire]:
+    """What lies between icetree and S3."""
+    with wire_to(shared_s3().port) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def small(folder: Path) -> Iterator[Driver]:
-    yield from _driver(folder, SMALLEST, 1)
+def driver(cluster: Standalone, folder: Path, wire: Wire) -> Iterator[Driver]:
+    yield from _driver(folder, cluster.address, WORKERS, wire)
 
 
-def _driver(folder: Path, master: str, executors: int) -> Iterator[Driver]:
+@pytest.fixture(scope="module")
+def small(folder: Path, wire: Wire) -> Iterator[Driver]:
+    yield from _driver(folder, SMALLEST, 1, wire)
+
+
+def _driver(folder: Path, master: str, executors: int, wire: Wire) -> Iterator[Driver]:
     jars = tuple(map(str, sorted(fetched("s3a").glob("*.jar"))))
     s3 = shared_s3()
     place = Place(
         master=master,
         catalog=shared_server().new_schema(),
         bucket=s3.new_bucket(),
-        properties=s3.properties(),
+        properties=s3.properties(port=wire.port),
         jars=jars,
         folder=folder,
     )
@@ -129,6 +137,40 @@ def test_a_worker_that_is_lost_takes_no_row_along_and_brings_none_twice(
     driver.do(task.wait_for_executors, WORKERS)
     for each in ("go", "waiting"):
         (folder / each).unlink()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("verb", "moment"),
+    [
+        (task.compact, (b"PUT ", b"/data/")),
+        (task.rewrite_manifests, (b"PUT ", b"/metadata/")),
+        (task.find_orphans, (b"GET ", b"list-type=2")),
+    ],
+    ids=lambda each: getattr(each, "__name__", ""),
+)
+def test_a_worker_that_is_lost_in_maintenance_changes_no_row(
+    cluster: Standalone,
+    driver: Driver,
+    wire: Wire,
+    verb: Callable[[str], int],
+    moment: tuple[bytes, ...],
+) -> None:
+    name = f"db.{verb.__name__}"
+    driver.do(task.create, name, ROWS)
+    driver.do(task.leave_something_to_do, name, ROWS)
+    before = driver.do(task.lineage, name)
+    wire.hold = hold = Hold(moment)
+    running = driver.start(verb, name)
+    cluster.lose_client(hold.held.get(timeout=120))
+    wire.hold = None
+    hold.go.set()
+    # Another worker does what this one did not get done.
+    assert running.result(240)
+    assert driver.do(task.lineage, name) == before
+    assert driver.do(task.is_sound, name)
+    cluster.add_worker()
+    driver.do(task.wait_for_executors, WORKERS)
 
 
 def _told(file: Path) -> str:
