@@ -2,7 +2,9 @@
 
 Java opens a file in two milliseconds, which many filters on many files make minutes of. So for most filters
 it plans, and takes a planned file's rows, its deletes applied, as it read them before: its own evaluator
-lets them through what the plan left of the filter, as its reader would. In `make laws` it reads for each. Rows come as JSON, in the words of `spoken`, which says the same of rows that Python has.
+lets them through what the plan left of the filter, as its reader would. In `make laws` it reads for each.
+Rows come as JSON, each once and by number in the answers, in the words of `spoken`, which says the same of
+rows that Python has.
 """
 
 from __future__ import annotations
@@ -21,6 +23,11 @@ from tests.java import EVERYTHING, IcebergJava
 #: For how many filters of a call every planned file is opened.
 _OPENED = 3 if EFFORT == 1 else 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def text_of(row: Mapping[str, Any]) -> str:
+    """Return a row that is spoken as text, the same for the same row."""
+    return json.dumps(row, sort_keys=True)
 
 
 def spoken(value: Any) -> Any:
@@ -68,16 +75,21 @@ class JavaRows:
 
     def __call__(
         self, table: Any, questions: Sequence[tuple[str | None, int | None]]
-    ) -> list[list[dict[str, Any]] | None]:
-        """Return the rows for each filter and snapshot; None where Java fails on a null partition."""
+    ) -> list[list[str] | None]:
+        """Return the rows for each filter and snapshot, as `text_of` says them; None where Java fails.
+
+        It does so on a null partition.
+        """
         asked = [
             [filter or EVERYTHING, "" if at is None else str(at), filter is None or turn <= _OPENED]
             for turn, (filter, at) in enumerate(questions)
         ]
-        answers: list[list[dict[str, Any]] | None] = json.loads(
-            self._ask.apply(table, json.dumps(asked))
-        )
-        return answers
+        told = json.loads(self._ask.apply(table, json.dumps(asked)))
+        rows = [text_of(each) for each in told["rows"]]
+        return [
+            None if answer is None else [rows[number] for number in answer]
+            for answer in told["answers"]
+        ]
 
 
 #: For the compiler that Spark brings along, which knows no generics.
@@ -96,6 +108,8 @@ import org.apache.iceberg.types.Types;
 public class Rows implements java.util.function.BiFunction {
   // The rows of files that were read before, with the same deletes and the same columns.
   private Map known = new HashMap();
+  // Every row that was read, as it is told; answers have their numbers.
+  private List told = new ArrayList();
   // What a scan without a filter plans of a snapshot.
   private Map whole = new HashMap();
   private java.lang.reflect.Constructor reader;
@@ -110,11 +124,15 @@ public class Rows implements java.util.function.BiFunction {
       open.setAccessible(true);
       known.clear();
       whole.clear();
+      told.clear();
       ObjectMapper json = new ObjectMapper();
       List answers = new ArrayList();
       Iterator questions = ((List) json.readValue((String) asked, List.class)).iterator();
       while (questions.hasNext()) answers.add(answer((Table) given, (List) questions.next()));
-      return json.writeValueAsString(answers);
+      Map all = new HashMap();
+      all.put("rows", told);
+      all.put("answers", answers);
+      return json.writeValueAsString(all);
     } catch (Exception error) {
       throw new RuntimeException(error);
     }
@@ -140,9 +158,14 @@ public class Rows implements java.util.function.BiFunction {
   private List all(CloseableIterable found) throws Exception {
     List rows = new ArrayList();
     Iterator each = found.iterator();
-    while (each.hasNext()) rows.add(spoken(each.next()));
+    while (each.hasNext()) rows.add(numbered(each.next()));
     found.close();
     return rows;
+  }
+
+  private Integer numbered(Object row) {
+    told.add(spoken(row));
+    return Integer.valueOf(told.size() - 1);
   }
 
   private List planned(Table table, Expression filter, String at) throws Exception {
@@ -196,7 +219,10 @@ public class Rows implements java.util.function.BiFunction {
     found = new ArrayList();
     CloseableIterable rows = opened(scan, task);
     Iterator each = rows.iterator();
-    while (each.hasNext()) found.add(each.next());
+    while (each.hasNext()) {
+      Object one = each.next();
+      found.add(new Object[] {one, numbered(one)});
+    }
     rows.close();
     known.put(key, found);
     return found;
@@ -205,9 +231,10 @@ public class Rows implements java.util.function.BiFunction {
   private List left(List records, Expression residual) {
     List rows = new ArrayList();
     for (int at = 0; at < records.size(); at++) {
-      Record one = (Record) records.get(at);
+      Object[] pair = (Object[]) records.get(at);
+      Record one = (Record) pair[0];
       InternalRecordWrapper wrapped = new InternalRecordWrapper(one.struct()).wrap(one);
-      if (new Evaluator(one.struct(), residual, true).eval(wrapped)) rows.add(spoken(one));
+      if (new Evaluator(one.struct(), residual, true).eval(wrapped)) rows.add(pair[1]);
     }
     return rows;
   }

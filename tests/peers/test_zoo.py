@@ -43,15 +43,15 @@ class Asked:
     now: int = 50
     former: int = 50
     after: int = 50
-    #: And of one whose answers take long.
+    #: And at most of one whose answers take long.
     of_dear: int = 50
     #: How many former snapshots a peer is asked for; None for all, which icetree always is.
     snapshots: int | None = None
 
 
-USUALLY = Asked(now=15, former=1, after=8, of_dear=1, snapshots=1)
+USUALLY = Asked(former=1, after=8, of_dear=15, snapshots=1)
 #: Where there are few files, many filters take little.
-ON_FEW_FILES = Asked(now=30, former=4, after=10, of_dear=2, snapshots=1)
+ON_FEW_FILES = Asked(former=4, after=10, of_dear=30, snapshots=1)
 #: Each of many manifests takes its time with each filter.
 ON_MANY_FILES = Asked(now=4, former=0, after=2, of_dear=1, snapshots=1)
 EVERYTHING = Asked()
@@ -91,6 +91,30 @@ def blanks_of(row: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
+class Wanted:
+    """The rows that there are, said and filtered once for all readers."""
+
+    def __init__(self, rows: Sequence[Any]) -> None:
+        self.rows = rows
+        self._texts: dict[Any, list[str]] = {}
+        self._matching: dict[str, list[int]] = {}
+
+    def texts(self, reader: Reader) -> list[str]:
+        """Return all rows, as a reader says them."""
+        if reader.says not in self._texts:
+            self._texts[reader.says] = [*map(reader.says, self.rows)]
+        return self._texts[reader.says]
+
+    def matching(self, filter: Filter | None) -> Sequence[int]:
+        """Return which rows a filter lets through."""
+        if filter is None:
+            return range(len(self.rows))
+        told = to_json(filter)
+        if told not in self._matching:
+            self._matching[told] = [n for n, row in enumerate(self.rows) if matches(filter, row)]
+        return self._matching[told]
+
+
 def require_rows(
     readers: Mapping[str, Reader],
     table: Table,
@@ -104,6 +128,7 @@ def require_rows(
 
     Readers that the table is `beyond` have no answer at all, others have one for most filters.
     """
+    wanted = {at: Wanted(rows) for at, rows in want.items()}
     for name, reader in readers.items():
         questions = [
             Question(at=at, filter=filter)
@@ -113,7 +138,7 @@ def require_rows(
         answers = reader.read(table, questions)
         for question, answer in zip(questions, answers, strict=True):
             if answer is not None:
-                _require_right(name, reader, question, answer, want[question.at])
+                _require_right(name, reader, question, answer, wanted[question.at])
         of_filters = [a for q, a in zip(questions, answers, strict=True) if q.filter is not None]
         answered = len(of_filters) - of_filters.count(None)
         if name in beyond:
@@ -145,18 +170,19 @@ def _filters(
 
 
 def _require_right(
-    name: str, reader: Reader, asked: Question, answer: Sequence[str], everything: Sequence[Any]
+    name: str, reader: Reader, asked: Question, answer: Sequence[str], everything: Wanted
 ) -> None:
     """Require all rows that match, and none more but such as the reader lets through."""
-    rows, told = everything, "all rows"
-    if asked.filter is not None:
-        rows, told = [row for row in rows if matches(asked.filter, row)], to_json(asked.filter)
-    found, wanted = Counter(answer), Counter(map(reader.says, rows))
+    texts = everything.texts(reader)
+    told = "all rows" if asked.filter is None else to_json(asked.filter)
+    found = Counter(answer)
+    wanted = Counter(texts[number] for number in everything.matching(asked.filter))
     assert not wanted - found, f"{name} at {asked.at} misses {list(wanted - found)[:2]}: {told}"
     extra = found - wanted
     if extra and reader.is_lax and asked.filter is not None:
         named = {*names_in(asked.filter)}
-        extra -= Counter(reader.says(row) for row in everything if named & {*blanks_of(row)})
+        rows = zip(texts, everything.rows, strict=True)
+        extra -= Counter(text for text, row in rows if named & {*blanks_of(row)})
     assert not extra, f"{name} at {asked.at} finds more, {list(extra)[:2]}: {told}"
 
 
