@@ -27,6 +27,8 @@ from icetree.surroundings import new_uuid
 TEMPORARY: Final = ".icetree-"
 
 _AT_ONCE: Final = 8
+#: So many files at most are deleted one after the other.
+_A_PART: Final = 32
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
@@ -100,7 +102,10 @@ class LocalStore:
 
     def delete(self, locations: Iterable[str]) -> None:
         # A file system may wait for its journal at every file, and at several for the same one.
-        side_by_side(_delete, zip(locations), at_once=_AT_ONCE)
+        names = list(locations)
+        many = max(1, min(_A_PART, len(names) // _AT_ONCE))
+        parts = (names[at : at + many] for at in range(0, len(names), many))
+        side_by_side(_delete, zip(parts), at_once=_AT_ONCE)
 
     def list(self, folder: str) -> Iterator[FileInfo]:
         path, prefix = local_path(folder).rstrip("/") or "/", folder.rstrip("/") + "/"
@@ -159,9 +164,10 @@ def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:
     return None
 
 
-def _delete(location: str) -> None:
-    with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
+def _delete(locations: Iterable[str]) -> None:
+    for location in locations:
+        with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
 
 
 def _write_new(folder: str, path: str, content: bytes) -> None:

@@ -20,6 +20,7 @@ from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.entry import (
     FILES,
+    MANIFESTS,
     POSITION,
     Content,
     Entries,
@@ -102,9 +103,12 @@ class Reach:
         self._parts += [_named(root), named(tops_of(snapshot, files.location))]
         if len(self._parts) >= _GATHERED:
             self.settle()
+        self.exports.add(export_of(snapshot))
+        # A root that holds all files of its table itself, as of small ones that change often.
+        if not pc.any(is_content(root, *MANIFESTS, Content.MANIFEST_DV)).as_py():
+            return
         gone = read_manifest_dvs(root, reader, root_file=file)
         just_now = added_positions(root, reader, root_file=file)
-        self.exports.add(export_of(snapshot))
         self.fresh |= {
             leaf.location for leaf in leaves_in(root.filter(has_status(root, Status.ADDED)))
         }
