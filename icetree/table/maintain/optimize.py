@@ -8,12 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import MANIFESTS, is_content, is_live
-from icetree.spec.metadata import TableMetadata
 from icetree.surroundings import elapsed_s
 from icetree.table.arguments import whole
 from icetree.table.maintain.compact import Rewritten, rewrite_data_files
@@ -21,11 +17,10 @@ from icetree.table.maintain.compact_groups import side_by_side
 from icetree.table.maintain.compact_options import MAX_GROUP_SIZE, options_of
 from icetree.table.maintain.deletes import rewrite_position_delete_files
 from icetree.table.maintain.expire import expire_snapshots
+from icetree.table.maintain.health import Health, health_of, overlap_of, sort_column, total
 from icetree.table.maintain.manifests import rewrite_manifests
 from icetree.table.maintain.orphans import remove_orphan_files
 from icetree.table.progress import Progress
-from icetree.table.scan.planning import planner
-from icetree.tree.overlap import overlap
 from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
@@ -37,24 +32,6 @@ _MANY: Final = 4.0
 _COMMITS: Final = 10
 #: With seconds to keep to, a group makes so many files, so that there is a moment to stop at.
 _FILES_A_GROUP: Final = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
-    """How a branch of a table is: what `optimize` decides by."""
-
-    data_files: int
-    data_bytes: int
-    rows: int
-    #: Rows that DVs mark as deleted.
-    deleted_rows: int
-    #: The column that rows are sorted by, and how many files of full size share a part of the range
-    #: of one, on average.
-    sort_column: str | None
-    sort_overlap: float | None
-    leaves: int
-    root_entries: int
-    snapshots: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,43 +129,6 @@ def optimize(
     return Optimized(health=health, steps=done, dry_run=dry_run)
 
 
-def health_of(table: Table, branch: str) -> Health:
-    """Look at a branch: its plan and its root, no data."""
-    metadata, head = table.metadata, table.state.head(branch)
-    plan = planner(
-        table.files, metadata, head, AlwaysTrue(), stats_columns=True, every_row=True
-    ).whole()
-    root, files = table.files.root(head, metadata.shape()), plan.tasks
-    column = _sort_column(metadata)
-    return Health(
-        data_files=files.num_rows,
-        data_bytes=_sum(files["file_size_in_bytes"]),
-        rows=_sum(files["record_count"]),
-        deleted_rows=_sum(files["dv_cardinality"]),
-        sort_column=None if column is None else metadata.schema().find_column_name(column),
-        sort_overlap=None if column is None else _overlap(files, column, metadata),
-        leaves=_sum(pc.and_(is_content(root, *MANIFESTS), is_live(root))),
-        root_entries=root.num_rows,
-        snapshots=sum(1 for _ in table.history()),
-    )
-
-
-def _overlap(files: pa.Table, column: int, metadata: TableMetadata) -> float | None:
-    """Return how far files of full size lie across each other: small ones are sorted in any case."""
-    least = options_of(None, metadata).rules.min_bytes
-    full = files.filter(pc.greater_equal(files["file_size_in_bytes"], least))
-    return overlap(full, column, metadata.shape())
-
-
-def _sort_column(metadata: TableMetadata) -> int | None:
-    """Return the column that rows are sorted by first, as it is."""
-    order = next(
-        each for each in metadata.sort_orders if each.order_id == metadata.default_sort_order_id
-    )
-    first = order.fields[0] if order.fields else None
-    return first.sources[0] if first is not None and first.transform == "identity" else None
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What each step needs; a step is None where there is nothing to do."""
@@ -233,9 +173,9 @@ class _Work:
     def _is_mixed(self, files: pa.Table) -> bool:
         """Tell whether files of a partition have lost their order: those of full size, as for health."""
         metadata = self.table.metadata
-        column = _sort_column(metadata)
+        column = sort_column(metadata)
         assert column is not None
-        return (_overlap(files, column, metadata) or 0) >= _MANY
+        return (overlap_of(files, column, metadata) or 0) >= _MANY
 
     def _compact(
         self,
@@ -258,7 +198,7 @@ class _Work:
         options |= {"partial-progress.enabled": True, "partial-progress.max-commits": _COMMITS}
 
         def begins(group: Plan) -> bool:
-            size = _cost(_sum(group.tasks["file_size_in_bytes"]))
+            size = _cost(total(group.tasks["file_size_in_bytes"]))
             if self.budget.allows(size) is not None:
                 return False
             self.budget.spend(size)
@@ -289,7 +229,7 @@ class _Work:
 
         def note(files: pa.Table) -> bool:
             if how["worth"] is None or how["worth"](files):
-                sizes.append(_cost(_sum(files["file_size_in_bytes"])))
+                sizes.append(_cost(total(files["file_size_in_bytes"])))
             return False
 
         rewrite_data_files(self.table, **{**how, "worth": note}, dry_run=True)
@@ -427,7 +367,3 @@ class _Work:
 def _cost(size_bytes: int) -> int:
     """Return what is read and written of files of this size, about."""
     return 2 * size_bytes
-
-
-def _sum(numbers: pa.ChunkedArray) -> int:
-    return pc.sum(numbers).as_py() or 0
