@@ -298,6 +298,7 @@ class Delta(_Statements):
         # It reads its log in 50 tasks, which on two cores costs seconds.
         "spark.databricks.delta.snapshotPartitions": "2",
     }
+    _vectors: ClassVar[str] = "'delta.enableDeletionVectors' = 'true'"
 
     def named(self, name: str) -> str:
         return f"delta.`{self.folder}/{name}`"
@@ -306,7 +307,7 @@ class Delta(_Statements):
         self.spark.sql(
             f"CREATE TABLE {self.named(name)} ({columns}) USING delta "
             f"{'PARTITIONED BY (day)' if by_day else ''} "
-            "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+            f"TBLPROPERTIES ({self._vectors})"
         )
 
     def keep(self, name: str) -> None:
@@ -320,6 +321,8 @@ class Delta(_Statements):
         # Its log lies beside the files, where nobody else looks.
         (self.folder / name).symlink_to(folder)
         self.spark.sql(f"CONVERT TO DELTA parquet.`{self.folder}/{name}` NO STATISTICS")
+        # Otherwise it rewrites files to delete from them, and nothing is left to compare.
+        self.spark.sql(f"ALTER TABLE {self.named(name)} SET TBLPROPERTIES ({self._vectors})")
 
 
 SYSTEMS: Mapping[str, type[System]] = {
