@@ -10,8 +10,6 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType
 
-from icetree.spark.batches import unweighed
-
 #: Names that `mapInArrow` finds columns by; it takes a dot for a way into a struct.
 _PLAIN: Final = re.compile(r"\w+")
 
@@ -55,5 +53,4 @@ def done_in_python(
     def renamed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return work(batch.rename_columns(names) for batch in batches)
 
-    with unweighed(given):
-        return given.mapInArrow(work if given is rows else renamed, returns).toArrow()
+    return given.mapInArrow(work if given is rows else renamed, returns).toArrow()
