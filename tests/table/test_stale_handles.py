@@ -6,6 +6,7 @@ Each law is about a table that nothing is wrong with, and a handle which still n
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from icetree.table.point import time_of
 from icetree.table.table import Table
 from icetree.table.verify import verify as verifying
 from icetree.table.verify.findings import Kind
+from icetree.tree.cherry_pick import SOURCE_SNAPSHOT
 from tests.table.lake import connection, data_file, new_table
 from tests.table.verify.reports import kinds, rules
 
@@ -221,6 +223,37 @@ def test_a_ref_that_another_moved_is_a_conflict_wherever_history_is_now(
     with pytest.raises(CommitConflict, match=f"changed the ref {MOVES[verb]}"):
         VERBS[verb](seen.stale, seen.made[2])
     assert seen.stale.state is before
+
+
+@pytest.mark.parametrize(
+    "go",
+    [
+        lambda table: table.fast_forward("prod", "rel"),
+        lambda table: table.rollback("rel"),
+        lambda table: table.set_current("rel", branch="prod"),
+        lambda table: table.cherry_pick("rel", branch="prod"),
+        lambda table: table.create_tag("new", at="rel"),
+    ],
+    ids=["fast_forward", "rollback", "set_current", "cherry_pick", "create_tag"],
+)
+def test_a_ref_that_one_goes_by_means_what_the_handle_saw(
+    seen: Seen, go: Callable[[Table], Committed]
+) -> None:
+    saw, moved = seen.made[3].snapshot_id, seen.made[9].snapshot_id
+    seen.other.create_branch("prod", at=seen.made[1].snapshot_id)
+    seen.other.create_branch("rel", at=saw)
+    stale = seen.handle()
+    before = dict(stale.refs)
+    seen.other.fast_forward("rel", moved)
+    seen.let_go(0)
+    with suppress(CommitConflict):
+        go(stale)
+    now = seen.other.refresh().refs
+    for name in {name for name in now if now[name] != before.get(name)} - {"rel"}:
+        found = seen.other.snapshot(name)
+        assert found is not None
+        # A pick is a snapshot of its own.
+        assert (found.summary or {}).get(SOURCE_SNAPSHOT, str(found.snapshot_id)) == str(saw)
 
 
 @pytest.mark.parametrize("verb", VERBS)

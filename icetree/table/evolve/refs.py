@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 import pyarrow.compute as pc
 from typing_extensions import Self
@@ -42,12 +42,16 @@ _P = ParamSpec("_P")
 _Verb = Callable[Concatenate[_Handle, _P], Committed]
 
 
+#: What verbs call a point in history that they go by; None stands for the current snapshot.
+_POINTS: Final = ("at", "to")
+
+
 def _where_history_is(moves: str) -> Callable[[_Verb[_Handle, _P]], _Verb[_Handle, _P]]:
     """Have a verb look at the newest state where files of what its handle has seen are gone.
 
     An expiry writes pages of history anew and deletes the old ones: a snapshot that stays is then
-    found by the newest metadata alone. `moves` is the parameter that names the branch or tag, which
-    must still be where the handle saw it.
+    found by the newest metadata alone. `moves` is the parameter that names the branch or tag; this one,
+    and the one that the verb goes by, must still be where the handle saw them.
     """
 
     def wrap(verb: _Verb[_Handle, _P]) -> _Verb[_Handle, _P]:
@@ -63,9 +67,14 @@ def _where_history_is(moves: str) -> Callable[[_Verb[_Handle, _P]], _Verb[_Handl
                     raise
             given = parameters.bind(self, *args, **how)
             given.apply_defaults()
-            fact = f"ref {given.arguments[moves]}"
-            seen = Requirement(fact=fact, value=fact_of(self.metadata, fact))
-            seen.require(newer.metadata, self.name)
+            points = [given.arguments[each] for each in _POINTS if each in given.arguments]
+            for ref in (
+                given.arguments[moves],
+                *(MAIN if each is None else each for each in points),
+            ):
+                fact = f"ref {ref}"
+                seen = Requirement(fact=fact, value=fact_of(self.metadata, fact))
+                seen.require(newer.metadata, self.name)
             done = looking(newer, *args, **how)
             self._follow(newer)
             return done
