@@ -15,6 +15,7 @@ from pyarrow import orc
 from icetree.codec.orc.protobuf import fields_of
 from icetree.rows.as_orc import with_old_times
 from tests.effort import law
+from tests.table.lake import connection
 
 _SECOND, _MILLI = 10**9, 10**6
 #: What no nanoseconds above 0 can tell: Java writes the time a second later, and so reads it.
@@ -162,3 +163,16 @@ def test_a_file_without_such_times_stays_as_it_is(times: list[int | None]) -> No
     sink = io.BytesIO()
     orc.write_table(pa.table({"t": pa.array(times, pa.timestamp("ns"))}), sink)
     assert with_old_times(pa.py_buffer(sink.getvalue())).to_pybytes() == sink.getvalue()
+
+
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_the_first_times_that_there_are_can_be_read_again(unit: str) -> None:
+    least = -(2**63) if unit == "ns" else -(2**63) // 1000 + 1
+    steps = [0, 1, 10**3, 854_774_000, 854_775_808, 854_775_809, 10**10]
+    values = [least + (step if unit == "ns" else step // 1000) for step in steps]
+    rows = pa.table({"t": pa.array(values, pa.timestamp(unit))})
+    table = connection().create_table(
+        "db.t", rows.schema, properties={"write.format.default": "orc"}
+    )
+    table.append(rows)
+    assert table.scan().to_arrow()["t"].cast(pa.int64()).to_pylist() == values

@@ -6,7 +6,7 @@ instead, which it reads itself, and which ORC Java reads a second early. So stre
 anew, with their places in the index of rows and their bounds. All else stays as Arrow wrote it.
 
 In the last second before 1970 the seconds are 0, and no nanoseconds above 0 are read as such a time: there
-Arrow's own way stays.
+Arrow's own way stays, and so it does in the first second that nanoseconds count.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _MILLI: Final = 10**6
 _BASE: Final = 1_420_070_400
 #: From here on, up to 1970, the seconds are 0.
 _LAST: Final = -999 * _MILLI
+#: Before this, Arrow cannot count the nanoseconds of the second below.
+_FIRST: Final = -(2**63 // _SECOND) * _SECOND
 #: Numbers of fields: of the footer, of a stripe, of its own footer, of a stream.
 _CONTENT_BYTES, _TYPES, _STATISTICS = 2, 4, 7
 _OFFSET, _INDEX_BYTES, _DATA_BYTES, _STRIPE_FOOTER_BYTES = 1, 2, 3, 4
@@ -156,10 +158,12 @@ def _streams(times: Numbers, told: dict[int, Any]) -> tuple[Stream, Stream]:
     """Return the streams of seconds and of nanoseconds."""
     nanos = times % _SECOND
     seconds = times // _SECOND
+    # Seconds cut towards 1970, and what is left: Arrow's own way, where there is no other.
+    cut = seconds + ((times < 0) & (nanos != 0))
+    keeps = (times < 0) & ((times >= _LAST) | (times < _FIRST))
     # Readers take a second off where there are more nanoseconds than this, and seconds below 0.
-    seconds += (times < 0) & (nanos >= _MILLI)
-    is_last = (times < 0) & (times >= _LAST)
-    nanos = np.where(is_last, times, nanos)
+    seconds = np.where(keeps, cut, seconds + ((times < 0) & (nanos >= _MILLI)))
+    nanos = np.where(keeps, times - cut * _SECOND, nanos)
     return stream_of(zigzag(seconds - _BASE), told), stream_of(_shortened(nanos), told)
 
 
