@@ -45,6 +45,7 @@ STRATEGY: Final = "write.orc.compression-strategy"
 STRATEGIES: Final = ("speed", "compression")
 STRIPE_SIZE: Final = "write.orc.stripe-size-bytes"
 DEFAULT_STRIPE_SIZE: Final = 64 * 1024 * 1024
+#: Of blocks of HDFS, to Iceberg: what is compressed at once is something else, so nothing follows from it.
 BLOCK_SIZE: Final = "write.orc.block-size-bytes"
 
 _ID: Final = "iceberg.id"
@@ -185,17 +186,12 @@ class OrcWriter:
         self, sink: pa.NativeFile, fields: Sequence[NestedField], properties: Mapping[str, str]
     ) -> None:
         self._schema = pa.schema([_stored(field) for field in fields])
-        options: dict[str, Any] = {"stripe_size": _stripe_bytes(properties)}
-        if BLOCK_SIZE in properties:
-            options["compression_block_size"] = whole_number(
-                properties, BLOCK_SIZE, default=65_536, least=1
-            )
         codec = choice(properties, CODEC, CODECS, default="zlib")
         self._file = orc.ORCWriter(
             sink,
             compression="uncompressed" if codec == "none" else codec,
             compression_strategy=choice(properties, STRATEGY, STRATEGIES, default="speed"),
-            **options,
+            stripe_size=_stripe_bytes(properties),
         )
 
     def write(self, rows: pa.Table) -> None:
