@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import SparkSession
 
 import icetree.spark
 from icetree.spark import SparkLake
+from icetree.spark.read.plan import Executors
 from icetree.spark.source.source import register
+from icetree.tree.bind import bind
+from icetree.tree.plan import LeafCall, read_leaf
+from icetree.tree.reading import leaves_in
 from tests.table.encryption.lake import VALUES, texts_in
 
 KEY = b"0123456789012345"
@@ -82,3 +88,25 @@ def test_the_data_source_takes_keys_along(lake: SparkLake, keys: Path, tmp_path:
     assert found == [n for n in range(20) if n % 5]
     changes = loaded.option("changes", "true").load("db.t")
     assert changes.where("_change_type = 'DELETE'").count() == 4
+
+
+def test_executors_refuse_a_plain_leaf_as_the_driver_does(lake: SparkLake) -> None:
+    table = lake.table("db.t")
+    for start in range(0, 30, 5):
+        table.append(rows(*range(start, start + 5)))
+    scan = table.scan()
+    root = table.files.root(table.current_snapshot, table.metadata.shape())
+    leaves = [replace(each, key_metadata=None) for each in leaves_in(root)]
+    assert leaves
+    reader = table.files.reader(table.metadata.shape())
+    call = LeafCall(
+        read=read_leaf,
+        reader=reader,
+        predicate=bind(AlwaysTrue(), table.metadata.shape()),
+        columns=None,
+        removed={},
+    )
+    for here in (len(leaves), 0):
+        run = Executors(spark=lake.spark, scan=scan, leaves_here=here)
+        with pytest.raises(Exception, match="by the table's metadata it is plain"):
+            list(run(call, leaves))

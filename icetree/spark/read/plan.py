@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -10,10 +9,8 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from icetree.codec import metadata as metadata_codec
-from icetree.files.cache import Cache
-from icetree.files.table_files import TableFiles
-from icetree.spark.ship import shipped, shipped_metadata, unshipped
+from icetree.spark.leaves import sent, spread, unspread
+from icetree.spark.ship import shipped, unshipped
 from icetree.table.scan.planning import side_by_side
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan import LeafCall, LeafRead, read_leaf
@@ -47,29 +44,18 @@ class Executors:
         return self._on_executors(call, found)
 
     def _on_executors(self, call: LeafCall, leaves: list[Leaf]) -> Iterator[LeafRead]:
-        metadata, schema_id = shipped_metadata(self.scan.metadata), self.scan.schema.schema_id
-        store, location = self.scan.files.store, self.scan.files.location
+        table, schema_id = sent(self.scan.files, self.scan.metadata), self.scan.schema.schema_id
         predicate, columns = call.predicate, call.columns
 
         def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            table = metadata_codec.decode(metadata, file="table metadata")
-            files = TableFiles(store=store, location=location, cache=Cache())
-            reader = files.reader(table.shape(schema_id))
-            for batch in batches:
-                for number, sent in zip(*(c.to_pylist() for c in batch.columns), strict=True):
-                    leaf, removed = pickle.loads(sent)
-                    found = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
-                    yield _row(number, found)
+            files, metadata = table.files()
+            reader = files.reader(metadata.shape(schema_id))
+            for number, (leaf, removed) in unspread(batches):
+                found = read_leaf(leaf, reader, predicate, columns=columns, removed=removed)
+                yield _row(number, found)
 
-        jobs = self.spark.createDataFrame(
-            [
-                (number, pickle.dumps((leaf, call.removed.get(leaf.location))))
-                for number, leaf in enumerate(leaves)
-            ],
-            "number int, leaf binary",
-        )
-        parallelism = self.spark.sparkContext.defaultParallelism
-        answers = jobs.repartition(min(len(leaves), 4 * parallelism)).mapInArrow(read, _OUT)
+        asked = [(leaf, call.removed.get(leaf.location)) for leaf in leaves]
+        answers = spread(self.spark, asked).mapInArrow(read, _OUT)
         # In the order of the leaves, one at a time, so that answers do not pile up here.
         for row in answers.orderBy("number").toLocalIterator():
             yield LeafRead(entries=unshipped(bytes(row.entries)), scanned=row.scanned)
