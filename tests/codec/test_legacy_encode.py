@@ -105,6 +105,10 @@ def with_numbers(entries: Entries) -> Entries:
     return with_columns(entries, first_row_id=ids.cast(pa.int64()))
 
 
+def _counts_nanoseconds(field_id: int) -> bool:
+    return EVERY_TYPE.bounds_type(field_id) in (pa.timestamp("ns"), pa.timestamp("ns", "UTC"))
+
+
 def stats_that_count(entries: Entries) -> Entries:
     """Return entries without stats that say nothing of rows: of deletes, but those of their fields."""
     ids = entries["equality_ids"].to_pylist()
@@ -115,6 +119,10 @@ def stats_that_count(entries: Entries) -> Entries:
                 content == Content.DATA or parsed[0] in (each or ())
                 for content, each in zip(contents, ids, strict=True)
             ]
+            if parsed[1] in ("lower", "upper", "tight") and _counts_nanoseconds(parsed[0]):
+                # Whoever reads old manifests believes no such bounds of ORC files.
+                formats = entries["file_format"].to_pylist()
+                keeps = [k and each != "orc" for k, each in zip(keeps, formats, strict=True)]
             column = pc.if_else(pa.array(keeps), entries[name], pa.scalar(None, entries[name].type))
             entries = entries.set_column(entries.column_names.index(name), name, column)
     return entries

@@ -163,7 +163,7 @@ def read_page(data: bytes) -> None:
 
 
 def read_avro(data: bytes) -> None:
-    list(open_avro(data, file=FILE).chunks())
+    list(open_avro(data, file=FILE).rows())
 
 
 def read_puffin(data: bytes) -> None:
@@ -348,7 +348,7 @@ def test_a_type_that_is_named_again_after_it_ended_is_read() -> None:
     schema = avro.record("outer", {"name": "p", "type": pair}, many) | {"namespace": "x"}
     file = open_avro(with_schema(schema, b"aabb" + b"\x02ccdd\0"), file=FILE)
     first = {"a": b"aa", "b": b"bb"}
-    assert list(file.chunks()) == [[{"p": first, "many": [{"a": b"cc", "b": b"dd"}]}]]
+    assert list(file.rows()) == [{"p": first, "many": [{"a": b"cc", "b": b"dd"}]}]
 
 
 # --- ranges ----------------------------------------------------------------------------------
