@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import count
 from threading import BoundedSemaphore, Lock
 from typing import Final
@@ -23,12 +24,24 @@ import pyarrow as pa
 
 from icetree.codec import limits
 from icetree.errors import CorruptTable, Unavailable, Unsupported
-from icetree.rows.orc_child import RANGE, READY, Gone, receive_head, receive_into, send
+from icetree.rows.orc_child import (
+    BEAT,
+    RANGE,
+    READY,
+    Gone,
+    Silent,
+    receive_head,
+    receive_into,
+    send,
+)
 
-#: How long a process may take to be there.
-_PATIENCE_S: Final = 60
-#: A reader that is gone may have been ended by someone else: a file is broken if two die of it.
+#: How long a process may take to be there, and a reader may say nothing: one at work says so now and then.
+_PATIENCE_S: float = 60
+#: A reader that is gone may have been ended by someone else: a file is broken if two die of it. Nor is a
+#: third waited for where two stood still.
 _TRIES: Final = 2
+#: How often a reader is replaced that ended because the process it came from did.
+_ORPHANS: Final = 8
 #: What readers see of the environment: where to find libraries and zones. Nothing else is theirs.
 _PASSED: Final = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH"),
@@ -46,6 +59,22 @@ class Broken(ValueError):
     """The bytes are no ORC file that Arrow reads; the text says why."""
 
 
+class _Refused(Exception):
+    """Whoever was asked for a reader is there, and has none to give."""
+
+
+class _Orphaned(Exception):
+    """A reader ended with the process it came from: no word on what it read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Reader:
+    """The line to a reader, and that to the process which it came from."""
+
+    link: socket.socket
+    origin: socket.socket
+
+
 class _Nursery:
     """The process that readers come from, and the readers that wait for a file."""
 
@@ -55,7 +84,7 @@ class _Nursery:
     def _empty(self) -> None:
         self._lock = Lock()
         self._turns = BoundedSemaphore(_processors())
-        self._idle: list[socket.socket] = []
+        self._idle: list[_Reader] = []
         #: Every socket of ours, whoever holds it: a copy of this process must let go of all.
         self._all: set[socket.socket] = set()
         self._process: subprocess.Popen[bytes] | None = None
@@ -65,38 +94,53 @@ class _Nursery:
     def reader(self) -> Iterator[socket.socket]:
         """Lend a reader; where anything goes wrong with it, it is given up."""
         with self._turns:
-            link = self._taken()
+            reader = self._taken()
             try:
-                yield link
-            except BaseException:
-                self._close(link)
+                yield reader.link
+            except BaseException as error:
+                self._close(reader.link)
+                if isinstance(error, Gone) and not self._runs(reader.origin):
+                    raise _Orphaned from None
                 raise
             with self._lock:
-                self._idle.append(link)
+                self._idle.append(reader)
 
-    def _taken(self) -> socket.socket:
+    def _taken(self) -> _Reader:
         with self._lock:
             while self._idle:
-                link = self._idle.pop()
-                if _is_there(link):
-                    return link
-                self._close(link)
-            with suppress(Gone, OSError):
-                return self._reader_of(self._running())
+                reader = self._idle.pop()
+                if _is_there(reader.link):
+                    return reader
+                self._close(reader.link)
+            with suppress(Gone):
+                return self._new()
             # The process that runs may be on its way out: another one is started, once.
-            self._end()
             try:
-                return self._reader_of(self._running())
-            except (Gone, OSError) as error:
-                self._end()
-                raise _not_started(f"no reader came: {error}") from None
+                return self._new()
+            except Gone as error:
+                raise _not_started("no reader came") from error
 
-    def _reader_of(self, control: socket.socket) -> socket.socket:
-        with self._pair() as (ours, theirs):
-            socket.send_fds(control, [READY], [theirs.fileno()])
-            self._close(theirs)
-            _require_ready(ours)
-        return ours
+    def _new(self) -> _Reader:
+        """Return a reader that is there; Gone where nobody came, and the next try may find somebody."""
+        origin = self._running()
+        try:
+            with self._pair() as (ours, theirs):
+                _hand_on(origin, theirs)
+                self._close(theirs)
+                _require_ready(ours)
+        except Gone as error:
+            # Readers that others hold end with the process, so one that answers is left as it is.
+            if isinstance(error, Silent) or not _is_there(origin):
+                self._end()
+            raise
+        except (_Refused, OSError) as error:
+            raise _not_started(str(error)) from None
+        return _Reader(ours, origin)
+
+    def _runs(self, origin: socket.socket) -> bool:
+        """Tell whether the process that a reader came from is still there."""
+        with self._lock:
+            return origin is self._control and _is_there(origin)
 
     @contextmanager
     def _pair(self) -> Iterator[tuple[socket.socket, socket.socket]]:
@@ -129,7 +173,7 @@ class _Nursery:
                 self._process = _started(theirs.fileno())
                 self._close(theirs)
                 _require_ready(ours)
-        except (Gone, OSError) as error:
+        except (Gone, _Refused, OSError) as error:
             self._end()
             raise _not_started(str(error) or "it ended at once") from None
         self._control = ours
@@ -137,7 +181,8 @@ class _Nursery:
 
     def _end(self) -> None:
         """Let the process and all that wait end."""
-        for link in [*self._idle, *([self._control] if self._control else [])]:
+        waiting = [each.link for each in self._idle]
+        for link in [*waiting, *([self._control] if self._control else [])]:
             self._close(link)
         self._idle.clear()
         self._control = None
@@ -184,25 +229,34 @@ def _processors() -> int:
 
 
 def _is_there(link: socket.socket) -> bool:
-    """Tell whether a reader that waits is alive: it has nothing to say, and has not hung up."""
-    try:
-        link.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
+    """Tell whether a process that waits is alive: it has nothing to say, and has not hung up."""
+    with suppress(OSError):
+        link.settimeout(0)
+        try:
+            link.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            link.settimeout(_PATIENCE_S)
+            return True
     return False
 
 
 def _require_ready(link: socket.socket) -> None:
-    """Wait until somebody is on the other side."""
+    """Wait until somebody is on the other side; from now on, nobody is waited for without end."""
     link.settimeout(_PATIENCE_S)
     kind, length = receive_head(link)
     if kind != READY:
         said = bytearray(min(length, 10_000))
         receive_into(link, memoryview(said))
-        raise OSError(said.decode(errors="replace"))
-    link.settimeout(None)
+        raise _Refused(said.decode(errors="replace"))
+
+
+def _hand_on(control: socket.socket, link: socket.socket) -> None:
+    try:
+        socket.send_fds(control, [READY], [link.fileno()])
+    except TimeoutError as error:
+        raise Silent from error
+    except OSError as error:
+        raise Gone from error
 
 
 def _not_started(why: str) -> Unavailable:
@@ -248,14 +302,29 @@ class OrcApart:
             "stripe": stripe,
             "columns": columns,
         }
-        for _ in range(_TRIES):
-            with suppress(Gone), _NURSERY.reader() as link:
-                send(link, b"R", json.dumps(asked).encode())
-                return self._answered(link, stripe)
-        raise CorruptTable(
-            self._location,
-            "Arrow's ORC reader dies of it: it is damaged, or takes more to read than the limit of "
-            f"{limits.ROW_GROUP.bytes:,} bytes, {limits.ROW_GROUP.name} in the environment",
+        died = silent = 0
+        for _ in range(_ORPHANS):
+            try:
+                with _NURSERY.reader() as link:
+                    send(link, b"R", json.dumps(asked).encode())
+                    return self._answered(link, stripe)
+            except _Orphaned:
+                continue
+            except Silent:
+                silent += 1
+            except Gone:
+                died += 1
+            if died == _TRIES:
+                raise CorruptTable(
+                    self._location,
+                    "Arrow's ORC reader dies of it: it is damaged, or takes more to read than the limit of "
+                    f"{limits.ROW_GROUP.bytes:,} bytes, {limits.ROW_GROUP.name} in the environment",
+                ) from None
+            if silent == _TRIES:
+                break
+        raise Unavailable(
+            f"{self._location} could not be read: the processes that read ORC files are ended or stopped "
+            f"from outside, or say nothing for {_PATIENCE_S:g} s; read again when the machine is less busy"
         )
 
     def _answered(self, link: socket.socket, stripe: int | None) -> pa.Buffer:
@@ -265,6 +334,8 @@ class OrcApart:
             limits.ROW_GROUP.require(length, file=self._location, what=what)
             content = pa.allocate_buffer(length)
             receive_into(link, memoryview(content))
+            if kind == BEAT:
+                continue
             if kind == b"N":
                 offset, size = RANGE.unpack(content)
                 if offset + size > self._size:

@@ -7,7 +7,8 @@ file imports nothing of icetree, so that it starts with Arrow alone.
 
 A message is a kind, a length and so many bytes. Whoever reads sends `R`, what to read, as JSON, and `B`,
 bytes of the file. A reader sends `N`, which range it needs, and at last `S`, a schema, `T`, a table, or
-`E`, why there is none.
+`E`, why there is none. While it is at work it sends a beat every few seconds: whoever hears none for long
+need not wait for it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import os
 import socket
 import struct
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
 
 #: What begins every message, and what tells a range.
@@ -25,6 +29,11 @@ HEAD: Final = struct.Struct("<cQ")
 RANGE: Final = struct.Struct("<QQ")
 #: What a process says when it is there.
 READY: Final = b"+"
+#: What a reader says every so often while it is at work.
+BEAT: Final = b"-"
+_BEAT_S: Final = 5
+#: So many bytes are sent at once: how long may pass is counted for each such part.
+_PART_BYTES: Final = 1024**2
 #: What a reader may take beside what it is allowed for columns.
 SPARE_BYTES: Final = 64 * 1024**2
 _DIE_WITH_PARENT: Final = 1
@@ -34,11 +43,19 @@ class Gone(Exception):
     """Nobody is on the other side any more."""
 
 
+class Silent(Gone):
+    """Whoever is on the other side has not been heard of for longer than the line allows."""
+
+
 def send(to: socket.socket, kind: bytes, content: Any = b"") -> None:
     """Send a message."""
+    left = memoryview(content)
     try:
         to.sendall(HEAD.pack(kind, len(content)))
-        to.sendall(content)
+        while left:
+            left = left[to.send(left[:_PART_BYTES]) :]
+    except TimeoutError as error:
+        raise Silent from error
     except OSError as error:
         raise Gone from error
 
@@ -56,6 +73,8 @@ def receive_into(of: socket.socket, room: memoryview) -> None:
     while len(room):
         try:
             count = of.recv_into(room)
+        except TimeoutError as error:
+            raise Silent from error
         except OSError as error:
             raise Gone from error
         if not count:
@@ -63,11 +82,51 @@ def receive_into(of: socket.socket, room: memoryview) -> None:
         room = room[count:]
 
 
+class _Mouth:
+    """What a reader says, a message at a time: Arrow works in one thread, another one beats."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self.link = link
+        self._lock = threading.Lock()
+        self._works, self._rests = threading.Event(), threading.Event()
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self) -> None:
+        while True:
+            self._works.wait()
+            if self._rests.wait(_BEAT_S):
+                continue
+            with self._lock:
+                if self._works.is_set():
+                    try:
+                        send(self.link, BEAT)
+                    except Gone:
+                        os._exit(0)  # nobody waits for what is being read
+
+    def begin(self) -> None:
+        """Beat from now on."""
+        self._rests.clear()
+        self._works.set()
+
+    def ask(self, kind: bytes, content: bytes) -> None:
+        """Say something, and stay at work."""
+        with self._lock:
+            send(self.link, kind, content)
+
+    @contextmanager
+    def last(self) -> Iterator[socket.socket]:
+        """Give the line for the answer: nothing else is said after it."""
+        with self._lock:
+            self._works.clear()
+            self._rests.set()
+            yield self.link
+
+
 class _Remote(io.RawIOBase):
     """A file whose ranges the other side reads."""
 
-    def __init__(self, link: socket.socket, size: int) -> None:
-        self._link, self._size, self._at = link, size, 0
+    def __init__(self, mouth: _Mouth, size: int) -> None:
+        self._mouth, self._size, self._at = mouth, size, 0
 
     def readable(self) -> bool:
         return True
@@ -88,10 +147,10 @@ class _Remote(io.RawIOBase):
         count = left if size < 0 else min(size, left)
         if not count:
             return b""
-        send(self._link, b"N", RANGE.pack(self._at, count))
-        _, length = receive_head(self._link)
+        self._mouth.ask(b"N", RANGE.pack(self._at, count))
+        _, length = receive_head(self._mouth.link)
         content = bytearray(length)
-        receive_into(self._link, memoryview(content))
+        receive_into(self._mouth.link, memoryview(content))
         self._at += length
         return bytes(content)
 
@@ -154,28 +213,34 @@ def _serve(link: socket.socket) -> None:
 
     known: int | None = None
     file: Any = None
+    mouth = _Mouth(link)
     send(link, READY)
     while True:
         _, length = receive_head(link)
         text = bytearray(length)
         receive_into(link, memoryview(text))
         asked = json.loads(text)
+        mouth.begin()
         try:
             _confine(asked["most"])
             if known != asked["file"]:
                 file = None
-                file = orc.ORCFile(_Remote(link, asked["size"]))
+                file = orc.ORCFile(_Remote(mouth, asked["size"]))
                 known = asked["file"]
             if asked["stripe"] is None:
-                send(link, b"S", file.schema.serialize())
+                schema = file.schema.serialize()
+                with mouth.last():
+                    send(link, b"S", schema)
                 continue
             found = file.read_stripe(asked["stripe"], columns=asked["columns"])
             size = _size_of(found)
         except Exception as error:
             why = "memory" if isinstance(error, MemoryError) else "broken"
-            send(link, b"E", json.dumps([why, str(error)]).encode())
+            with mouth.last():
+                send(link, b"E", json.dumps([why, str(error)]).encode())
             return
-        _answer(link, found, size)
+        with mouth.last():
+            _answer(link, found, size)
         del found
 
 
@@ -194,8 +259,10 @@ def _split(control: socket.socket, link: socket.socket) -> None:
     here = os.getpid()
     try:
         child = os.fork()
-    except OSError:
-        return  # whoever asked sees that nobody is there
+    except OSError as error:
+        with suppress(Gone):
+            send(link, b"E", str(error).encode())
+        return
     if child:
         return
     try:

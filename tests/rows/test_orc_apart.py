@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from pyarrow import orc
 
 from campaigns.fuzz import sound
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
+from icetree.rows import orc_child
 from icetree.rows.as_orc import OrcReader
 from icetree.spec.entry import Entry
 from tests.rows.lake import new_table
@@ -142,14 +144,19 @@ def children(parent: int) -> dict[int, str]:
     return found
 
 
+def processes() -> list[int]:
+    """Return the process that readers of this one come from, if there is one."""
+    return [
+        each
+        for each, state in children(os.getpid()).items()
+        if state != "Z" and b"orc_child" in Path(f"/proc/{each}/cmdline").read_bytes()
+    ]
+
+
 def nursery() -> int:
     """Return the process that readers of this one come from."""
     require_sound()
-    [found] = [
-        each
-        for each in children(os.getpid())
-        if b"orc_child" in Path(f"/proc/{each}/cmdline").read_bytes()
-    ]
+    [found] = processes()
     return found
 
 
@@ -163,6 +170,115 @@ def test_readers_that_someone_ends_are_replaced() -> None:
     for each in children(nursery()):
         os.kill(each, signal.SIGKILL)
     require_sound()
+
+
+@needs_proc
+def test_no_file_is_blamed_where_readers_end_with_the_process_they_come_from() -> None:
+    ended = []
+
+    class Ending(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            """End all of them, for as often as would tell of a broken file, and more."""
+            while len(ended) < 5 and (found := processes()):
+                first = found.pop()
+                ended.append(first)
+                readers = children(first)
+                os.kill(first, signal.SIGKILL)
+                while any(map(is_running, (first, *readers))):
+                    pass
+            return super().read(size)
+
+    require_sound()
+    reader = OrcReader(pa.PythonFile(Ending(SOUND), mode="r"), FILE)
+    assert reader.read(0, [0], ["id"])["id"].to_pylist() == list(range(1000))
+    assert len(ended) == 5
+
+
+@needs_proc
+def test_who_gets_no_reader_takes_none_from_others() -> None:
+    """The file that one thread reads goes on, with the same reader, where another thread gets none."""
+    ran("""
+import io, os, resource
+os.sched_getaffinity = lambda _: {0, 1}  # two may read at once
+import pyarrow as pa
+from icetree.errors import Unavailable
+from icetree.rows.as_orc import OrcReader
+from tests.rows.test_orc_apart import FILE, SOUND, children, processes, read, require_sound
+
+refused = []
+
+class Meanwhile(io.BytesIO):
+    def read(self, size=-1):
+        if processes() and len(refused) < 2:
+            before = children(processes()[0]).keys()
+            soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+            try:
+                read(SOUND)
+            except Unavailable as error:
+                refused.append(str(error))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            assert children(processes()[0]).keys() == before
+        return super().read(size)
+
+reader = OrcReader(pa.PythonFile(Meanwhile(SOUND), mode="r"), FILE)
+assert reader.read(0, [0], ["id"])["id"].to_pylist() == list(range(1000))
+assert len(refused) == 2, refused
+""")
+
+
+@needs_proc
+@pytest.mark.parametrize("whom", ["readers", "all"])
+def test_nobody_waits_without_end_for_a_reader_that_stands_still(whom: str) -> None:
+    """It is given up for another, or one is told to try again; and then, somebody reads."""
+    ran(f"""
+import os, signal
+from icetree.errors import Unavailable
+from icetree.rows import orc_apart
+from tests.rows.test_orc_apart import children, nursery, require_sound
+
+first = nursery()
+readers = [*children(first)]
+orc_apart._PATIENCE_S = 0.5
+for link in (each.link for each in orc_apart._NURSERY._idle):
+    link.settimeout(0.5)
+orc_apart._NURSERY._control.settimeout(0.5)
+for each in [*readers, *([first] if {whom!r} == "all" else [])]:
+    os.kill(each, signal.SIGSTOP)
+while True:
+    try:
+        require_sound()
+        break
+    except Unavailable as error:
+        assert "ORC files" in str(error), error
+for each in readers:
+    try:
+        os.kill(each, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+""")
+
+
+def test_a_reader_at_work_says_so_again_and_again_and_nothing_after_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However long a file takes, whoever waits for it hears that somebody reads."""
+    monkeypatch.setattr(orc_child, "_BEAT_S", 0.001)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        reader = orc_child._Mouth(theirs)
+        for _ in range(3):
+            reader.begin()
+            for _ in range(3):
+                assert orc_child.receive_head(ours) == (orc_child.BEAT, 0)
+            with reader.last() as link:
+                orc_child.send(link, b"S")
+            while (kind := orc_child.receive_head(ours)[0]) == orc_child.BEAT:
+                pass
+            assert kind == b"S"
+        theirs.close()
+        assert ours.recv(1) == b""
 
 
 @needs_proc
@@ -269,5 +385,6 @@ def ran(program: str) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
