@@ -13,7 +13,7 @@ import pyarrow as pa
 from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitUnknown, Unavailable
-from icetree.store.base import Store, write_in_turn
+from icetree.store.base import Store, in_turn
 from icetree.store.memory import MemoryStore
 from tests.store.wrapped import Request, WrappedStore
 
@@ -220,7 +220,7 @@ class LineStore(WrappedStore):
         )
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_in_turn(self.write_new, files)
+        in_turn(self.write_new, files)
 
 
 #: Told of every swap that happened: the table, and the new head.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import pyarrow as pa
 
 from icetree.errors import AlreadyExists
-from icetree.store.base import FileInfo, Store, check_range, write_in_turn
+from icetree.store.base import FileInfo, Store, check_range, in_turn
 
 
 class AsideStore:
@@ -56,7 +56,7 @@ class AsideStore:
         self._new[location] = bytes(content)
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_in_turn(self.write_new, files)
+        in_turn(self.write_new, files)
 
     def delete(self, locations: Iterable[str]) -> None:
         for location in locations:

@@ -70,7 +70,10 @@ class Store(Protocol):
         ...
 
     def delete(self, locations: Iterable[str]) -> None:
-        """Delete the files, in no particular order; one that is not there is fine."""
+        """Delete the files, in no particular order; one that is not there is fine.
+
+        When one fails the others are still tried, and then the first failure is raised.
+        """
         ...
 
     def list(self, folder: str) -> Iterator[FileInfo]:
@@ -101,14 +104,12 @@ def side_by_side(
         each.result()
 
 
-def write_in_turn(
-    write_new: Callable[[str, bytes], None], files: Iterable[tuple[str, bytes]]
-) -> None:
-    """Do `write_many` one after the other, for a store where nothing is gained by threads."""
+def in_turn(call: Callable[[Unpack[Given]], object], items: Iterable[tuple[Unpack[Given]]]) -> None:
+    """Call for each item, one after the other; fails as `side_by_side` does."""
     failed: Exception | None = None
-    for location, content in files:
+    for item in items:
         try:
-            write_new(location, content)
+            call(*item)
         except Exception as error:  # noqa: PERF203  # each is tried, whatever became of the last
             failed = failed or error
     if failed:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
-from icetree.store.base import FileInfo, check_range, side_by_side
+from icetree.store.base import FileInfo, check_range, in_turn, side_by_side
 from icetree.store.places import local_path
 from icetree.surroundings import new_uuid
 
@@ -165,9 +165,12 @@ def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:
 
 
 def _delete(locations: Iterable[str]) -> None:
-    for location in locations:
-        with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
+    in_turn(_unlink, zip(locations))
+
+
+def _unlink(location: str) -> None:
+    with _asked(location), suppress(FileNotFoundError, NotADirectoryError):
+        os.unlink(local_path(location))  # noqa: PTH108  # keeps the path as it is spelt
 
 
 def _write_new(folder: str, path: str, content: bytes) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spec.location import prefix_of, scheme_of
-from icetree.store.base import FileInfo, check_range, write_in_turn
+from icetree.store.base import FileInfo, check_range, in_turn
 from icetree.store.places import MEMORY
 from icetree.surroundings import now_ms
 
@@ -44,12 +44,11 @@ class MemoryStore:
                 raise AlreadyExists(f"{location} already exists")
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_in_turn(self.write_new, files)
+        in_turn(self.write_new, files)
 
     def delete(self, locations: Iterable[str]) -> None:
         with self._lock:
-            for location in locations:
-                self._files.pop(_checked(location), None)
+            in_turn(lambda each: self._files.pop(_checked(each), None), zip(locations))
 
     def list(self, folder: str) -> Iterator[FileInfo]:
         prefix = prefix_of(_checked(folder))

@@ -8,7 +8,7 @@ the earlier try can tell its own file from another's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar
@@ -23,7 +23,7 @@ from icetree.errors import (
     Unavailable,
     Unsupported,
 )
-from icetree.store.base import FileInfo, check_range, side_by_side
+from icetree.store.base import FileInfo, check_range, in_turn, side_by_side
 from icetree.store.object_options import ObjectOptions, allowance_s
 from icetree.store.ranged import ranged_file
 from icetree.surroundings import between, elapsed_s, wait
@@ -138,12 +138,16 @@ class ObjectStore:
         side_by_side(self.write_new, files, at_once=_AT_ONCE)
 
     def delete(self, locations: Iterable[str]) -> None:
-        keys: dict[str, tuple[str, list[str]]] = {}
-        for location in locations:
+        keys: dict[str, dict[str, str]] = {}
+
+        def put(location: str) -> None:
             bucket, key = self._named(location)
-            keys.setdefault(bucket, (location, []))[1].append(key)
-        for name, (first, each) in keys.items():
-            self._retried(first, partial(_delete, self._bucket(name), each))
+            keys.setdefault(bucket, {})[key] = location
+
+        try:
+            in_turn(put, zip(locations))
+        finally:
+            in_turn(self._delete, keys.items())
 
     def list(self, folder: str) -> Iterator[FileInfo]:
         name, below = self._options.place(folder)
@@ -166,6 +170,19 @@ class ObjectStore:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["options"])  # type: ignore[misc]
+
+    def _delete(self, name: str, keys: Mapping[str, str]) -> None:
+        """Delete keys of a bucket, which are told with their locations."""
+        first = next(iter(keys.values()))
+        try:
+            self._retried(first, partial(_delete, self._bucket(name), [*keys]))
+        except InvalidInput:
+            if len(keys) == 1:
+                raise
+            # The others may not have had their turn: a client stops at what is refused.
+            side_by_side(
+                self._delete, ((name, {key: at}) for key, at in keys.items()), at_once=_AT_ONCE
+            )
 
     def _holds(self, location: str, content: bytes) -> bool:
         return self.size(location) == len(content) and self.read(location) == content

@@ -12,7 +12,7 @@ import pyarrow as pa
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.location import AZURE, AZURE_SHORT, GCS, LOCAL, S3, scheme_of
 from icetree.store import azure_options, gcs_options, s3_options
-from icetree.store.base import FileInfo, Store, side_by_side
+from icetree.store.base import FileInfo, Store, in_turn, side_by_side
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from icetree.store.object import ObjectStore
@@ -167,11 +167,15 @@ class EveryStore:
 
     def delete(self, locations: Iterable[str]) -> None:
         together: dict[int, tuple[Store, list[str]]] = {}
-        for location in locations:
+
+        def put(location: str) -> None:
             store = self._of(location)
             together.setdefault(id(store), (store, []))[1].append(location)
-        for store, each in together.values():
-            store.delete(each)
+
+        try:
+            in_turn(put, zip(locations))
+        finally:
+            in_turn(lambda store, each: store.delete(each), together.values())
 
     def list(self, folder: str) -> Iterator[FileInfo]:
         return self._of(folder).list(folder)

@@ -15,7 +15,7 @@ from threading import Lock
 from typing import TypeVar
 
 from icetree.errors import Unavailable
-from icetree.store.base import Store, write_in_turn
+from icetree.store.base import Store, in_turn
 from icetree.store.local import TEMPORARY
 from icetree.surroundings import wait
 from tests.store.wrapped import Request, WrappedStore
@@ -74,7 +74,7 @@ class FlakyStore(WrappedStore):
             return [*self._steps]
 
     def write_many(self, files: Iterable[tuple[str, bytes]]) -> None:
-        write_in_turn(self.write_new, files)
+        in_turn(self.write_new, files)
 
     def _pass(self, request: Request, effect: Callable[[], T]) -> T:
         fault = self._count(request)

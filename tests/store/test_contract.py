@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from icetree.errors import AlreadyExists, InvalidInput, NotFound
+from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
 from icetree.store.memory import MemoryStore
 from tests.effort import usually
 from tests.store.conftest import Place
@@ -192,6 +192,15 @@ def test_deleting_what_is_not_there_is_fine(place: Place) -> None:
     place.store.delete(iter(names))
     place.store.delete(names)
     place.store.delete([])
+    assert [*place.store.list(place.folder)] == []
+
+
+def test_a_file_that_cannot_be_deleted_keeps_no_other(place: Place) -> None:
+    names = [place.at(f"{each:03}") for each in range(100)]
+    place.store.write_many((name, b"x") for name in names)
+    wrong = "ftp://elsewhere/file"
+    with pytest.raises((InvalidInput, Unsupported), match="elsewhere"):
+        place.store.delete([*names[:50], wrong, *names[50:]])
     assert [*place.store.list(place.folder)] == []
 
 

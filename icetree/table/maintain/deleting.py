@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from threading import Event
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.catalog.base import TableName
-from icetree.errors import IcetreeError, InvalidInput
+from icetree.errors import IcetreeError, InvalidInput, Unavailable
+from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import MANIFESTS, Content
+from icetree.spec.location import absolute
 from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import flag
@@ -73,10 +76,29 @@ def delete(
         try:
             files.delete(batch)
         except IcetreeError as error:
-            log.warning("%d files stay behind, which nothing names: %s", len(batch), error)
-            left += batch
+            stay = _still_there(files, batch)
+            log.warning("%d files stay behind, which nothing names: %s", len(stay), error)
+            left += stay
         tell("files deleted", start + len(batch), len(locations))
     return tuple(left)
+
+
+def _still_there(files: TableFiles, stored: Sequence[str]) -> list[str]:
+    """Return the files that are there, or may be: once the store is silent, nothing more is asked."""
+    silent = Event()
+
+    def stays(location: str) -> bool:
+        if silent.is_set():
+            return True
+        try:
+            return files.store.exists(absolute(location, files.location))
+        except Unavailable:
+            silent.set()
+        except IcetreeError as error:
+            log.debug("%s may still be there: %s", location, error)
+        return True
+
+    return [each for each, stay in zip(stored, in_order(stays, stored), strict=True) if stay]
 
 
 def counts_of(files: pa.Table) -> dict[str, int]:

@@ -21,7 +21,7 @@ from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
 from icetree.table.maintain.exports import exports_only_of
-from icetree.table.maintain.reach import Reach, less_needed, named, only_in
+from icetree.table.maintain.reach import Reach, less, less_needed, named, only_in
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
@@ -138,7 +138,8 @@ def expire_snapshots(
     left, names = tuple[str, ...](), tuple[str, ...]()
     try:
         going, left = _deleted(table, plan, tell)
-        done = plan
+        went = less(named(plan.statistics), named(left))["location"].to_pylist()
+        done, going = replace(plan, statistics=tuple(went)), less(going, named(left))
         names = forget_unused(table) if clean else ()
     except IcetreeError as error:
         log.warning(

@@ -77,9 +77,11 @@ class _Going:
 
     def told(self, *, dry_run: bool = False, left: tuple[str, ...] = ()) -> Purged:
         """Tell what went, or would."""
+        every = (self.in_trees, self.beside, self.newest)
+        in_trees, *others = (less(each, named(left)) for each in every)
         return Purged(
-            **counts_of(self.in_trees),
-            deleted_other_files_count=self.beside.num_rows + self.newest.num_rows,
+            **counts_of(in_trees),
+            deleted_other_files_count=sum(each.num_rows for each in others),
             dry_run=dry_run,
             left_behind=left,
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
 import pytest
 
-from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
+from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound, Unavailable
 from icetree.files.cache import Cache
 from icetree.spec.edit.refs import Retention
 from icetree.store.base import Store
@@ -321,3 +321,60 @@ def test_when_it_is_not_known_whether_it_landed_no_file_goes() -> None:
     with within(clock), pytest.raises(CommitUnknown):
         table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms + SECOND), retain_last=1)
     assert stored(table) == before
+
+
+class _Stuck(WrappedStore):
+    """A store where one file cannot be deleted, and perhaps nobody can see what is there."""
+
+    def __init__(self, store: Store, stuck: str, *, is_silent: bool) -> None:
+        super().__init__(store)
+        self._stuck, self._is_silent = stuck, is_silent
+
+    def delete(self, locations: Iterable[str]) -> None:
+        gone = [*locations]
+        super().delete(each for each in gone if each != self._stuck)
+        if self._stuck in gone:
+            raise InvalidInput(f"{self._stuck} is locked")
+
+    def exists(self, location: str) -> bool:
+        if self._is_silent:
+            raise Unavailable("nobody answers")
+        return super().exists(location)
+
+
+def _with_an_old_file(clock: Clock) -> tuple[Table, str]:
+    """A table, and a data file of it that old snapshots alone have."""
+    table = _line(5, clock)
+    with within(clock):
+        clock.tick()
+        table.truncate()
+        clock.tick()
+        table.append(some((9, "b")))
+    live = table.inspect.files()["file_path"].to_pylist()
+    every = table.inspect.all_files()["file_path"].to_pylist()
+    return table, next(each for each in every if each not in live)
+
+
+def test_what_stays_behind_is_told_file_by_file() -> None:
+    clock = Clock()
+    table, data = _with_an_old_file(clock)
+    how = {"older_than": time_of(clock.at_ms + SECOND), "retain_last": 1}
+    table.files = replace(table.files, store=_Stuck(table.files.store, data, is_silent=False))
+    with within(clock):
+        plan = table.maintenance.expire_snapshots(dry_run=True, **how)  # type: ignore[arg-type]
+        done = table.maintenance.expire_snapshots(**how)  # type: ignore[arg-type]
+    assert [f"{table.location}/{each}" for each in done.left_behind] == [data]
+    assert table.files.store.exists(data)
+    assert done.deleted_data_files_count == plan.deleted_data_files_count - 1
+
+
+def test_where_nobody_can_see_what_stayed_all_of_it_is_told() -> None:
+    clock = Clock()
+    table, data = _with_an_old_file(clock)
+    table.files = replace(table.files, store=_Stuck(table.files.store, data, is_silent=True))
+    with within(clock):
+        done = table.maintenance.expire_snapshots(
+            older_than=time_of(clock.at_ms + SECOND), retain_last=1
+        )
+    assert len(done.left_behind) > 5
+    assert done.deleted_data_files_count == 0
