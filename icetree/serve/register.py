@@ -9,7 +9,7 @@ from icetree.serve.names import table_of
 from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
-from icetree.serve.tables import shown
+from icetree.serve.tables import shown_after
 from icetree.serve.who import EVERYWHERE
 
 
@@ -44,4 +44,4 @@ def register_table(call: Call) -> Answer:
         made = call.lake.register_table(str(name), asked.metadata_location)
     except NotFound as error:
         raise Refused(400, "BadRequestException", str(error)) from None
-    return shown(call, made)
+    return shown_after(call, name, made)

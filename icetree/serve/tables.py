@@ -8,7 +8,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from icetree.errors import InvalidInput, NotFound, Unsupported
+from icetree.catalog.base import TableName
+from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, Unsupported
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.delegation import delegated, keys_tag
@@ -119,6 +120,25 @@ def shown(call: Call, table: Table, *, snapshots: str = "all", landed: bool = Fa
         },
         headers={"etag": _etag(call, seen.metadata_location, snapshots)},
     )
+
+
+def shown_after(
+    call: Call, name: TableName, table: Table | None, *, landed: bool = False
+) -> Answer:
+    """Do `shown` for who has changed a table, or made it; where its handle cannot, as it is now.
+
+    The change is there. Whoever were told of anything else than doubt would take it for refused, and
+    delete the files that it brought.
+    """
+    try:
+        if table is not None:
+            with suppress(IcetreeError, Refused):
+                return shown(call, table, landed=landed)
+        return shown(call, call.table(name), landed=landed)
+    except (IcetreeError, Refused) as error:
+        raise CommitUnknown(
+            f"table {name}: the change was made, and cannot be shown ({error}): load the table"
+        ) from error
 
 
 def shown_staged(call: Call, metadata: TableMetadata) -> Answer:

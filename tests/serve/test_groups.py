@@ -100,6 +100,65 @@ def test_appends_that_wait_for_each_other_land_with_one_swap() -> None:
     assert lake.table("db.t").verify(deep=True).is_clean
 
 
+class HeldUp(MemoryCatalog):
+    """Holds up the swap of the thread that is named first."""
+
+    def __init__(self) -> None:
+        super().__init__("m")
+        self.goes_on = threading.Event()
+        self.is_held = False
+
+    @override
+    def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        if threading.current_thread().name == "first":
+            self.is_held = True
+            assert self.goes_on.wait(timeout=60)
+        return super().swap(table, expected=expected, to=to)
+
+
+def test_who_appends_to_a_table_that_took_the_name_of_another_goes_with_nobody_of_that_one() -> (
+    None
+):
+    catalog = HeldUp()
+    lake = lake_on(MemoryStore(), catalog)
+    lake.create_namespace("db")
+    server, told, threads = Server(lake), dict[str, Told](), list[threading.Thread]()
+
+    def made(*ids: int) -> list[Body]:
+        table = lake.create_table("db.t", ARROW, properties=REBASE)
+        table.append(some((0, "a")))
+        return [request(table, id, id=1000 + id) for id in ids]
+
+    def start(name: str, body: Body, *, waiting: int) -> None:
+        """Send in a thread; go on when so many wait for the first."""
+
+        def send() -> None:
+            told[name] = Client(server).post("/v1/namespaces/db/tables/t", body)
+
+        threads.append(threading.Thread(target=send, name=name))
+        threads[-1].start()
+        lines, pause = server.serving.groups._lines, threading.Event()
+        for _ in range(3_000):
+            if catalog.is_held and sum(len(each.waiting) for each in [*lines.values()]) >= waiting:
+                break
+            if not threads[-1].is_alive():
+                break
+            pause.wait(0.01)
+
+    first, second = made(1, 2)
+    start("first", first, waiting=0)
+    start("second", second, waiting=1)
+    catalog.drop(TableName(("db",), "t"))
+    [new] = made(3)
+    start("new", new, waiting=2)
+    catalog.goes_on.set()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert {told["first"].status, told["second"].status} <= {404, 409}
+    assert told["new"].status == 200
+    assert rows(lake) == [0, 3]
+
+
 class Counting(WrappedStore):
     """Counts what is read, by name; may have something done before a file is made."""
 

@@ -29,7 +29,7 @@ from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_n
 from icetree.serve.commit.updates import NewSnapshot, Translated, translated
 from icetree.serve.names import Identifier
 from icetree.serve.request import Answer
-from icetree.serve.tables import as_clients_see, shown
+from icetree.serve.tables import as_clients_see, shown_after
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
 from icetree.spec.pages import history
@@ -82,7 +82,8 @@ def commit_table(call: Call) -> Answer:
     name = call.table_name
     if asked.identifier is not None and asked.identifier.table != name:
         raise InvalidInput(f"the body is about {asked.identifier.table}, the path about {name}")
-    return shown(call, committed(call, name, asked), landed=bool(_added(asked)))
+    table = committed(call, name, asked)
+    return shown_after(call, name, table, landed=bool(_added(asked)))
 
 
 def check_size(asked: Commit) -> None:
@@ -91,18 +92,23 @@ def check_size(asked: Commit) -> None:
         raise InvalidInput(f"a commit has {_MOST:,} updates and requirements at most")
 
 
-def committed(call: Call, name: TableName, asked: Commit) -> Table:
-    """Return the table after a client's commit to it."""
+def committed(call: Call, name: TableName, asked: Commit) -> Table | None:
+    """Return the table after a client's commit to it, if its handle has it: nothing is read anew.
+
+    What is raised says what became of the commit: once it has landed, nothing is.
+    """
     if asks_for_new(asked.requirements):
         land_all(call, [(name, asked)])
-        return call.table(name)
+        return None
     table = call.table(name)
     if was_made_before(table, asked):
         return table
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
         if rebases_appends(table.metadata):
-            table.state = call.serving.groups.join(name, asked, partial(_together, table))
+            # Who has its turn commits by its own handle, which knows no table that took the name since.
+            key = (name, table.metadata.table_uuid)
+            table.state = call.serving.groups.join(key, asked, partial(_together, table))
             return table
         _add_one(table, asked)
         return table
@@ -111,7 +117,7 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table:
         _update(table, work.before, facts)
         return table
     anew(lambda: land_all(call, [(name, asked)]))
-    return table.refresh()
+    return None
 
 
 def _add_one(table: Table, asked: Commit, ahead: Ahead | None = None) -> None:

@@ -26,7 +26,7 @@ from icetree.serve.commit.lasting import require_loadable
 from icetree.serve.names import table_of
 from icetree.serve.places import is_free, place_of_new, require_confined, require_place
 from icetree.serve.request import Answer
-from icetree.serve.tables import shown, shown_staged
+from icetree.serve.tables import shown_after, shown_staged
 from icetree.spec.edit.by_ids import metadata_by_ids, numbered_anew
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import properties_of
@@ -68,7 +68,7 @@ def create_table(call: Call) -> Answer:
         return shown_staged(call, metadata)
     made = call.lake.stage_table(str(name), metadata)
     call.lake.catalog.create(name, made.state.metadata_location)
-    return shown(call, made)
+    return shown_after(call, name, made)
 
 
 def staged(call: Call, name: TableName, updates: Sequence[AnyAction]) -> Table:
