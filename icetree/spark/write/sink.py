@@ -24,11 +24,11 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.rows.write import write_files
 from icetree.spark.complaints import one_line
-from icetree.spark.in_python import done_in_python
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
+from icetree.spark.write.unweighed import done_unweighed
 from icetree.spec.encryption import require_told
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.spec.locations import absolute_array
@@ -42,8 +42,7 @@ from icetree.table.rows.clauses import TWICE
 ACTION: Final = "__icetree_action"
 KEEP, DELETE, INSERT, REPLACE = 0, 1, 2, 3
 
-_OUT: Final = "ordinal int, content binary"
-_OUT_SCHEMA: Final = pa.schema([("ordinal", pa.int32()), ("content", pa.binary())])
+_OUT: Final = pa.schema([("ordinal", pa.int32()), ("content", pa.binary())])
 #: The ordinals of what is no bitmap: the entries of new files, and numbers of rows.
 _FILES, _COUNTS = -1, -2
 _NUMBERS: Final = "<qq"
@@ -109,10 +108,12 @@ def sink(
             yield _row(_COUNTS, struct.pack(_NUMBERS, told[INSERT], told[REPLACE]))
 
     with one_line():
-        found = done_in_python(rows, work, _OUT)
+        found = done_unweighed(
+            rows, work, _OUT, table=table, undo=lambda told: _undone(told, metadata, store)
+        )
     files, gone, numbers = [], dict[int, BitMap64](), [(0, 0)]
     try:
-        for ordinal, content in zip(*(column.to_pylist() for column in found.columns), strict=True):
+        for ordinal, content in _told(found):
             if ordinal == _FILES:
                 files.append(unshipped(content))
             elif ordinal == _COUNTS:
@@ -137,6 +138,18 @@ def discard(files: Entries, metadata: TableMetadata, store: Store) -> None:
     with suppress(Exception):
         names = absolute_array(files["location"], metadata.location)
         store.delete(names.to_pylist())
+
+
+def _told(found: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """Yield what tasks told, with what it is."""
+    return zip(*(column.to_pylist() for column in found.columns), strict=True)
+
+
+def _undone(found: pa.Table, metadata: TableMetadata, store: Store) -> None:
+    """Delete the files that tasks told of."""
+    for ordinal, content in _told(found):
+        if ordinal == _FILES:
+            discard(unshipped(content), metadata, store)
 
 
 def _staying(
@@ -183,6 +196,4 @@ def _add(gone: dict[int, BitMap64], ordinal: int, positions: BitMap64, often: bo
 
 
 def _row(ordinal: int, content: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(
-        [{"ordinal": ordinal, "content": content}], schema=_OUT_SCHEMA
-    )
+    return pa.RecordBatch.from_pylist([{"ordinal": ordinal, "content": content}], schema=_OUT)
