@@ -113,13 +113,13 @@ def readers(
                 "icetree": icetree_reads(),
                 "PyIceberg, of exports": pyiceberg_reads(of_exports(StaticTable.from_metadata)),
                 "PyIceberg, through the server": pyiceberg_reads(served_to_pyiceberg),
-                "Iceberg Java, of exports": java_reads(rows, of_exports(java.table), is_dear=True),
+                "Iceberg Java, of exports": java_reads(rows, of_exports(java.table)),
                 "Iceberg Java, through the server": java_reads(rows, served_to_java),
                 "PyIceberg, by manifests of the server": pyiceberg_reads(
-                    loaded_by_pyiceberg, is_dear=True
+                    loaded_by_pyiceberg, reads_again=True
                 ),
                 "Iceberg Java, by manifests of the server": java_reads(
-                    rows, loaded_by_java, is_dear=True
+                    rows, loaded_by_java, reads_again=True
                 ),
             }
 

@@ -44,7 +44,7 @@ _NUMBERS = count()
 #: For how many filters of a call PyIceberg opens every planned file.
 _OPENED = 1 if EFFORT == 1 else 1_000_000
 #: And icetree.
-_OPENED_BY_ICETREE = 15 if EFFORT == 1 else 1_000_000
+_OPENED_BY_ICETREE = 10 if EFFORT == 1 else 1_000_000
 _NUMBER = "number of the text"
 #: Gives a peer's own handle on a table, for a snapshot of it.
 Open = Callable[[int | None], Any]
@@ -62,8 +62,8 @@ class Reader:
     read: Callable[[Table, Sequence[Question]], list[Answer]]
     #: How it says a row: some do not tell all values apart.
     says: Say = said
-    #: Whether a question takes it so long that the usual run asks but a few.
-    is_dear: bool = False
+    #: Whether it reads the very files of which another reader by the same peer is asked.
+    reads_again: bool = False
     #: Whether it lets a null or a NaN through some comparisons.
     is_lax: bool = True
 
@@ -113,7 +113,7 @@ _BEYOND_PYICEBERG = (
 )
 
 
-def pyiceberg_reads(opened: Callable[[Table], Open], *, is_dear: bool = False) -> Reader:
+def pyiceberg_reads(opened: Callable[[Table], Open], *, reads_again: bool = False) -> Reader:
     """Return what reads with stock PyIceberg, as far as it reads what it writes itself.
 
     It has no equality deletes and no Avro, takes a null list whose elements have changed for an empty one, and
@@ -147,7 +147,7 @@ def pyiceberg_reads(opened: Callable[[Table], Open], *, is_dear: bool = False) -
 
         return [answer(turn, each) for turn, each in enumerate(questions)]
 
-    return Reader(read=read, says=_without_empty, is_dear=is_dear)
+    return Reader(read=read, says=_without_empty, reads_again=reads_again)
 
 
 class _Known:
@@ -188,7 +188,9 @@ def _without_empty(row: Mapping[str, Any]) -> str:
     return said({name: None if value == [] else value for name, value in row.items()})
 
 
-def java_reads(rows: JavaRows, opened: Callable[[Table], Open], *, is_dear: bool = False) -> Reader:
+def java_reads(
+    rows: JavaRows, opened: Callable[[Table], Open], *, reads_again: bool = False
+) -> Reader:
     """Return what reads with stock Iceberg Java, in one call for each handle that it has on the table."""
 
     def read(table: Table, questions: Sequence[Question]) -> list[Answer]:
@@ -201,7 +203,7 @@ def java_reads(rows: JavaRows, opened: Callable[[Table], Open], *, is_dear: bool
             answers |= dict(zip(mine, told, strict=True))
         return [answers[at] for at in range(len(questions))]
 
-    return Reader(read=read, is_dear=is_dear)
+    return Reader(read=read, reads_again=reads_again)
 
 
 def of_exports(load: Callable[[str], Any]) -> Callable[[Table], Open]:
