@@ -31,6 +31,12 @@ if TYPE_CHECKING:
 @click.option(
     "--plan-seconds", default=60.0, show_default=True, help="How long planning a scan may take."
 )
+@click.option(
+    "--submit-seconds",
+    default=10.0,
+    show_default=True,
+    help="How long a client waits for a plan before it is told to ask for it again.",
+)
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 @click.option("--new-secret", is_flag=True, help="Only make a secret for a client, and show it.")
 @pass_lake
@@ -45,6 +51,7 @@ def serve(
     tls_client_ca: str | None,
     workers: int,
     plan_seconds: float,
+    submit_seconds: float,
     quiet: bool,
     new_secret: bool,
 ) -> None:
@@ -65,6 +72,8 @@ def serve(
         raise InvalidInput(f"--workers {workers}: at least one is needed")
     if not plan_seconds > 0:
         raise InvalidInput(f"--plan-seconds {plan_seconds:g}: no plan is made in that time")
+    if not submit_seconds >= 0:
+        raise InvalidInput(f"--submit-seconds {submit_seconds:g}: give 0 or more")
     known = None if grants is None else read_grants(grants)
     address = run.Address(host=host, port=port)
     if known is None and not anyone and not address.is_loopback:
@@ -85,7 +94,7 @@ def serve(
         listening = address.listen()
         access = Access(grants=known, any_host=anyone)
         _show(lake, address, listening.getsockname()[1], grants, access, tls)
-        server = Server(lake, access, plan_s=plan_seconds)
+        server = Server(lake, access, plan_s=plan_seconds, submit_s=submit_seconds)
         run.serve(server, listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
 

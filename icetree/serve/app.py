@@ -60,6 +60,7 @@ class App:
             await send({"type": "lifespan.startup.complete"})
         # What was begun is finished: a commit is not left in the midst.
         await asyncio.to_thread(self._pool.shutdown)
+        await asyncio.to_thread(self._server.close)
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _http(self, scope: Message, receive: Receive, send: Send) -> None:

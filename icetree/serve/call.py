@@ -16,8 +16,10 @@ from icetree.serve.names import namespace_in_path, table_of, view_of
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Request
 from icetree.serve.showing import Showing
+from icetree.serve.submitted import Submitted
 from icetree.serve.watching import Watching
 from icetree.serve.who import ANYONE, Who
+from icetree.serve.workers import Workers
 from icetree.store.sts import Lent
 from icetree.table.lake import Lake
 from icetree.table.state import State
@@ -28,6 +30,8 @@ from icetree.table.views.view import View
 PLAN_PAGE: Final = 10_000
 #: How long the planning of a scan may take.
 PLAN_S: Final = 60.0
+#: How long a client waits for a plan before it is told to ask for it.
+SUBMIT_S: Final = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,8 @@ class Serving:
     endpoints: tuple[str, ...] = ()
     #: Plans of scans by table and id, each with what was asked for it.
     plans: Held[Any] = field(default_factory=Held)
+    #: Plans that take long.
+    submitted: Submitted[Any] = field(default_factory=lambda: Submitted(Workers()))
     #: Commits that wait for each other, by table.
     groups: Groups[Any, State] = field(default_factory=Groups)
     #: Tables as they are shown.
@@ -51,6 +57,8 @@ class Serving:
     plan_page: int = PLAN_PAGE
     #: After how long the making of a plan, or of a page of one, is ended.
     plan_s: float = PLAN_S
+    #: After how long who can ask for a plan again is told to do so.
+    submit_s: float = SUBMIT_S
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from icetree.serve.access import Access
-from icetree.serve.call import PLAN_PAGE, PLAN_S, Call, Serving
+from icetree.serve.call import PLAN_PAGE, PLAN_S, SUBMIT_S, Call, Serving
 from icetree.serve.groups import Groups
 from icetree.serve.held import Held
 from icetree.serve.idempotency import Answered
@@ -17,6 +17,7 @@ from icetree.serve.request import Answer, Request
 from icetree.serve.route import Needs, NotFoundHere, Route, find
 from icetree.serve.routes import ENDPOINTS, ROUTES
 from icetree.serve.showing import Showing
+from icetree.serve.submitted import Submitted
 from icetree.serve.who import ANYONE
 from icetree.serve.workers import Workers
 from icetree.surroundings import elapsed_s
@@ -40,6 +41,7 @@ class Server:
         plans: Held[Any] | None = None,
         plan_page: int = PLAN_PAGE,
         plan_s: float = PLAN_S,
+        submit_s: float = SUBMIT_S,
         routes: Sequence[Route] = ROUTES,
     ) -> None:
         #: Places at work, of which requests have one each while they are answered.
@@ -51,6 +53,8 @@ class Server:
             plans=Held() if plans is None else plans,
             plan_page=plan_page,
             plan_s=plan_s,
+            submit_s=submit_s,
+            submitted=Submitted(self.workers),
             groups=Groups(self.workers.waiting),
             showing=Showing(self.workers.waiting),
         )
@@ -72,6 +76,10 @@ class Server:
         seconds = elapsed_s() - began
         self.serving.watching.tell(request, answer, route=told.route, who=told.who, seconds=seconds)
         return answer
+
+    def close(self) -> None:
+        """End what goes on without a request; those that were begun are done by now."""
+        self.serving.submitted.close()
 
     def admits(self, head: Request) -> Route | None:
         """Return the route of a request that has come without its body yet; never raises.

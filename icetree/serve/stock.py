@@ -18,12 +18,23 @@ class Stock:
     reads_nulls: bool = True
     #: No equality deletes, and no vector but by the full name of the data file, beside the vector.
     reads_plain_vectors_alone: bool = False
+    #: Ask for a plan again that takes long: the protocol has it, and PyIceberg does not.
+    polls: bool = False
 
 
+#: How any client says that it can be told to ask again.
+_ASYNC: Final = "respond-async"
 _PYICEBERG: Final = Stock(writes_v3=False, reads_nulls=False, reads_plain_vectors_alone=True)
+
+
+_JAVA: Final = Stock(polls=True)
 
 
 def stock_of(headers: Mapping[str, str]) -> Stock:
     """Return what the client can do that sends these headers."""
-    told = headers.get("x-client-version", "") or headers.get("user-agent", "")
-    return _PYICEBERG if told.lower().startswith("pyiceberg") else Stock()
+    told = (headers.get("x-client-version", "") or headers.get("user-agent", "")).lower()
+    if told.startswith("pyiceberg"):
+        return _PYICEBERG
+    if told.startswith("apache iceberg") or _ASYNC in headers.get("prefer", "").lower():
+        return _JAVA
+    return Stock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from math import inf
 
 import pyarrow as pa
 
@@ -17,13 +16,13 @@ class Stop:
 
     def __init__(self) -> None:
         self._clock = clock()
-        self._end_s = inf
-        self._late = ""
+        self._ends: dict[str, float] = {}
         self._why: str | None = None
 
     def after(self, seconds: float, why: str) -> None:
-        """Have the work end in so many seconds from now, for a reason."""
-        self._end_s, self._late = self._clock() + seconds, why
+        """Have the work end in so many seconds from now, for a reason; said again, from then on."""
+        # Another in its place, for those who look at it meanwhile.
+        self._ends = {**self._ends, why: self._clock() + seconds}
 
     def now(self, why: str) -> None:
         """Have the work end at the next opportunity, for a reason."""
@@ -31,9 +30,12 @@ class Stop:
 
     def check(self) -> None:
         """Return if the work is to go on; else Unavailable, with the reason."""
-        why = self._why or (self._late if self._clock() >= self._end_s else None)
-        if why is not None:
-            raise Unavailable(why)
+        if self._why is not None:
+            raise Unavailable(self._why)
+        now = self._clock()
+        for why, end_s in self._ends.items():
+            if now >= end_s:
+                raise Unavailable(why)
 
 
 class StoppingStore:

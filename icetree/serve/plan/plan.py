@@ -1,8 +1,9 @@
-"""Scan planning: plan, look at a plan again, let it go, and fetch the rest of one."""
+"""Scan planning: plan, ask for a plan that takes long, let one go, and fetch the rest of one."""
 
 from __future__ import annotations
 
 import gzip
+import logging
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,12 +13,15 @@ from icetree.serve.call import Call
 from icetree.serve.plan.asked import Asked, asked_of, meaning_of, read_body
 from icetree.serve.plan.planned import Planned, make_plan
 from icetree.serve.plan.tokens import no_such_task, read_token, tokens
-from icetree.serve.refusals import Refused
+from icetree.serve.refusals import Refused, refusal
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.stock import stock_of
+from icetree.serve.submitted import Ticket
 from icetree.spec.texts import json_bytes
 from icetree.store.stopping import StoppingStore
 from icetree.table.table import Table
+
+log = logging.getLogger(__name__)
 
 #: Bytes of an answer that is worth compressing: below, the network takes it as it is.
 _LARGE: Final = 64 << 10
@@ -31,25 +35,62 @@ _read_tasks: Final = reads(_TasksBody)
 
 
 def plan_scan(call: Call) -> Answer:
-    """Plan a scan, and tell it: all of it, or its first page and tokens for the others."""
+    """Plan a scan, and tell it: all of it, or its first page and tokens for the others.
+
+    Who can ask again is told so where that takes long, and the work goes on without a request.
+    """
     body = read_body(call.request.body)
     table = _table(call)
     asked = asked_of(table, body)
-    return _told(call, table, asked, _planned(call, table, asked))
+    if not stock_of(call.request.headers).polls or _held(call, table, asked) is not None:
+        return _told(call, table, asked, _planned(call, table, asked))
+    submitted = call.serving.submitted
+    work = submitted.start(lambda: _planned(call, table, asked), call.request.stop)
+    if not submitted.ends(work, within_s=call.serving.submit_s):
+        size = len(call.request.body)
+        id = submitted.keep(work, asked, size, call.who.name, *_whose(table))
+        if id is not None:
+            return Answer(document={"status": "submitted", "plan-id": id})
+        # Too many go on by themselves already: this one has somebody who waits.
+        submitted.ends(work)
+    return _told(call, table, asked, work.came_to.result())
 
 
 def load_plan(call: Call) -> Answer:
-    """Tell a plan again, while it is held."""
-    table = _table(call)
-    found = call.serving.plans.get(*_whose(table), call.named["planid"])
+    """Tell a plan that was submitted, or one again, while it is held."""
+    table, id = _table(call), call.named["planid"]
+    ticket = call.serving.submitted.find(id, call.who.name, *_whose(table))
+    if ticket is not None:
+        return _of_ticket(call, table, ticket)
+    found = call.serving.plans.get(*_whose(table), id)
     if found is None:
         raise _no_such_plan()
     return _told(call, table, *found)
 
 
+def _of_ticket(call: Call, table: Table, ticket: Ticket[Planned]) -> Answer:
+    """Tell what became of a plan that was submitted; one that is being made is waited for a while."""
+    if ticket.work is None:
+        return Answer(document={"status": "cancelled"})
+    if not call.serving.submitted.ends(ticket.work, within_s=call.serving.submit_s):
+        return Answer(document={"status": "submitted"})
+    try:
+        ticket.work.came_to.result()
+        # Held or, where there was no room, made again.
+        return _told(call, table, ticket.asked, _planned(call, table, ticket.asked))
+    except Exception as error:
+        told = refusal(error)
+        if told.status == 500:
+            log.error("a plan of %s failed", table.name, exc_info=error)
+        return Answer(document={"status": "failed", **told.document})
+
+
 def cancel_plan(call: Call) -> Answer:
-    """Let a plan go: what its client does not fetch any more need not be held."""
-    if not call.serving.plans.drop(*_whose(call.table()), call.named["planid"]):
+    """Let a plan go: one that is being made is ended, one that is made need not be held."""
+    whose, id = _whose(call.table()), call.named["planid"]
+    if not call.serving.submitted.cancel(id, call.who.name, *whose) and not (
+        call.serving.plans.drop(*whose, id)
+    ):
         raise _no_such_plan()
     return NOTHING
 
@@ -98,11 +139,15 @@ def _table(call: Call) -> Table:
     return Table(catalog=table.catalog, files=files, state=table.state)
 
 
-def _planned(call: Call, table: Table, asked: Asked) -> Planned:
+def _held(call: Call, table: Table, asked: Asked) -> Planned | None:
     held = call.serving.plans.get(*_whose(table), asked.id)
+    return None if held is None else held[1]
+
+
+def _planned(call: Call, table: Table, asked: Asked) -> Planned:
+    held = _held(call, table, asked)
     if held is not None:
-        found: Planned = held[1]
-        return found
+        return held
     planned = make_plan(table, asked, call.request.stop)
     call.serving.plans.put((asked, planned), planned.nbytes, *_whose(table), asked.id)
     return planned

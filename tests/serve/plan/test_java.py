@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +16,7 @@ from tests.java import IcebergJava
 from tests.peers.filters import matches, random_filters, to_json
 from tests.peers.values import pools
 from tests.serve.plan.rich import rich_table
+from tests.serve.processes import running
 
 FILTERS = 15 * EFFORT
 TOLD = ("id", "n", "country", "d")
@@ -96,6 +99,20 @@ def test_a_plan_of_many_pages_is_read_whole(
     assert java.rows(paged, TOLD) == told(table.scan().to_arrow())
     long = f'{{"type": "in", "term": "id", "values": {[*range(-5_000, 200)]}}}'
     assert java.rows(paged, TOLD, long) == told(table.scan("id < 200").to_arrow())
+
+
+def test_a_plan_that_takes_long_is_asked_for_until_it_is_there(
+    java: IcebergJava, folder: Path, table: Table
+) -> None:
+    with running(folder, "--submit-seconds", "0") as server:
+        others = len(server.log.read_text())
+        theirs = java.served(server.uri, "db", "t")
+        assert java.rows(theirs, TOLD) == told(table.scan().to_arrow())
+        asked = [json.loads(line) for line in server.log.read_text()[others:].splitlines()]
+    plans = [each for each in asked if "/plan" in each["path"]]
+    methods = [each["method"] for each in plans]
+    assert methods[:2] == ["POST", "GET"], methods
+    assert {each["status"] for each in plans} <= {200, 204}
 
 
 def test_an_append_leaves_all_manifests_of_the_tree_as_they_are(
