@@ -130,7 +130,7 @@ def _size(type: sql.DataType, value: str) -> str | int | None:
 def _is_python_elsewhere(rows: DataFrame) -> bool:
     """Tell whether more than what is done with the rows is, or may be, done in Python."""
     java: Any = rows.sparkSession._jvm  # noqa: SLF001  # Spark has no other door
-    plan = rows._jdf.queryExecution().analyzed()  # type: ignore[operator]  # noqa: SLF001
+    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     in_python = java.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     return plan.containsPattern(in_python) or any(
         kind(leaf) in _HIDDEN for leaf in seq(plan.collectLeaves())
