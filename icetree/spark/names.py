@@ -17,9 +17,14 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def path_sql(*names: str) -> str:
+    """Return the names that lead to a column, which may hold anything, as SQL."""
+    return ".".join(map(quoted, names))
+
+
 def column(*names: str) -> Column:
     """Return a column by its name, or by all names that lead to it; they may hold anything."""
-    text = ".".join(map(quoted, names))
+    text = path_sql(*names)
     # What reads the names of columns knows no backtick within one; SQL does.
     return f.expr(text) if "``" in text else f.col(text)
 

@@ -19,6 +19,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from icetree.spark import local
 from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
+from icetree.spark.write.arrange import arranged
 from icetree.spark.write.unweighed import LARGE, done_unweighed, with_size
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
@@ -160,6 +161,21 @@ def test_rows_that_cannot_tell_their_size_for_nothing_are_weighed(
         f.expr("parse_json('1')" if type == "variant" else f"CAST(NULL AS {type})")
     )
     assert with_size(rows) is None
+
+
+def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_path: Path) -> None:
+    lake = local(tmp_path, spark=spark)
+    lake.create_namespace("db")
+    schema = pa.schema([("id", pa.int64()), ("a.b c", pa.string())])
+    table = lake.create_table(
+        "db.t", schema, partition_by=["bucket(4, id)", "truncate(1, `a.b c`)"]
+    )
+    made = spark.range(0, 400, 1, 8).select("id", f.expr("CAST(id % 2 AS STRING)").alias("a.b c"))
+    assert with_size(arranged(made, table.metadata)) is not None
+    lake.append("db.t", made)
+    files = lake.table("db.t").inspect.files()
+    assert files.num_rows == 8
+    assert sum(files["record_count"].to_pylist()) == 400
 
 
 @given(data=st.data())

@@ -16,16 +16,29 @@ from pyiceberg.transforms import (
     Transform,
     YearTransform,
 )
-from pyiceberg.types import NestedField, TimestampNanoType, TimestamptzNanoType
-from pyspark.sql import Column, DataFrame
+from pyiceberg.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+)
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType as SqlString
 
 from icetree.errors import InvalidInput
 from icetree.rows.schema import arrow_type
 from icetree.rows.transform import transformed
+from icetree.spark.functions.calls import with_functions
 from icetree.spark.in_python import in_python
-from icetree.spark.names import column, names_of
+from icetree.spark.names import column, names_of, path_sql
 from icetree.spark.restored import restored
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata
@@ -39,6 +52,11 @@ _PERIODS: Final[dict[type[Any], str]] = {
     DayTransform: "DAY",
     HourTransform: "HOUR",
 }
+#: Types whose buckets and truncated values Spark works out by itself.
+_IN_JAVA: Final = (
+    *(IntegerType, LongType, DecimalType, DateType, TimestampType, TimestamptzType),
+    *(StringType, BinaryType),
+)
 
 
 def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
@@ -51,13 +69,13 @@ def arranged(rows: DataFrame, metadata: TableMetadata) -> DataFrame:
     keys = metadata.sort_keys
     usual = "hash" if spec else "range" if keys else "none"
     mode = choice(metadata.properties, DISTRIBUTION, DISTRIBUTIONS, default=usual)
-    columns = [_of(e, shape) for e in spec]
+    columns = [_of(e, shape, rows.sparkSession) for e in spec]
     if mode == "range" and (columns or keys):
         for key in keys:
             by = Expression(
                 expr_id=0, source_ids=key.source_ids, transform=key.transform, name="sort key"
             )
-            value = _of(by, shape)
+            value = _of(by, shape, rows.sparkSession)
             columns.append(value.desc() if key.descending else value.asc())
         return rows.repartitionByRange(*columns)
     if mode == "hash" and columns:
@@ -72,7 +90,7 @@ def _rebalanced(rows: DataFrame, columns: list[Column]) -> DataFrame:
     return wide.hint("rebalance", *names).drop(*names)
 
 
-def _of(expression: Expression, shape: Shape) -> Column:
+def _of(expression: Expression, shape: Shape, spark: SparkSession) -> Column:
     """Return a column that is the same for rows of the same value of an expression."""
     if expression.is_unknown or not shape.columns.keys() >= set(expression.source_ids):
         raise InvalidInput(
@@ -80,7 +98,7 @@ def _of(expression: Expression, shape: Shape) -> Column:
             "table's columns: change the spec"
         )
     if expression.source_id is not None:
-        return _value(transform_of(expression), expression.source_id, shape)
+        return _value(transform_of(expression), expression.source_id, shape, spark)
     # Rows that agree in all columns agree in their bucket; others of it may meet elsewhere.
     named = [shape.schema.find_column_name(id) or "" for id in expression.source_ids]
     values = [column(*names_of(path, shape.schema)) for path in named]
@@ -88,7 +106,9 @@ def _of(expression: Expression, shape: Shape) -> Column:
     return f.pmod(f.hash(*values), f.lit(expression.buckets))
 
 
-def _value(transform: Transform[Any, Any], source_id: int, shape: Shape) -> Column:
+def _value(
+    transform: Transform[Any, Any], source_id: int, shape: Shape, spark: SparkSession
+) -> Column:
     """Return a column that is the same for rows of the same partition."""
     field = shape.columns[source_id]
     path = shape.schema.find_column_name(source_id) or field.name
@@ -99,6 +119,10 @@ def _value(transform: Transform[Any, Any], source_id: int, shape: Shape) -> Colu
     if period is not None:
         # In another time zone than UTC some rows meet elsewhere, which costs a file at most.
         return f.date_trunc(period, _moments(values, field))
+    if isinstance(field.field_type, _IN_JAVA) and hasattr(spark, "_jvm"):
+        word, _, number = str(transform).rstrip("]").partition("[")
+        called = f"system.{word}({number}, {path_sql(*names_of(path, shape.schema))})"
+        return f.expr(with_functions(called, spark))
     return _in_python(transform, field, values)
 
 
@@ -115,7 +139,7 @@ def _in_python(transform: Transform[Any, Any], field: NestedField, column: Colum
         made = transformed(fitted, transform, field.field_type)
         return _hex(made) if pa.types.is_binary(made.type) else made.cast(pa.string())
 
-    return in_python(value, StringType(), column)
+    return in_python(value, SqlString(), column)
 
 
 def _hex(values: pa.Array) -> pa.Array:
