@@ -77,6 +77,32 @@ def test_columns_that_cannot_be_told_apart_are_refused(fields: list[pa.Field], r
     assert rule in finding.rule
 
 
+VECTORS = [[1, 2], [3, 4], None, [5, 6]]
+
+
+@pytest.mark.parametrize("within", [False, True])
+def test_lists_of_one_length_are_read_with_those_that_are_null(within: bool) -> None:
+    """Arrow writes them, and cannot read them back as it knows them: the Parquet schema is what counts."""
+    item = column("element", 4 if within else 3)
+    values = pa.array(VECTORS, pa.list_(item, 2))
+    want: list[Any] = VECTORS
+    field = column("v", 2, values.type)
+    schema = pa.schema([column("a", 1), column("v", 2, pa.list_(item))])
+    if within:
+        values = pa.StructArray.from_arrays([values], fields=[column("w", 3, values.type)])
+        field = column("v", 2, values.type)
+        schema = pa.schema(
+            [column("a", 1), column("v", 2, pa.struct([column("w", 3, pa.list_(item))]))]
+        )
+        want = [{"w": each} for each in VECTORS]
+    rows = pa.table([pa.array(range(4)), values], schema=pa.schema([column("a", 1), field]))
+    table = table_of(rows, schema)
+    assert table.scan().to_arrow()["v"].to_pylist() == want
+    assert table.verify(deep=True).findings == ()
+    table.maintenance.rewrite_data_files()
+    assert table.scan("a >= 2").to_arrow()["v"].to_pylist() == want[2:]
+
+
 def test_a_row_group_without_rows_is_legal_and_verified() -> None:
     table = table_of(
         pa.table([ONE[:0], OTHER[:0]], schema=pa.schema([column("a", 1), column("c", 2)]))

@@ -70,7 +70,7 @@ def open_parquet(
     try:
         if key is None:
             # From the very bytes that were looked at: so the file's end is read once.
-            metadata = pq.read_metadata(pa.BufferReader(footer.as_file()))
+            metadata = without_arrow_schema(footer)
             parquet = pq.ParquetFile(source, metadata=metadata, **options)
         else:
             # What decrypts pages comes with a footer that Arrow decrypted itself.
