@@ -21,7 +21,7 @@ import pyarrow as pa
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
 from icetree.store.base import FileInfo, check_range, in_turn, side_by_side
 from icetree.store.places import local_path
-from icetree.surroundings import new_uuid
+from icetree.surroundings import elapsed_s, new_uuid, wait
 
 #: How temporary names start: hidden from engines that list a folder for its data.
 TEMPORARY: Final = ".icetree-"
@@ -29,6 +29,9 @@ TEMPORARY: Final = ".icetree-"
 _AT_ONCE: Final = 8
 #: So many files at most are deleted one after the other.
 _A_PART: Final = 32
+#: How long another may have a folder for itself, and how often one looks.
+_PATIENCE_S: Final = 30
+_PAUSE_S: Final = 0.005
 _NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
 _REFUSED: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP}
@@ -207,16 +210,31 @@ def _rename_new(folder: str, temporary: str, path: str) -> None:
 
     A rename would replace a file, so look first, under a lock that a crash releases.
     """
-    import fcntl
-
     lock = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _await_lock(lock, folder)
         if os.path.lexists(path):
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         os.rename(temporary, path)  # noqa: PTH104  # as the calls around it
     finally:
         os.close(lock)
+
+
+def _await_lock(lock: int, folder: str) -> None:
+    """Have a folder for oneself, as soon as another lets go of it; not for ever."""
+    import fcntl
+
+    give_up = elapsed_s() + _PATIENCE_S
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if elapsed_s() >= give_up:
+                raise Unavailable(
+                    f"another process has had {folder} for itself for {_PATIENCE_S} s, which has no "
+                    "links: see whether one stands still"
+                ) from None
+        wait(_PAUSE_S)
 
 
 def _flush_folder(folder: str) -> None:

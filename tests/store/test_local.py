@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import pytest
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
 from icetree.store.local import TEMPORARY, LocalStore
+from icetree.surroundings import within
+from tests.hasty import Hasty
 
 Calls = list[tuple[str, str]]
 
@@ -179,6 +182,27 @@ def test_a_name_that_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         store.read(f"{tmp_path}/file/below")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_without_links_nobody_waits_without_end_for_who_has_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process may be stopped just while it gives a file its name."""
+
+    def no_links(_old: str, _new: str) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    held = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with within(Hasty()), pytest.raises(Unavailable, match="another process"):
+            LocalStore().write_new(f"{tmp_path}/one", b"1")
+    finally:
+        os.close(held)
+    assert not any(tmp_path.iterdir())
+    LocalStore().write_new(f"{tmp_path}/one", b"1")
+    assert (tmp_path / "one").read_bytes() == b"1"
 
 
 def test_a_link_to_a_folder_is_neither_followed_nor_a_file_in_a_listing(tmp_path: Path) -> None:
