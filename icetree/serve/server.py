@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from icetree.serve.access import Access
 from icetree.serve.call import PLAN_PAGE, PLAN_S, SUBMIT_S, Call, Serving
-from icetree.serve.groups import Groups
+from icetree.serve.groups import PATIENCE_S, Groups
 from icetree.serve.held import Held
 from icetree.serve.idempotency import Answered
 from icetree.serve.refusals import refusal, refused
@@ -55,7 +55,7 @@ class Server:
             plan_s=plan_s,
             submit_s=submit_s,
             submitted=Submitted(self.workers),
-            groups=Groups(self.workers.waiting),
+            groups=Groups(self.workers.waiting, patience=PATIENCE_S),
             showing=Showing(self.workers.waiting),
         )
         self._answered = Answered()

@@ -74,7 +74,7 @@ def commit_foreign(
     is_free = foreign.is_append and (branch is None or _is_rebased(table, asked, branch))
     if not is_free:
         _require_head(table, asked, branch)
-    _require_there(foreign.added, table)
+    _require_there(foreign.added, table, frozenset() if ahead is None else ahead.there)
     told = of_clients(asked.summary or {})
     with table.transaction(branch=branch, summary=told, create_branch=branch is not None) as tx:
         tx.identify(asked.snapshot_id)
@@ -162,9 +162,11 @@ def _is_rebased(table: Table, asked: Snapshot, branch: str) -> bool:
     return False
 
 
-def _require_there(added: Entries, table: Table) -> None:
+def _require_there(added: Entries, table: Table, known: frozenset[str]) -> None:
     """Refuse files that are not there: those of a client that was told of a conflict are deleted."""
-    names = added["location"].drop_null().unique().to_pylist()
+    names = [
+        each for each in added["location"].drop_null().unique().to_pylist() if each not in known
+    ]
     places = [absolute(name, table.location) for name in names]
     for name, is_there in zip(names, in_order(table.files.store.exists, places), strict=True):
         if not is_there:

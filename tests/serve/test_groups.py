@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -17,13 +18,17 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.serve.groups import Groups
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
+from icetree.surroundings import within
 from icetree.table.foreign import commit_foreign, foreign_ahead
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.hasty import Hasty
 from tests.serve.asking import Client, Told
 from tests.serve.test_requirements import REBASE, Body, lake_on, request, rows
 from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import ARROW, some
+from tests.table.export.stock_client import StockClient
+from tests.table.export.test_foreign import new_file
 
 T = TypeVar("T")
 NAME = ("db", "t")
@@ -204,6 +209,66 @@ def test_what_a_group_brings_is_read_once_and_what_it_starts_from_too() -> None:
     assert store.read_of[base] <= 2
 
 
+class Pairs(WrappedStore):
+    """Tells of a data file whether it exists once somebody asks for another as well."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryStore())
+        self.pair: threading.Barrier | None = None
+
+    @override
+    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+        if self.pair is not None and request.operation == "exists" and "/data/" in request.location:
+            self.pair.wait(timeout=30)
+        return effect()
+
+
+def test_new_files_of_a_group_are_looked_for_side_by_side() -> None:
+    store, catalog = Pairs(), Slow()
+    lake = lake_on(store, catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 5)]
+    store.delete([f"{table.location}/{_file_of(lake, bodies[2])}"])
+    store.pair = threading.Barrier(2)
+    snapshots = [each["updates"][0]["snapshot"] for each in bodies]
+    found = foreign_ahead(table, snapshots)
+    store.pair = None
+    assert len(found.there) == 3
+    # And those that are not there are refused, alone.
+    told = sent_at_once(Server(lake), catalog, bodies)
+    assert [each.status for each in told] == [200, 200, 400, 200]
+    assert rows(lake) == [0, 1, 2, 4]
+
+
+def test_what_lies_outside_of_the_table_is_not_looked_for() -> None:
+    store, asked = Pairs(), list[str]()
+    lake = lake_on(store, MemoryCatalog("m"))
+    table = table_of(lake)
+    client = StockClient(table, id=1001)
+    client.add(replace(new_file(table, 1), location="memory://w/secret/data/1.parquet"))
+
+    class Telling(WrappedStore):
+        @override
+        def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+            asked.append(request.location)
+            return effect()
+
+    files = replace(table.files, store=Telling(store))
+    seen = Table(catalog=table.catalog, files=files, state=table.state)
+    assert foreign_ahead(seen, [client.snapshot()]).there == frozenset()
+    assert asked
+    assert not any("secret" in each for each in asked)
+
+
+def _file_of(lake: Lake, body: Body) -> str:
+    """Return the data file that a request adds."""
+    table = lake.table("db.t")
+    found = foreign_ahead(table, [body["updates"][0]["snapshot"]])
+    [entries] = found.entries.values()
+    [name] = entries["location"].to_pylist()
+    return str(name)
+
+
 def test_one_that_cannot_be_read_is_refused_alone() -> None:
     store, catalog = MemoryStore(), Slow()
     lake = lake_on(store, catalog)
@@ -357,6 +422,58 @@ def test_whoever_has_its_turn_does_what_all_that_wait_have_asked_for() -> None:
     assert sorted(wrong) == [1, 3, 5]
     gc.collect()
     assert not groups._lines
+
+
+def test_those_who_were_together_are_given_a_moment_to_come_back() -> None:
+    groups: Groups[int, int] = Groups(patience=1e9)
+    hasty, done = Hasty(), list[list[int]]()
+
+    def carry_out(what: Sequence[int]) -> Sequence[int]:
+        done.append(sorted(what))
+        # So that half of it is longer than any test.
+        hasty.wait(1e6)
+        return what
+
+    def join(number: int) -> None:
+        with within(hasty):
+            groups.join("key", number, carry_out)
+
+    def joining(*numbers: int) -> list[threading.Thread]:
+        threads = [threading.Thread(target=join, args=(number,)) for number in numbers]
+        for each in threads:
+            each.start()
+        return threads
+
+    # Who was alone waits for nobody.
+    join(0)
+    join(1)
+    assert done == [[0], [1]]
+    with groups._lock:
+        groups._last["key"] = replace(groups._last["key"], count=2)
+    first = joining(2)
+    for _ in range(3_000):
+        line = groups._lines.get("key")
+        if line is not None and line.waiting:
+            break
+        threading.Event().wait(0.01)
+    del line
+    assert done == [[0], [1]]
+    for each in (*first, *joining(3)):
+        each.join(timeout=30)
+    assert done == [[0], [1], [2, 3]]
+    # Of those who do not come one is told once, and then goes alone.
+    groups._patience = 0.01
+    join(4)
+    join(5)
+    assert done == [[0], [1], [2, 3], [4], [5]]
+    assert groups._last["key"].count == 1
+
+
+def test_of_few_keys_alone_it_is_known_who_was_together() -> None:
+    groups: Groups[int, int] = Groups(patience=1.0)
+    for key in range(3_000):
+        groups.join(key, 1, lambda what: what)
+    assert len(groups._last) == 1_000
 
 
 def test_what_befalls_the_group_befalls_each() -> None:

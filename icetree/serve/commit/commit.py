@@ -231,6 +231,8 @@ def add_snapshot(
 
 def _facts(requirements: Sequence[Requirement], table: Table) -> tuple[str, ...]:
     """Return the facts that a client requires, all of which hold; CommitConflict."""
+    if not requirements:
+        return ()
     seen = as_clients_see(table.metadata)
     return tuple(require(each, seen) for each in requirements)
 

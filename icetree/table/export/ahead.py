@@ -1,8 +1,8 @@
 """Clients' manifests, read before their commits are made: those of many together.
 
 A commit of one data file is three small files, and what it costs to read these hardly depends on
-what is in them. Of a group of commits all lists are fetched side by side and decoded as one, and
-then all manifests. Whatever cannot be read so is not there, and is read when its commit is made,
+what is in them. Of a group of commits all lists are fetched side by side and decoded as one, then
+all manifests, and new files are looked for side by side. Whatever cannot be read so is not there, and is read when its commit is made,
 which then tells what is wrong with it.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Final
 
 from icetree.codec import legacy
 from icetree.errors import IcetreeError, InvalidInput
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Entries
+from icetree.spec.entry import Entries, Status, has_status, only
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
@@ -37,6 +38,8 @@ class Ahead:
     #: Lists by where they are stored, as bytes and decoded; and entries by manifest.
     lists: Mapping[str, tuple[bytes, Entries]] = field(default_factory=dict)
     entries: Mapping[Leaf, Entries] = field(default_factory=dict)
+    #: Files of those entries that exist, as they are stored.
+    there: frozenset[str] = frozenset()
 
     def goes_for(self, metadata: TableMetadata) -> bool:
         """Tell whether what was read is what would be read for a table as it is."""
@@ -61,11 +64,33 @@ def read_ahead(snapshots: Sequence[Snapshot], metadata: TableMetadata, files: Ta
         for leaf in leaves_in(decoded[name])
         if leaf.snapshot_id == snapshot_id and leaf.key_metadata is None
     ]
+    entries = _entries(own, metadata, files)
     return Ahead(
         of=_meaning(metadata),
-        lists={name: (contents[name], entries) for name, entries in decoded.items()},
-        entries=_entries(own, metadata, files),
+        lists={name: (contents[name], each) for name, each in decoded.items()},
+        entries=entries,
+        there=_there(entries.values(), metadata, files),
     )
+
+
+def _there(
+    entries: Iterable[Entries], metadata: TableMetadata, files: TableFiles
+) -> frozenset[str]:
+    """Return which new files exist; what lies outside of the table is not looked for."""
+    told = (
+        name
+        for each in entries
+        for name in only(each, has_status(each, Status.ADDED))["location"].to_pylist()
+    )
+    names = [name for name in dict.fromkeys(told) if name is not None and is_relative(name)]
+
+    def exists(name: str) -> bool:
+        # What cannot be learnt now is asked for when its commit is made.
+        with suppress(IcetreeError, OSError):
+            return files.store.exists(absolute(name, metadata.location))
+        return False
+
+    return frozenset(compress(names, in_order(exists, names)))
 
 
 def _entries(
