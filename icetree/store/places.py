@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.location import AZURE, AZURE_SHORT, GCS, S3, scheme_of
+from icetree.spec.location import AZURE, AZURE_SHORT, GCS, LOCAL, S3, scheme_of
 
 MEMORY: Final = frozenset({"memory"})
 _AZURE_FORM: Final = "abfss://container@account.dfs.core.windows.net/key"
@@ -27,6 +28,17 @@ def local_path(location: str) -> str:
             f"{location!r} is no place on this machine's disk: give file:///path or an absolute path"
         )
     return rest
+
+
+def folder_behind(location: str) -> str | None:
+    """Return the folder that links on the way to a place lead to, with a slash; on disks alone."""
+    if scheme_of(location) not in LOCAL:
+        return None
+    try:
+        # Of links that lead in a circle, something is told as well.
+        return os.path.realpath(local_path(location)).rstrip("/") + "/"
+    except InvalidInput:
+        return None
 
 
 def local_folder(given: str | Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -11,6 +12,8 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute, canonical, prefix_of
+from icetree.spec.metadata import TableMetadata
+from icetree.store.places import folder_behind
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -36,10 +39,11 @@ def neighbours(table: Table) -> tuple[Neighbour, ...]:
     """Return every other table of the catalog, once for each folder that it has."""
     names = [each for each in every_table(table.catalog) if each != table.name]
     found = in_order(lambda name: _folders(table, name), names)
+    own = [(each, folder_behind(each)) for each in _places(table.metadata, table.location)]
     return tuple(
         Neighbour(name=name, folder=folder)
         for name, folders in zip(names, found, strict=True)
-        for folder in folders
+        for folder in {seen for each in folders for seen in _names(each, own)}
     )
 
 
@@ -58,6 +62,29 @@ def comparable(folder: str, table_location: str) -> str:
     return prefix_of(canonical(folder, table_location))
 
 
+def _names(folder: str, own: Sequence[tuple[str, str | None]]) -> Iterator[str]:
+    """Yield the names that a folder has: its own, and where it is seen below or around ours.
+
+    Links on the way to a folder have it lie at several places. Those of a listing begin as ours do.
+    """
+    yield folder
+    there = folder_behind(folder)
+    for name, here in own:
+        if here is None or there is None:
+            continue
+        if there.startswith(here):
+            yield name + there.removeprefix(here)
+        elif here.startswith(there):
+            yield name
+
+
+def _places(metadata: TableMetadata, location: str) -> set[str]:
+    """Return where a table is, and where it writes to, in the spelling to compare."""
+    paths = (metadata.properties.get(each) for each in WRITE_PATHS)
+    found = {metadata.location, *(absolute(each, metadata.location) for each in paths if each)}
+    return {comparable(each, location) for each in found}
+
+
 def _folders(table: Table, name: TableName) -> set[str]:
     """Return where a table is: around its metadata, where that says, and where it writes to."""
     try:
@@ -65,11 +92,8 @@ def _folders(table: Table, name: TableName) -> set[str]:
     except NotFound:
         return set()
     folder, slash, _ = at.rpartition("/metadata/")
-    found = {folder if slash else at.rpartition("/")[0]}
+    found = {comparable(folder if slash else at.rpartition("/")[0], table.location)}
     # One that is damaged, or in a store that this one may not open, is known by its name alone.
     with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
-        metadata = read_metadata(table.files.store, at)
-        found.add(metadata.location)
-        paths = (metadata.properties.get(each) for each in WRITE_PATHS)
-        found |= {absolute(each, metadata.location) for each in paths if each}
-    return {comparable(each, table.location) for each in found}
+        found |= _places(read_metadata(table.files.store, at), table.location)
+    return found

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec import structs
 
+from icetree.catalog.memory import MemoryCatalog
 from icetree.codec.metadata import encode
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec.location import absolute
+from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
-from icetree.surroundings import within
+from icetree.surroundings import now_ms, within
 from icetree.table.lake import Lake
+from icetree.table.maintain.purge import purge as purge_table
 from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.effort import EFFORT
 from tests.store.flaky import FlakyStore
-from tests.table.changing import changing_table, some, written
+from tests.table.changing import ARROW, changing_table, some, written
 from tests.table.maintain.history import SECOND, Clock, Past, named, stored, told
 from tests.table.maintain.strays import (
     DAY,
@@ -265,6 +270,47 @@ def test_a_table_that_lies_where_another_does_is_refused(place: str) -> None:
     with pytest.raises(InvalidInput, match=r"table db\.other lies at"):
         remove(table, clock)
     assert stored(table) == before
+
+
+def linked(folder: Path, *, within: bool) -> tuple[Table, Table, Clock]:
+    """Two old tables, the first at a place that a link leads to, with the second in it or around it."""
+    (folder / "place").mkdir()
+    (folder / "link").symlink_to(folder / "place")
+    lake = Lake(catalog=MemoryCatalog("m"), store=LocalStore(), warehouse=f"{folder}/w")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", ARROW, location=f"{folder}/link/t")
+    at = "place/t/inner" if within else "place"
+    other = lake.create_table("db.other", ARROW, location=f"{folder}/{at}")
+    for each in (table, other):
+        each.append(some((1, "a")))
+    clock = Clock()
+    clock.at_ms = now_ms() + LONG
+    return table, other, clock
+
+
+@pytest.mark.parametrize("purge", [False, True])
+def test_a_table_that_lies_within_another_behind_a_link_is_left_alone(
+    tmp_path: Path, purge: bool
+) -> None:
+    table, other, clock = linked(tmp_path, within=True)
+    if purge:
+        purge_table(table)
+        assert not (tmp_path / "place/t/data").exists() or not any(
+            (tmp_path / "place/t/data").iterdir()
+        )
+    else:
+        assert remove(table, clock).orphan_file_location == ()
+        assert table.verify(deep=True).is_clean
+    assert other.verify(deep=True).is_clean
+    assert other.scan().count() == 1
+
+
+def test_a_table_that_lies_around_another_behind_a_link_is_seen(tmp_path: Path) -> None:
+    table, other, clock = linked(tmp_path, within=False)
+    with pytest.raises(InvalidInput, match=r"table db\.other lies at"):
+        remove(table, clock)
+    assert remove(other, clock).orphan_file_location == ()
+    assert table.verify(deep=True).is_clean
 
 
 def test_a_table_that_writes_its_data_into_another_is_told_by_its_property() -> None:
