@@ -21,6 +21,7 @@ from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.unweighed import LARGE, done_unweighed, with_size
+from tests.effort import law
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH = 64 * 1024 * 1024
@@ -178,6 +179,7 @@ def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_
     assert sum(files["record_count"].to_pylist()) == 400
 
 
+@law(40, usual=10)
 @given(data=st.data())
 def test_a_row_is_large_if_what_varies_of_it_is(spark: SparkSession, data: st.DataObject) -> None:
     lengths = st.one_of(

@@ -16,6 +16,11 @@ from icetree.spec.texts import storable
 from icetree.spec.types import VariantType, parse_type
 
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
+#: A name in backticks, of which one within it is written twice; a comma that is not within a name.
+_QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
+_COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+#: Names that need no backticks to be read back.
+_PLAIN: Final = re.compile(r"[^`,()\s](?:[^`,()]*[^`,()\s])?")
 _TIMES: Final = {
     word + plural: word for word in ("year", "month", "day", "hour") for plural in ("", "s")
 } | {"date": "day", "date_hour": "hour"}
@@ -45,13 +50,13 @@ def read_term(text: str, schema: Mapping[str, Any], *, done: str = "partition") 
     says what one cannot do then.
     """
     storable(text, what=f"what to {done} by")
-    if text.strip().strip("`") in by_name(schema):
+    if _unquoted(text) in by_name(schema):
         return _term("identity", None, [text.strip()], schema, text, done)
     call = _CALL.fullmatch(text)
     if call is None:
-        find(schema, text.strip().strip("`"))
+        find(schema, _unquoted(text))
     assert call is not None
-    word, arguments = call[1].lower(), [each.strip() for each in call[2].split(",")]
+    word, arguments = call[1].lower(), [each.strip() for each in _COMMA.split(call[2])]
     if word in _NUMBERED:
         number, columns = _number(word, arguments, text)
         return _term(word, number, columns, schema, text, done)
@@ -64,8 +69,18 @@ def read_term(text: str, schema: Mapping[str, Any], *, done: str = "partition") 
 def term_text(transform: str, *columns: str) -> str:
     """Return a transform of columns in the words that `read_term` takes."""
     word, _, number = transform.partition("[")
-    inside = ", ".join([number.rstrip("]"), *columns] if number else columns)
+    names = [each if _PLAIN.fullmatch(each) else _quoted(each) for each in columns]
+    inside = ", ".join([number.rstrip("]"), *names] if number else names)
     return inside if word == "identity" else f"{word}({inside})"
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def _unquoted(name: str) -> str:
+    quoted = _QUOTED.fullmatch(name.strip())
+    return name.strip() if quoted is None else quoted[1].replace("``", "`")
 
 
 def _number(word: str, arguments: list[str], text: str) -> tuple[int, list[str]]:
@@ -89,7 +104,7 @@ def _term(
     text: str,
     done: str,
 ) -> Term:
-    places = [find(schema, column.strip("`")) for column in columns]
+    places = [find(schema, _unquoted(column)) for column in columns]
     if len(places) > 1 and word != "bucket":
         raise InvalidInput(f"{text!r}: {word} takes one column, not {len(places)}")
     transform = word if number is None else f"{word}[{number}]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
+from icetree.spec.edit.words import partition_words
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import SortField
 from icetree.spec.metadata import TableMetadata
@@ -266,3 +268,19 @@ def test_new_expressions_are_the_only_ones_added() -> None:
             partition_field_id=1001,
         )
     ]
+
+
+@law(200)
+@given(
+    name=st.text("ab`,() 1", min_size=1, max_size=6).filter(lambda name: name.strip() == name),
+    transform=st.sampled_from(["", "bucket(4, {})", "truncate(2, {})", "bucket(4, id, {})"]),
+)
+def test_a_layout_is_read_back_from_the_words_that_tell_it(name: str, transform: str) -> None:
+    schema = pa.schema([("id", pa.int64()), (name, pa.string())])
+    quoted = f"`{name.replace('`', '``')}`"
+    said = transform.format(quoted) or quoted
+    made = table_metadata(schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=[said])
+    words = partition_words(made)
+    again = table_metadata(schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=words)
+    assert partitioning(again) == partitioning(made)
+    assert again.shape().specs == made.shape().specs
