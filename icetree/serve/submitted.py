@@ -24,8 +24,9 @@ _MOST: Final = 8
 _MOST_OF_ONE: Final = 4
 #: Plans that are made, asked for by requests that wait.
 _THREADS: Final = 64
-#: Bytes of what was asked, of all plans that have an id.
+#: Bytes of what was asked, of all plans that have an id and of one: those that are made have room for sure.
 _MOST_BYTES: Final = 32 << 20
+_MOST_BYTES_OF_ONE: Final = 1 << 20
 _ID_BITS: Final = 128
 _UNASKED: Final = f"nobody has asked for the plan in {HOLD_S:g} s"
 
@@ -80,7 +81,9 @@ class Submitted(Generic[T]):
     def keep(
         self, work: Work[T], asked: Any, size_bytes: int, who: str, *key: object
     ) -> str | None:
-        """Return an id that work goes on under; None where there are too many already."""
+        """Return an id that work goes on under; None where there are too many, or it is too large."""
+        if size_bytes > _MOST_BYTES_OF_ONE:
+            return None
         with self._lock:
             if self._under_way[who] >= _MOST_OF_ONE or self._under_way.total() >= _MOST:
                 return None

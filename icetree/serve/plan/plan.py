@@ -45,7 +45,9 @@ def plan_scan(call: Call) -> Answer:
     if not stock_of(call.request.headers).polls or _held(call, table, asked) is not None:
         return _told(call, table, asked, _planned(call, table, asked))
     submitted = call.serving.submitted
-    work = submitted.start(lambda: _planned(call, table, asked), call.request.stop)
+    # Without the body, which is accounted for no longer than its request takes.
+    bare = replace(call, request=replace(call.request, body=b""))
+    work = submitted.start(lambda: _planned(bare, table, asked), call.request.stop)
     if not submitted.ends(work, within_s=call.serving.submit_s):
         size = len(call.request.body)
         id = submitted.keep(work, asked, size, call.who.name, *_whose(table))

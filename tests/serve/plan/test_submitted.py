@@ -321,6 +321,19 @@ def _from(number: int) -> Any:
     return {"type": "gt-eq", "term": "id", "value": number}
 
 
+def test_a_plan_that_is_asked_for_at_length_is_waited_for(held: Held) -> None:
+    """No id is given that would not be known when it is asked for."""
+    with server_of(held) as server:
+        client, told = Client(server, JAVA), list[Told]()
+        long = {"type": "in", "term": "id", "values": [*range(200_000)]}
+        asking = threading.Thread(target=lambda: told.append(ask(client, filter=long)))
+        asking.start()
+        assert held.begun.wait(timeout=30)
+        held.go_on.set()
+        asking.join(timeout=30)
+        assert told[0].json["status"] == "completed"
+
+
 def test_a_cancelled_plan_has_its_place_until_its_work_has_ended(held: Held) -> None:
     """Else one could begin and cancel without end, and all of it would go on."""
     with server_of(held) as server:
