@@ -26,6 +26,7 @@ PLACES = {
     ),
     "tests/cli/test_race.py": "PyIceberg, which commits beside us",
     "tests/explore/test_browser.py": "a browser",
+    "tests/explore/test_browser_filters.py": "a browser",
     "tests/laws/test_no_secrets.py::test_python_shows_no_secret_where_nobody_answers_as_they_should": (
         "servers that are none, or stand still"
     ),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from icetree.rows.files import ReadRules
+from icetree.rows.schema import arrow_type
 from icetree.spec import stats
 from icetree.spec.entry import Entries
 from icetree.spec.metadata_columns import partition_type
+from icetree.spec.partition_stats import told
 from icetree.spec.shape import Shape
 
 
@@ -55,3 +59,28 @@ def struct_of(arrays: Sequence[pa.Array], fields: Sequence[pa.Field], size: int)
     if not arrays:
         return pa.StructArray.from_buffers(pa.struct([]), size, [None])
     return pa.StructArray.from_arrays(list(arrays), fields=list(fields))
+
+
+def partition_constants(
+    tasks: pa.Table, task: Mapping[str, Any], shape: Shape
+) -> dict[int, pa.Scalar]:
+    """Return the values of identity partitions, which files from Hive do not hold themselves.
+
+    `tasks` is of one file, with its stats.
+    """
+    found: dict[int, pa.Scalar] = {}
+    rules = ReadRules(location=task["location"])
+    for expression in shape.spec(task["partition_spec_id"]):
+        id = expression.stats_field
+        bounds = shape.bounds_type(id)
+        if not expression.is_identity or id not in shape.columns or bounds is None:
+            continue
+        type = shape.columns[id].field_type
+        lower, upper = (stat_values(tasks, id, stat, bounds) for stat in ("lower", "upper"))
+        counts = [stat_values(tasks, id, stat, pa.int64()) for stat in ("values", "nulls", "nans")]
+        [is_told], [is_nan] = told(lower, upper, *counts)
+        if is_nan.as_py():
+            found[id] = pa.scalar(float("nan"), arrow_type(type))
+        elif is_told.as_py():
+            found[id] = rules.convert(lower, type, expression.name)[0]
+    return found

@@ -29,7 +29,7 @@ from icetree.rows.files import (
     open_file,
 )
 from icetree.rows.filter import RowFilter, row_filter
-from icetree.rows.partition_values import partition_column, stat_values
+from icetree.rows.partition_values import partition_column, partition_constants
 from icetree.rows.project import leaf_of
 from icetree.rows.row_groups import groups_that_may_match
 from icetree.rows.schema import (
@@ -49,7 +49,6 @@ from icetree.spec.metadata_columns import (
     POS_FIELD,
     SPEC_ID_FIELD,
 )
-from icetree.spec.partition_stats import told
 from icetree.spec.properties import flag
 from icetree.spec.shape import Shape
 from icetree.store.base import Store
@@ -303,31 +302,6 @@ def _name(field: NestedField) -> str:
 
 def _key_name(key: KeyColumn) -> str:
     return f"key {key.column.field_id} {'.'.join(key.path)}"
-
-
-def partition_constants(
-    tasks: pa.Table, task: Mapping[str, Any], shape: Shape
-) -> dict[int, pa.Scalar]:
-    """Return the values of identity partitions, which files from Hive do not hold themselves.
-
-    `tasks` is of one file, with its stats.
-    """
-    found: dict[int, pa.Scalar] = {}
-    rules = ReadRules(location=task["location"])
-    for expression in shape.spec(task["partition_spec_id"]):
-        id = expression.stats_field
-        bounds = shape.bounds_type(id)
-        if not expression.is_identity or id not in shape.columns or bounds is None:
-            continue
-        type = shape.columns[id].field_type
-        lower, upper = (stat_values(tasks, id, stat, bounds) for stat in ("lower", "upper"))
-        counts = [stat_values(tasks, id, stat, pa.int64()) for stat in ("values", "nulls", "nans")]
-        [is_told], [is_nan] = told(lower, upper, *counts)
-        if is_nan.as_py():
-            found[id] = pa.scalar(float("nan"), arrow_type(type))
-        elif is_told.as_py():
-            found[id] = rules.convert(lower, type, expression.name)[0]
-    return found
 
 
 def _read(one: _OpenTask, group: Group, reading: _Reading) -> tuple[int, list[pa.RecordBatch]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +15,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
 from icetree.spark.cache import Cache
+from icetree.spark.kept import Kept
 from icetree.spark.lake_maintenance import LakeMaintenance
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
@@ -34,22 +34,9 @@ from icetree.table.rows.clauses import Clauses
 from icetree.table.state import State
 
 if TYPE_CHECKING:
-    from icetree.spark.sql.views import TemporaryView
     from icetree.spark.stream.write import Batch
     from icetree.table.table import Table
     from icetree.table.views.view import View
-
-
-@dataclass(slots=True, kw_only=True)
-class Kept:
-    """What a lake on Spark keeps between calls, in common with its moments."""
-
-    #: What opens the same catalog elsewhere, such as on an executor; none where it was given open.
-    address: str | None = None
-    properties: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    namespace: str | None = None
-    views: dict[str, TemporaryView] = field(default_factory=dict)
-    cache: Cache = field(default_factory=Cache)
 
 
 class SparkLake(LakeMaintenance):
@@ -86,11 +73,6 @@ class SparkLake(LakeMaintenance):
     @namespace.setter
     def namespace(self, name: str | None) -> None:
         self.kept.namespace = name
-
-    @property
-    def saved_views(self) -> dict[str, TemporaryView]:
-        """Temporary views over the lake's tables, by their marks in Spark's catalog."""
-        return self.kept.views
 
     @property
     def cache(self) -> Cache:

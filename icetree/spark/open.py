@@ -8,7 +8,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from icetree.spark.lake import Kept, SparkLake
+from icetree.spark.kept import Kept
+from icetree.spark.lake import SparkLake
 from icetree.spark.session import local_session
 from icetree.store.places import local_folder
 from icetree.table.lake import connection_properties, open_lake

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec.structs import replace
 
-from icetree.errors import CommitConflict, InvalidInput, NotFound
+from icetree.errors import InvalidInput
 from icetree.spec import apply_alone as alone
+from icetree.spec import apply_history as past
 from icetree.spec import columns
+from icetree.spec.apply_history import Forget
 from icetree.spec.column_uses import uses
 from icetree.spec.encryption import require_same_secrecy, require_told
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD, MAX_ID
 from icetree.spec.layout import PartitionField, expressions_for
-from icetree.spec.metadata import TableMetadata, with_ref, with_snapshot
+from icetree.spec.metadata import TableMetadata, with_snapshot
 from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import inline_forgotten
 from icetree.spec.properties import properties_of
-from icetree.spec.snapshot import MAIN
 from icetree.spec.stats import can_be_stored
 from icetree.spec.update import (
     LAST_ADDED,
@@ -58,9 +59,6 @@ from icetree.spec.update import (
     Update,
     UpgradeFormatVersion,
 )
-
-#: Returns metadata without some snapshots.
-Forget: TypeAlias = Callable[[TableMetadata, Collection[int]], TableMetadata]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -298,69 +296,14 @@ def _add_snapshot(m: TableMetadata, update: AddSnapshot, progress: _Progress) ->
     return with_snapshot(m, update.snapshot, ref=None, at_ms=progress.at_ms)
 
 
-def _recall(m: TableMetadata, update: RecallSnapshot, _: _Progress) -> TableMetadata:
-    snapshot = update.snapshot
-    if snapshot.snapshot_id in m.by_id:
-        return m
-    if all(page.location != update.page_location for page in m.snapshot_pages):
-        raise CommitConflict(
-            f"the history that held snapshot {snapshot.snapshot_id} was rewritten meanwhile; "
-            "refresh the table and look for it again"
-        )
-    return replace(m, snapshots=(snapshot, *m.snapshots))
-
-
-def _drop_pages(m: TableMetadata, update: DropSnapshotPages, _: _Progress) -> TableMetadata:
-    gone = set(update.locations)
-    missing = gone - {page.location for page in m.snapshot_pages}
-    if missing:
-        raise CommitConflict(
-            f"{min(missing)} is no page of the table's history any more; verify the table again"
-        )
-    kept = tuple(page for page in m.snapshot_pages if page.location not in gone)
-    return replace(m, snapshot_pages=kept)
-
-
 def _set_ref(m: TableMetadata, update: SetSnapshotRef, progress: _Progress) -> TableMetadata:
-    name, ref = update.ref_name, update.ref
-    before = m.refs.get(name)
-    if before is not None and before.type != ref.type:
-        raise InvalidInput(f"{name!r} is a {before.type} and cannot become a {ref.type}")
-    if not name:
-        raise InvalidInput("a branch or tag needs a name")
-    try:
-        return with_ref(m, name, ref, at_ms=progress.at_ms)
-    except NotFound as error:
-        raise InvalidInput(f"{name!r} cannot point there: {error}") from None
-
-
-def _remove_ref(m: TableMetadata, update: RemoveSnapshotRef, _: _Progress) -> TableMetadata:
-    refs = dict(m.refs)
-    if refs.pop(update.ref_name, None) is None:
-        raise InvalidInput(f"there is no branch or tag {update.ref_name!r}")
-    if update.ref_name == MAIN:
-        return replace(m, refs=refs, current_snapshot_id=None)
-    return replace(m, refs=refs)
-
-
-def _remove_snapshots(m: TableMetadata, update: RemoveSnapshots, _: _Progress) -> TableMetadata:
-    if m.snapshot_pages:
-        raise InvalidInput("the table has history in pages: expire its snapshots instead")
-    for id in update.snapshot_ids:
-        if id not in m.by_id:
-            raise InvalidInput(f"there is no snapshot {id}")
-    return inline_forgotten(m, update.snapshot_ids)
+    return past.set_ref(m, update, at_ms=progress.at_ms)
 
 
 def _expire_snapshots(
     m: TableMetadata, update: ExpireSnapshots, progress: _Progress
 ) -> TableMetadata:
-    for name, ref in m.refs.items():
-        if ref.snapshot_id in update.snapshot_ids:
-            raise CommitConflict(
-                f"{ref.type} {name!r} points to snapshot {ref.snapshot_id} now, so it cannot expire"
-            )
-    return progress.forget(m, update.snapshot_ids)
+    return past.expire_snapshots(m, update, forget=progress.forget)
 
 
 def _by(
@@ -390,11 +333,11 @@ _HANDLERS: Final[Mapping[type, Callable[[TableMetadata, Any, _Progress], TableMe
             RemoveProperties: _remove_properties,
             SetLocation: _set_location,
             AddSnapshot: _add_snapshot,
-            RecallSnapshot: _recall,
-            DropSnapshotPages: _drop_pages,
+            RecallSnapshot: _by(past.recall),
+            DropSnapshotPages: _by(past.drop_pages),
             SetSnapshotRef: _set_ref,
-            RemoveSnapshotRef: _remove_ref,
-            RemoveSnapshots: _remove_snapshots,
+            RemoveSnapshotRef: _by(past.remove_ref),
+            RemoveSnapshots: _by(past.remove_snapshots),
             ExpireSnapshots: _expire_snapshots,
             SetStatistics: _by(alone.set_statistics),
             RemoveStatistics: _by(alone.remove_statistics),

@@ -29,8 +29,7 @@ from icetree.spec.entry import (
     only,
     set_of,
 )
-from icetree.spec.fields import GEO_AXES
-from icetree.spec.types import VARIANT_BOUND
+from icetree.spec.stats_rules import CHECKED, broken_stats
 
 FORMATS: Final = ("parquet", "avro", "orc", "puffin")
 
@@ -347,8 +346,13 @@ def _broken(entries: Entries, rules: tuple[Rule, ...]) -> Iterator[str]:
         if view.names.issuperset(rule.about):
             yield from _report(entries, rule.broken(view), rule.says)
     for field_id in stats.fields_in(entries):
-        for mask, says in _broken_stats(view, field_id):
+        for mask, says in broken_stats(_stats(view, field_id)):
             yield from _report(entries, mask, f"{says} of field {field_id}")
+
+
+def _stats(view: _View, field_id: int) -> dict[str, pa.Array]:
+    named = {stat: stats.column(field_id, stat) for stat in CHECKED}
+    return {stat: view[name] for stat, name in named.items() if name in view.names}
 
 
 def broken_uniqueness(entries: Entries) -> Iterator[str]:
@@ -385,38 +389,3 @@ def _report(entries: Entries, mask: _Broken, says: str) -> Iterator[str]:
     at = pc.index(mask, pa.scalar(True)).as_py()
     named = entries["location"][at].as_py() if "location" in entries.schema.names else None
     yield f"{says} (entry {at}{f', {named}' if named else ''})"
-
-
-def _broken_stats(view: _View, field_id: int) -> Iterator[tuple[_Broken, str]]:
-    known = {
-        stat: view[name]
-        for stat in ("lower", "upper", "values", "nulls", "nans")
-        if (name := stats.column(field_id, stat)) in view.names
-    }
-    if "lower" in known and "upper" in known:
-        for axis, lower, upper in _comparable(known["lower"], known["upper"]):
-            yield pc.greater(lower, upper), f"lower bound above upper bound{axis}"
-    for stat in ("lower", "upper"):
-        if stat in known and pa.types.is_floating(known[stat].type):
-            yield pc.is_nan(known[stat]), f"NaN as {stat} bound"
-    for stat in ("values", "nulls", "nans"):
-        if stat in known:
-            yield pc.less(known[stat], _ZERO), f"negative count of {stat}"
-    if "values" in known and "nulls" in known:
-        yield pc.greater(known["nulls"], known["values"]), "more nulls than values"
-
-
-def _comparable(lower: pa.Array, upper: pa.Array) -> Iterator[tuple[str, pa.Array, pa.Array]]:
-    if pa.types.is_null(lower.type) or pa.types.is_null(upper.type):
-        return
-    # Bounds of variants hold those of many fields.
-    if VARIANT_BOUND in (lower.type, upper.type):
-        return
-    if pa.types.is_struct(lower.type):
-        # A geography's x may wrap around the antimeridian, so west may exceed east.
-        for axis in GEO_AXES[1:]:
-            yield f" ({axis})", pc.struct_field(lower, axis), pc.struct_field(upper, axis)
-    elif pa.types.is_fixed_size_binary(lower.type):
-        yield "", lower.cast(pa.binary()), upper.cast(pa.binary())
-    else:
-        yield "", lower, upper

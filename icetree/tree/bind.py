@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from pyiceberg import expressions as ice
 from pyiceberg.expressions import visitors
-from pyiceberg.expressions.literals import Literal
 from pyiceberg.schema import Accessor
 from pyiceberg.transforms import (
     BoundTransform,
@@ -36,6 +35,7 @@ from icetree.spec.types import VariantType, has_nans
 from icetree.tree import literals
 from icetree.tree.boxes import placed
 from icetree.tree.literals import Fit
+from icetree.tree.operators import BOUND, OPS, Literals, literals_of
 from icetree.tree.predicates import (
     UNARY,
     Atom,
@@ -57,7 +57,6 @@ from icetree.tree.predicates import (
 )
 from icetree.tree.several import tests_of_several
 
-_Literals: TypeAlias = Sequence[Literal[Any]]
 #: The tests that stand for a predicate on one field: (may, must), as `Atom` has them.
 _Tests: TypeAlias = tuple[tuple[Test, ...], tuple[Test, ...]]
 _Fits: TypeAlias = list[tuple[Any, Fit]]
@@ -67,42 +66,6 @@ _HAS_PREFIXES: Final = (StringType, BinaryType, FixedType)
 
 #: The sizes that numbers of a type may have had when their files were written.
 _BITS: Final[dict[type[Any], tuple[int, ...]]] = {IntegerType: (32,), LongType: (32, 64)}
-
-_BOUND: Final[dict[Op, type[ice.BoundPredicate]]] = {
-    Op.LT: ice.BoundLessThan,
-    Op.LE: ice.BoundLessThanOrEqual,
-    Op.GT: ice.BoundGreaterThan,
-    Op.GE: ice.BoundGreaterThanOrEqual,
-    Op.EQ: ice.BoundEqualTo,
-    Op.NE: ice.BoundNotEqualTo,
-    Op.IN: ice.BoundIn,
-    Op.NOT_IN: ice.BoundNotIn,
-    Op.STARTS: ice.BoundStartsWith,
-    Op.NOT_STARTS: ice.BoundNotStartsWith,
-    Op.IS_NULL: ice.BoundIsNull,
-    Op.NOT_NULL: ice.BoundNotNull,
-    Op.IS_NAN: ice.BoundIsNaN,
-    Op.NOT_NAN: ice.BoundNotNaN,
-}
-_UNBOUND: Final[dict[Op, type[ice.UnboundPredicate]]] = {
-    Op.LT: ice.LessThan,
-    Op.LE: ice.LessThanOrEqual,
-    Op.GT: ice.GreaterThan,
-    Op.GE: ice.GreaterThanOrEqual,
-    Op.EQ: ice.EqualTo,
-    Op.NE: ice.NotEqualTo,
-    Op.IN: ice.In,
-    Op.NOT_IN: ice.NotIn,
-    Op.STARTS: ice.StartsWith,
-    Op.NOT_STARTS: ice.NotStartsWith,
-    Op.IS_NULL: ice.IsNull,
-    Op.NOT_NULL: ice.NotNull,
-    Op.IS_NAN: ice.IsNaN,
-    Op.NOT_NAN: ice.NotNaN,
-}
-_OPS: Final[dict[type[Any], Op]] = {
-    kind: op for kinds in (_BOUND, _UNBOUND) for op, kind in kinds.items()
-}
 
 
 def bind(
@@ -143,7 +106,7 @@ def _pinned(
     """Return the values that columns must have, where a part says so by itself."""
     found: dict[int, tuple[Any, ...]] = {}
     for part in parts:
-        op = _OPS.get(type(part))
+        op = OPS.get(type(part))
         if op not in (Op.EQ, Op.IN, Op.IS_NULL):
             continue
         assert isinstance(part, ice.UnboundPredicate | ice.BoundPredicate)
@@ -151,7 +114,7 @@ def _pinned(
         if isinstance(term, BoundTransform):
             continue
         field = term.ref().field
-        fits = [literals.fit(each, field.field_type, field.name) for each in _literals(part)]
+        fits = [literals.fit(each, field.field_type, field.name) for each in literals_of(part)]
         if all(fit is Fit.EXACT for _, fit in fits):
             found[field.field_id] = (
                 (None,) if op is Op.IS_NULL else tuple(value for value, _ in fits)
@@ -187,10 +150,10 @@ def _node(expression: ice.BooleanExpression, shape: Shape, case_sensitive: bool)
             return Atom(may=(), must=())
         case Intersects():
             return placed(expression, shape.schema, case_sensitive=case_sensitive)
-    op = _OPS.get(type(expression))
+    op = OPS.get(type(expression))
     if op is None or not isinstance(expression, ice.UnboundPredicate | ice.BoundPredicate):
         raise InvalidInput(f"{expression!r} is not a predicate that stats can answer")
-    return _atom(op, _term(expression.term, shape, case_sensitive), _literals(expression), shape)
+    return _atom(op, _term(expression.term, shape, case_sensitive), literals_of(expression), shape)
 
 
 def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
@@ -208,15 +171,6 @@ def _term(term: ice.Term, shape: Shape, case_sensitive: bool) -> ice.BoundTerm:
                 f"column {source.name!r} is {source.field_type}: {bound.transform} does not take it"
             )
     return bound
-
-
-def _literals(predicate: ice.BooleanExpression) -> _Literals:
-    match predicate:
-        case ice.SetPredicate() | ice.BoundSetPredicate():
-            return tuple(predicate.literals)
-        case ice.LiteralPredicate() | ice.BoundLiteralPredicate():
-            return (predicate.literal,)
-    return ()
 
 
 #: What a literal that is not exact does to a comparison: (in `may`, in `must`); None drops it.
@@ -248,7 +202,7 @@ _REFIT: Final[dict[tuple[Fit, Op], tuple[Op | None, Op | None]]] = {
 }
 
 
-def _atom(op: Op, term: ice.BoundTerm, given: _Literals, shape: Shape) -> Node:
+def _atom(op: Op, term: ice.BoundTerm, given: Literals, shape: Shape) -> Node:
     source = term.ref().field
     if isinstance(term, BoundExtracted):
         return _extracted(op, term, given)
@@ -265,7 +219,7 @@ def _atom(op: Op, term: ice.BoundTerm, given: _Literals, shape: Shape) -> Node:
     return Atom(may=may + wide, must=must + strict)
 
 
-def _transformed(op: Op, term: BoundTransform, given: _Literals, shape: Shape) -> Atom:
+def _transformed(op: Op, term: BoundTransform, given: Literals, shape: Shape) -> Atom:
     source = term.ref().field
     type_ = term.transform.result_type(source.field_type)
     name = f"{term.transform}({source.name})"
@@ -283,7 +237,7 @@ def _transformed(op: Op, term: BoundTransform, given: _Literals, shape: Shape) -
     )
 
 
-def _extracted(op: Op, term: BoundExtracted, given: _Literals) -> Node:
+def _extracted(op: Op, term: BoundExtracted, given: Literals) -> Node:
     """Return what bounds of a variant's field tell; that every row has the field they never do."""
     require_extracted(term)
     field, type_ = term.ref().field, term.type
@@ -384,7 +338,7 @@ def _bound(op: Op, source: NestedField, fits: _Fits) -> ice.BoundPredicate | Non
     field = NestedField(source.field_id, source.name, source.field_type, required=False)
     term = ice.BoundReference(field, Accessor(position=0))
     exact = [literals.literal_of(value, source.field_type) for value, _ in fits]
-    kind: Any = _BOUND[op]
+    kind: Any = BOUND[op]
     if op in UNARY:
         made = kind(term)
     else:
@@ -397,10 +351,10 @@ def _project(
 ) -> _Tests:
     try:
         found = project("expression", bound)
-        op = _OPS.get(type(found))
+        op = OPS.get(type(found))
         if op is None:
             return (), ()
-        fits = [literals.fit(literal, type_, "expression") for literal in _literals(found)]
+        fits = [literals.fit(literal, type_, "expression") for literal in literals_of(found)]
     except (TypeError, ValueError, ArithmeticError, InvalidInput):
         return (), ()  # a value that the transform cannot take tells nothing
     return _tests(op, field_id, type_, fits)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -21,13 +19,11 @@ from icetree.errors import CorruptTable
 from icetree.spec import entry
 from icetree.spec.entry import (
     BASE_COLUMNS,
-    DELETE_FILES,
     POSITION,
     Content,
     Entries,
     is_content,
     is_data_dv,
-    is_live,
     only,
 )
 from icetree.spec.shape import Shape
@@ -40,7 +36,8 @@ from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.pointers import Deletes, Shelf, by_kind, pointers
 from icetree.tree.predicates import Predicate
 from icetree.tree.prune import columns_needed, may_match, residuals
-from icetree.tree.reading import LEAF_COLUMNS, Leaf, Reader, leaves_in
+from icetree.tree.reading import Leaf, Reader
+from icetree.tree.survey import survey
 from icetree.tree.tasks import DELETES, FILE_COLUMNS, Metrics, Plan
 
 #: Columns of a data DV's entry.
@@ -142,7 +139,7 @@ class Planner:
             else bind(predicate, shape, case_sensitive=case_sensitive)
         )
         self._of_rows = Predicate() if every_row else self._bound
-        self._top = _survey(root, self._bound, shape, every_row=every_row)
+        self._top = survey(root, self._bound, shape, every_row=every_row)
         leaves = (*self._top.data_leaves, *self._top.delete_leaves)
         self._removed = _removed(root, reader, leaves, root_file)
         self._delete_reads = list(run(self._deletes_in, self._top.delete_leaves))
@@ -277,83 +274,6 @@ def read_leaf(
         kept = pc.and_(kept, may(found))
     entries = placed(only(found, kept), leaf=leaf.location)
     return LeafRead(entries=entries, scanned=max(scanned, found.num_rows))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Survey:
-    """What the root alone tells: files and leaves that may match, and every delete in it."""
-
-    files: Entries
-    deletes: Entries
-    data_leaves: list[Leaf]
-    delete_leaves: list[Leaf]
-    metrics: Metrics
-
-
-def _survey(root: Entries, predicate: Predicate, shape: Shape, *, every_row: bool) -> _Survey:
-    content = np.where(is_live(root).to_numpy(), root["content_type"].to_numpy(), -1)
-    matches = may_match(root, predicate).to_numpy(zero_copy_only=False)
-    if every_row:
-        matches = matches | np.isin(content, (*DELETE_FILES, Content.DELETE_MANIFEST))
-    elif predicate.conjuncts:
-        matches = matches | _may_delete(root, content, predicate, shape)
-    counts = np.bincount(content[content >= 0], minlength=len(Content))
-    found = np.where(matches, content, -1)
-
-    def matching(entries: Entries, *contents: Content) -> Entries:
-        wanted = np.logical_or.reduce([found == each for each in contents])
-        return only(entries, pa.array(wanted))
-
-    files, deletes = matching(root, Content.DATA), matching(root, *DELETE_FILES)
-    # What a root tells of a leaf, its stats aside: few columns are filtered faster than many.
-    leaves = root.select(LEAF_COLUMNS)
-    data_leaves = leaves_in(matching(leaves, Content.DATA_MANIFEST))
-    delete_leaves = leaves_in(matching(leaves, Content.DELETE_MANIFEST))
-    if files.num_rows or data_leaves:
-        delete_leaves = _relevant(delete_leaves, data_leaves)
-    else:
-        delete_leaves, deletes = [], deletes.slice(0, 0)
-    data_total = int(counts[Content.DATA_MANIFEST])
-    delete_total = int(counts[Content.DELETE_MANIFEST])
-    kept = files.num_rows + deletes.num_rows + len(data_leaves) + len(delete_leaves)
-    return _Survey(
-        files=files,
-        deletes=deletes,
-        data_leaves=data_leaves,
-        delete_leaves=delete_leaves,
-        metrics=Metrics(
-            data_leaves_total=data_total,
-            data_leaves_read=len(data_leaves),
-            data_leaves_skipped=data_total - len(data_leaves),
-            delete_leaves_total=delete_total,
-            delete_leaves_read=len(delete_leaves),
-            delete_leaves_skipped=delete_total - len(delete_leaves),
-            root_entries_scanned=int(counts.sum()),
-            root_entries_skipped=int(counts.sum() - counts[Content.MANIFEST_DV]) - kept,
-        ),
-    )
-
-
-def _may_delete(
-    root: Entries, content: npt.NDArray[np.int32], predicate: Predicate, shape: Shape
-) -> npt.NDArray[np.bool_]:
-    """Tell which entries may delete rows that match, though their stats seem to say otherwise."""
-    found = np.zeros(len(content), np.bool_)
-    at = np.flatnonzero(np.isin(content, (Content.EQUALITY_DELETES, Content.DELETE_MANIFEST)))
-    if len(at):
-        few = root.select([*BASE_COLUMNS, *(predicate.columns & set(root.column_names))])
-        found[at] = may_match(judged(few.take(pa.array(at)), shape), predicate)
-    return found
-
-
-def _relevant(delete_leaves: list[Leaf], data_leaves: list[Leaf]) -> list[Leaf]:
-    """Return the delete manifests that are affiliated with no leaf, or with one of these."""
-    read = {leaf.location for leaf in data_leaves}
-    return [
-        leaf
-        for leaf in delete_leaves
-        if leaf.referenced_file is None or leaf.referenced_file in read
-    ]
 
 
 def _removed(

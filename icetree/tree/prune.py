@@ -12,8 +12,7 @@ of `!=`, because in SQL it satisfies no comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +25,9 @@ from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Numbers, meet
 from icetree.spec.stats import column
 from icetree.tree.bind import bind
+from icetree.tree.bounds import no_value_between
 from icetree.tree.field_bounds import field_bounds
+from icetree.tree.known import Known, all_of, any_of
 from icetree.tree.predicates import Atom, Every, Fixed, Node, Op, Placed, Predicate, Some, Test
 
 __all__ = [
@@ -39,11 +40,6 @@ __all__ = [
     "residuals",
 ]
 
-#: Where something is known to hold: null where it is not known, None where it is nowhere known.
-_Known: TypeAlias = pa.BooleanArray | None
-
-#: Beyond this many literals, `in` is judged by the least and the greatest alone.
-_MAX_LITERALS: Final = 200
 #: Residuals tell at most this many conjuncts apart, one bit each; later ones always stay.
 _MAX_CONJUNCTS: Final = 62
 
@@ -69,7 +65,7 @@ def may_match(entries: Entries, predicate: Predicate) -> pa.BooleanArray:
     parts = [_never(part.node, stats) for part in predicate.conjuncts]
     if parts:
         parts.append(stats.empty())
-    return stats.mask(_any(parts), invert=True)
+    return stats.mask(any_of(parts), invert=True)
 
 
 def must_match(entries: Entries, predicate: Predicate) -> pa.BooleanArray:
@@ -77,8 +73,8 @@ def must_match(entries: Entries, predicate: Predicate) -> pa.BooleanArray:
     stats = _Stats(entries)
     if not predicate.conjuncts:
         return stats.all(True)
-    every = _all([_always(part.node, stats) for part in predicate.conjuncts])
-    return stats.mask(_any([every, stats.empty()]))
+    every = all_of([_always(part.node, stats) for part in predicate.conjuncts])
+    return stats.mask(any_of([every, stats.empty()]))
 
 
 def conjunct_masks(
@@ -108,7 +104,7 @@ def residuals(
     bits = np.zeros(entries.num_rows, np.int64)
     told_apart = predicate.conjuncts[:_MAX_CONJUNCTS]
     for at, part in enumerate(told_apart):
-        holds = _any([_always(part.node, stats), stats.empty()])
+        holds = any_of([_always(part.node, stats), stats.empty()])
         if holds is not None:
             bits |= stats.mask(holds).to_numpy(zero_copy_only=False).astype(np.int64) << at
     distinct, codes = np.unique(bits, return_inverse=True)
@@ -169,7 +165,7 @@ class _Stats:
             return None
         return one_chunk(chunked)
 
-    def empty(self) -> _Known:
+    def empty(self) -> Known:
         """Tell which entries have no row (or, a manifest, no entry)."""
         rows = self.column("record_count")
         return None if rows is None else pc.equal(rows, 0)
@@ -177,7 +173,7 @@ class _Stats:
     def all(self, value: bool) -> pa.BooleanArray:
         return pa.repeat(pa.scalar(value), self.size)
 
-    def mask(self, known: _Known, *, invert: bool = False) -> pa.BooleanArray:
+    def mask(self, known: Known, *, invert: bool = False) -> pa.BooleanArray:
         if known is None:
             return self.all(invert)
         if known.null_count:
@@ -185,54 +181,37 @@ class _Stats:
         return pc.invert(known) if invert else known
 
 
-def _any(parts: Iterable[_Known]) -> _Known:
-    known: _Known = None
-    for part in parts:
-        if part is not None:
-            known = part if known is None else pc.or_kleene(known, part)
-    return known
-
-
-def _all(parts: Iterable[_Known]) -> _Known:
-    known: _Known = None
-    for part in parts:
-        if part is None:
-            return None
-        known = part if known is None else pc.and_kleene(known, part)
-    return known
-
-
-def _never(node: Node, stats: _Stats) -> _Known:
+def _never(node: Node, stats: _Stats) -> Known:
     """Tell where no row satisfies the node."""
     match node:
         case Atom():
-            return _any(_told(test, _no_row(test, stats), stats) for test in node.may)
+            return any_of(_told(test, _no_row(test, stats), stats) for test in node.may)
         case Placed():
             return _elsewhere(node, stats)
         case Every():
-            return _any(_never(part, stats) for part in node.parts)
+            return any_of(_never(part, stats) for part in node.parts)
         case Some():
-            return _all(_never(part, stats) for part in node.parts)
+            return all_of(_never(part, stats) for part in node.parts)
         case Fixed():
             return None if node.value else stats.all(True)
 
 
-def _always(node: Node, stats: _Stats) -> _Known:
+def _always(node: Node, stats: _Stats) -> Known:
     """Tell where every row satisfies the node."""
     match node:
         case Atom():
-            return _any(_told(test, _every_row(test, stats), stats) for test in node.must)
+            return any_of(_told(test, _every_row(test, stats), stats) for test in node.must)
         case Placed():
             return None
         case Every():
-            return _all(_always(part, stats) for part in node.parts)
+            return all_of(_always(part, stats) for part in node.parts)
         case Some():
-            return _any(_always(part, stats) for part in node.parts)
+            return any_of(_always(part, stats) for part in node.parts)
         case Fixed():
             return stats.all(True) if node.value else None
 
 
-def _elsewhere(node: Placed, stats: _Stats) -> _Known:
+def _elsewhere(node: Placed, stats: _Stats) -> Known:
     """Tell where no geometry is in the box, be it that there is none."""
     count, values = (stats.column(column(node.field_id, stat)) for stat in ("nulls", "values"))
     nowhere = None if count is None or values is None else _same_count(count, values)
@@ -243,7 +222,7 @@ def _elsewhere(node: Placed, stats: _Stats) -> _Known:
     # A box that is not told, or only in part, may be anywhere.
     told = ~(np.isnan(low) | np.isnan(high))[:, :2].any(axis=1)
     apart = told & ~meet(low, high, node.box, earth=node.earth)
-    return _any([nowhere, pa.array(apart)])
+    return any_of([nowhere, pa.array(apart)])
 
 
 def _corners(bounds: pa.StructArray, beyond: float) -> Numbers:
@@ -255,27 +234,27 @@ def _corners(bounds: pa.StructArray, beyond: float) -> Numbers:
     return np.stack([axis.to_numpy(zero_copy_only=False) for axis in axes], axis=1)
 
 
-def _told(test: Test, known: _Known, stats: _Stats) -> _Known:
+def _told(test: Test, known: Known, stats: _Stats) -> Known:
     """Return what is known by a test, as far as it tells anything."""
-    return known if test.unless is None else _all([known, _no_row(test.unless, stats)])
+    return known if test.unless is None else all_of([known, _no_row(test.unless, stats)])
 
 
-def _no_row(test: Test, stats: _Stats) -> _Known:
+def _no_row(test: Test, stats: _Stats) -> Known:
     match test.op:
         case Op.IS_NULL:
             return _none_are(test, stats, "nulls")
         case Op.NOT_NULL:
             return _all_are(test, stats, "nulls")
         case Op.IS_NAN:
-            return _any([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
+            return any_of([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
         case Op.NOT_NAN:
             return _all_are(test, stats, "nans")
     if test.op in _NEGATIVE:
-        return _all([_no_value(test, test.op, stats), *_only_values(test, stats)])
-    return _any([_no_value(test, test.op, stats), _valueless(test, stats)])
+        return all_of([_no_value(test, test.op, stats), *_only_values(test, stats)])
+    return any_of([_no_value(test, test.op, stats), _valueless(test, stats)])
 
 
-def _every_row(test: Test, stats: _Stats) -> _Known:
+def _every_row(test: Test, stats: _Stats) -> Known:
     match test.op:
         case Op.IS_NULL:
             return _all_are(test, stats, "nulls")
@@ -284,20 +263,20 @@ def _every_row(test: Test, stats: _Stats) -> _Known:
         case Op.IS_NAN:
             return _all_are(test, stats, "nans")
         case Op.NOT_NAN:
-            return _any([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
+            return any_of([_none_are(test, stats, "nans"), _all_are(test, stats, "nulls")])
     unbroken = _no_value(test, _NEGATION[test.op], stats)
     if test.op in _NEGATIVE:
         nulls = _none_are(test, stats, "nulls")
-        return _all([_any([unbroken, _valueless(test, stats)]), nulls])
-    return _all([unbroken, *_only_values(test, stats)])
+        return all_of([any_of([unbroken, _valueless(test, stats)]), nulls])
+    return all_of([unbroken, *_only_values(test, stats)])
 
 
-def _none_are(test: Test, stats: _Stats, kind: str) -> _Known:
+def _none_are(test: Test, stats: _Stats, kind: str) -> Known:
     count = stats(test, kind)
     return None if count is None else pc.equal(count, 0)
 
 
-def _all_are(test: Test, stats: _Stats, kind: str) -> _Known:
+def _all_are(test: Test, stats: _Stats, kind: str) -> Known:
     count, values = stats(test, kind), stats(test, "values")
     return None if count is None or values is None else _same_count(count, values)
 
@@ -307,106 +286,26 @@ def _same_count(count: pa.Array, values: pa.Array) -> pa.BooleanArray:
     return pc.and_kleene(pc.equal(count, values), pc.greater(values, 0))
 
 
-def _only_values(test: Test, stats: _Stats) -> list[_Known]:
+def _only_values(test: Test, stats: _Stats) -> list[Known]:
     """Return what must hold for a field to have neither nulls nor NaNs."""
     nulls = _none_are(test, stats, "nulls")
     return [nulls, _none_are(test, stats, "nans")] if test.floating else [nulls]
 
 
-def _valueless(test: Test, stats: _Stats) -> _Known:
+def _valueless(test: Test, stats: _Stats) -> Known:
     """Tell where the field has nulls and NaNs only."""
     nulls = _all_are(test, stats, "nulls")
     if not test.floating:
         return nulls
-    both: _Known = None
+    both: Known = None
     counts = [stats(test, stat) for stat in ("nulls", "nans", "values")]
     if all(count is not None for count in counts):
         both = _same_count(pc.add(counts[0], counts[1]), counts[2])
-    return _any([nulls, _all_are(test, stats, "nans"), both])
+    return any_of([nulls, _all_are(test, stats, "nans"), both])
 
 
-_Compare: TypeAlias = Callable[[pa.Array, pa.Scalar], pa.BooleanArray]
-
-
-def _compare(compare: _Compare, bound: pa.Array | None, value: pa.Scalar) -> _Known:
-    return None if bound is None else compare(bound, value)
-
-
-def _no_value(test: Test, op: Op, stats: _Stats) -> _Known:
-    """Tell where no value, nulls and NaNs aside, is `op` the test's literals.
-
-    Only comparisons that hold count, so a NaN bound, for which none holds, tells nothing.
-    """
-    lower, upper = stats(test, "lower"), stats(test, "upper")
-    match op:
-        case Op.IN:
-            return _no_value_in(lower, upper, test.values, stats)
-        case Op.NOT_IN:
-            return _no_value_outside(lower, upper, test.values)
-        case Op.STARTS | Op.NOT_STARTS:
-            return _no_value_with_prefix(lower, upper, test.values[0], op)
-    return _no_value_beside(lower, upper, test.values[0], op)
-
-
-def _no_value_beside(
-    lower: pa.Array | None, upper: pa.Array | None, value: pa.Scalar, op: Op
-) -> _Known:
-    match op:
-        case Op.LT:
-            return _compare(pc.greater_equal, lower, value)
-        case Op.LE:
-            return _compare(pc.greater, lower, value)
-        case Op.GT:
-            return _compare(pc.less_equal, upper, value)
-        case Op.GE:
-            return _compare(pc.less, upper, value)
-        case Op.EQ:
-            return _any([_compare(pc.greater, lower, value), _compare(pc.less, upper, value)])
-        case Op.NE:
-            return _all([_compare(pc.equal, lower, value), _compare(pc.equal, upper, value)])
-    raise AssertionError(op)
-
-
-def _no_value_with_prefix(
-    lower: pa.Array | None, upper: pa.Array | None, prefix: pa.Scalar, op: Op
-) -> _Known:
-    if op is Op.NOT_STARTS:
-        return _all([_compare(_starts, lower, prefix), _compare(_starts, upper, prefix)])
-    past: _Known = None
-    if lower is not None:
-        past = pc.and_kleene(pc.greater(lower, prefix), pc.invert(_starts(lower, prefix)))
-    return _any([past, _compare(pc.less, upper, prefix)])
-
-
-def _starts(bound: pa.Array, prefix: pa.Scalar) -> pa.BooleanArray:
-    if pa.types.is_fixed_size_binary(bound.type):
-        bound = bound.cast(pa.binary())
-    return pc.starts_with(bound, pattern=prefix.as_py())
-
-
-def _no_value_in(
-    lower: pa.Array | None, upper: pa.Array | None, literals: pa.Array, stats: _Stats
-) -> _Known:
-    """Tell where the bounds lie in one of the gaps that the ascending literals leave."""
-    if len(literals) == 0:
+def _no_value(test: Test, op: Op, stats: _Stats) -> Known:
+    """Tell where no value, nulls and NaNs aside, is `op` the test's literals."""
+    if op is Op.IN and len(test.values) == 0:
         return stats.all(True)
-    first, last = literals[0], literals[len(literals) - 1]
-    known = _any([_compare(pc.less, upper, first), _compare(pc.greater, lower, last)])
-    if lower is None or upper is None or len(literals) > _MAX_LITERALS:
-        return known
-    gaps = (
-        pc.and_kleene(pc.greater(lower, literals[at]), pc.less(upper, literals[at + 1]))
-        for at in range(len(literals) - 1)
-    )
-    return _any([known, *gaps])
-
-
-def _no_value_outside(lower: pa.Array | None, upper: pa.Array | None, literals: pa.Array) -> _Known:
-    if lower is None or upper is None or len(literals) == 0:
-        return None
-    if pa.types.is_floating(literals.type):
-        # A set tells the two zeros apart, a comparison does not.
-        listed = _any(pc.equal(lower, value) for value in literals)
-    else:
-        listed = pc.is_in(lower, value_set=literals)
-    return _all([pc.equal(lower, upper), listed])
+    return no_value_between(stats(test, "lower"), stats(test, "upper"), op, test.values)

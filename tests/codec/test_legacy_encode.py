@@ -36,8 +36,9 @@ from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from tests.effort import law
 from tests.laws.kinds import KINDS, plain
+from tests.laws.leaves import EVERY_TYPE
+from tests.laws.manifests import manifests
 from tests.laws.same import require_same
-from tests.laws.test_codec_laws import EVERY_TYPE, manifests
 
 LOCATION = "s3://b/t"
 

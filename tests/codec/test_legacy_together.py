@@ -16,8 +16,9 @@ from icetree.errors import CorruptTable
 from icetree.spec.entry import DATA, DELETE, Content, Entries, with_columns
 from tests.codec.test_legacy_encode import LOCATION, layout, stats_that_count, with_numbers
 from tests.effort import law
+from tests.laws.leaves import EVERY_TYPE
+from tests.laws.manifests import manifests
 from tests.laws.same import require_same
-from tests.laws.test_codec_laws import EVERY_TYPE, manifests
 
 KINDS = {DATA: Content.DATA_MANIFEST, DELETE: Content.DELETE_MANIFEST}
 

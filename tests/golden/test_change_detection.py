@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from icetree.codec import bitmap
 from icetree.spec.entry import Status
-from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
 from tests.golden.drawing import History, Snapshot
-
-
-def added(snapshot: Snapshot) -> list[str]:
-    """Name the files that the snapshot added."""
-    return snapshot.diff().added["location"].to_pylist()
-
-
-def removed(snapshot: Snapshot) -> list[str]:
-    """Name the files that the snapshot removed."""
-    return snapshot.diff().removed["location"].to_pylist()
-
-
-def removed_rows(snapshot: Snapshot) -> list[tuple[str, str | None, str | None]]:
-    """Name (data file, its DV, the DV before) where rows went."""
-    columns = ("location", "within_dv_location", "dv_location")
-    return [tuple(row[name] for name in columns) for row in row_changes(snapshot, DELETE)]
-
-
-def added_rows(snapshot: Snapshot) -> list[str]:
-    """Name the data files whose live rows are new."""
-    return [row["location"] for row in row_changes(snapshot, INSERT)]
-
-
-def row_changes(snapshot: Snapshot, change_type: str) -> list[dict[str, Any]]:
-    tasks = snapshot.row_tasks().tasks.to_pylist()
-    return [row for row in tasks if row[CHANGE_TYPE] == change_type]
-
-
-def leaves_read(snapshot: Snapshot) -> list[str]:
-    """Name the leaves that finding the changes of the snapshot reads."""
-    snapshot.reader.reads.clear()
-    snapshot.diff()
-    return snapshot.reader.reads
-
+from tests.golden.row_changes import (
+    added,
+    leaves_read,
+    removed,
+)
 
 # --- append files ------------------------------------------------------------------------------
 
@@ -306,111 +274,3 @@ def test_manifest_compaction_and_overwriting_files_in_a_leaf_manifest_b() -> Non
     assert (added(three), removed(three)) == (["D6"], ["D3"])
     assert (added(four), removed(four)) == (["D7"], ["D1"])
     assert leaves_read(four) == ["M2"]
-
-
-# --- row delta ---------------------------------------------------------------------------------
-
-
-def test_root_manifest_only_row_delta() -> None:
-    history = History()
-    history.snapshot("D1 ADDED")
-    two = history.snapshot("D1 EXISTING", "DV1 ADDED [5, 12] -> D1", "D2 ADDED")
-
-    assert (added(two), removed(two)) == (["DV1", "D2"], [])
-    assert added_rows(two) == ["D2"]
-    assert removed_rows(two) == [("D1", "DV1", None)]
-    assert [row["within_dv_cardinality"] for row in row_changes(two, DELETE)] == [2]
-
-
-def test_complex_row_delta_with_modified_data_dvs_a_regular_manifest_dv() -> None:
-    history = History()
-    one = history.snapshot(
-        "DM1 ADDED",
-        "DVM1 ADDED",
-        DM1=["D1 ADDED", "D2 ADDED"],
-        DVM1=["DV1 ADDED -> D1", "DV2 ADDED -> D2"],
-    )
-    two = history.snapshot(
-        "DM1 EXISTING",
-        "DVM1 EXISTING",
-        "MDV3 ADDED [0] -> DVM1",
-        "DVM2 ADDED",
-        "DM2 ADDED",
-        DVM2=["DV4 ADDED -> D1"],
-        DM2=["D3 ADDED"],
-    )
-    three = history.snapshot(
-        "DM1 EXISTING",
-        "DVM1 EXISTING",
-        "DVM2 EXISTING",
-        "DM2 EXISTING",
-        "MDV3 DELETED [0] -> DVM1",
-        "MDV5 ADDED [0, 1] -> DVM1",
-        "DVM3 ADDED",
-        DVM3=["DV7 ADDED -> D2"],
-    )
-    four = history.snapshot(
-        "DM3 ADDED",
-        "DVM4 ADDED",
-        DM3=["D1 EXISTING", "D2 EXISTING", "D3 EXISTING", "D4 ADDED"],
-        DVM4=["DV7 EXISTING -> D2", "DV4 DELETED -> D1", "DV8 ADDED -> D1"],
-    )
-
-    assert added_rows(one) == ["D1", "D2"]
-    assert removed_rows(one) == []
-    assert (added(two), removed(two)) == (["DV4", "D3"], ["DV1"])
-    assert added_rows(two) == ["D3"]
-    assert removed_rows(two) == [("D1", "DV4", "DV1")]
-    assert leaves_read(two) == ["DVM1", "DVM2", "DM2"]
-    assert (added(three), removed(three)) == (["DV7"], ["DV2"])
-    assert added_rows(three) == []
-    assert removed_rows(three) == [("D2", "DV7", "DV2")]
-    assert leaves_read(three) == ["DVM1", "DVM3"]
-    assert (added(four), removed(four)) == (["D4", "DV8"], ["DV4"])
-    assert added_rows(four) == ["D4"]
-    assert removed_rows(four) == [("D1", "DV8", "DV4")]
-    assert leaves_read(four) == ["DM3", "DVM4"]
-
-
-def test_complex_row_delta_with_modified_data_dvs_b_regular_manifest_dv_and_diff_dv() -> None:
-    history = History()
-    history.snapshot(
-        "DM1 ADDED",
-        "DVM1 ADDED",
-        DM1=["D1 ADDED", "D2 ADDED"],
-        DVM1=["DV1 ADDED -> D1", "DV2 ADDED -> D2"],
-    )
-    two = history.snapshot(
-        "DM1 EXISTING",
-        "DVM1 EXISTING",
-        "MDV3 ADDED [0] diff [0] -> DVM1",
-        "DVM2 ADDED",
-        "DM2 ADDED",
-        DVM2=["DV4 ADDED -> D1"],
-        DM2=["D3 ADDED"],
-    )
-    three = history.snapshot(
-        "DM1 EXISTING",
-        "DVM1 EXISTING",
-        "DVM2 EXISTING",
-        "DM2 EXISTING",
-        "MDV5 ADDED [0, 1] diff [1] -> DVM1",
-        "DVM3 ADDED",
-        DVM3=["DV7 ADDED -> D2"],
-    )
-    four = history.snapshot(
-        "DVM4 ADDED",
-        "DM3 ADDED",
-        DVM4=["DV7 EXISTING -> D2", "DV4 DELETED -> D1", "DV8 ADDED -> D1"],
-        DM3=["D1 EXISTING", "D2 EXISTING", "D3 EXISTING", "D4 ADDED"],
-    )
-
-    assert (added(two), removed(two)) == (["DV4", "D3"], ["DV1"])
-    assert (added_rows(two), removed_rows(two)) == (["D3"], [("D1", "DV4", "DV1")])
-    assert leaves_read(two) == ["DVM1", "DVM2", "DM2"]
-    assert (added(three), removed(three)) == (["DV7"], ["DV2"])
-    assert (added_rows(three), removed_rows(three)) == ([], [("D2", "DV7", "DV2")])
-    assert leaves_read(three) == ["DVM1", "DVM3"]
-    assert (added(four), removed(four)) == (["DV8", "D4"], ["DV4"])
-    assert (added_rows(four), removed_rows(four)) == (["D4"], [("D1", "DV8", "DV4")])
-    assert leaves_read(four) == ["DVM4", "DM3"]

@@ -25,7 +25,6 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap, limits, metadata, puffin, unpack
 from icetree.codec.avro import blocks as avro_blocks
-from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
 from icetree.rows.deletes import read_vector
 from icetree.rows.files import ReadRules, open_file
@@ -33,9 +32,8 @@ from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore
 from tests.apart import apart
-from tests.codec import avro_manifests as avro
+from tests.hostile.avro_files import FILE, avro_block, avro_header, read_avro, varint
 
-FILE = "memory://w/file"
 MB = 1024**2
 #: What each of the files below unpacks to, at least.
 BLOWN = 64 * MB
@@ -72,19 +70,9 @@ def late_bomb(codec: str) -> bytes:
     return header + avro_block(first, sync) + avro_block(_PACKED[codec](), sync)
 
 
-def avro_header(codec: str) -> tuple[bytes, bytes]:
-    whole = avro.manifest(2, avro.entry("s3://b/t/a"), codec="null")
-    sync = whole[-16:]
-    return whole[: whole.index(sync) + 16].replace(b"\x08null", _avro_text(codec)), sync
-
-
-def avro_block(packed: bytes, sync: bytes) -> bytes:
-    return b"\x02" + _varint(len(packed) << 1) + packed + sync
-
-
 def _snappy_bomb() -> bytes:
     # It says how long it is; whether that is so shows later.
-    return _varint(BLOWN) + bytes(8)
+    return varint(BLOWN) + bytes(8)
 
 
 def _zstandard_bomb() -> bytes:
@@ -109,18 +97,6 @@ _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     "bzip2": bz2.compress,
     "xz": lambda plain: lzma.compress(plain, preset=0),
 }
-
-
-def _avro_text(text: str) -> bytes:
-    return _varint(len(text) << 1) + text.encode()
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value >= 0x80:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
 
 
 def puffin_bomb() -> bytes:
@@ -160,10 +136,6 @@ def read_metadata(data: bytes) -> None:
 
 def read_page(data: bytes) -> None:
     metadata.decode_page(data, file=FILE)
-
-
-def read_avro(data: bytes) -> None:
-    list(open_avro(data, file=FILE).rows())
 
 
 def read_puffin(data: bytes) -> None:
@@ -263,94 +235,6 @@ def test_a_limit_that_is_no_number_is_told(said: str, monkeypatch: pytest.Monkey
         read_metadata(gzip.compress(b"{}"))
 
 
-# --- Avro schemas, which files bring along ---------------------------------------------------
-
-
-def with_schema(schema: Any, rows: bytes, count: int = 1) -> bytes:
-    """An Avro file with this schema and a block of these bytes."""
-    sync = bytes(16)
-    text = json.dumps(schema)
-    header = b"Obj\x01\x02" + _avro_text("avro.schema") + _avro_text(text) + b"\0" + sync
-    return header + _varint(count << 1) + _varint(len(rows) << 1) + rows + sync
-
-
-def test_an_array_of_nothing_is_refused() -> None:
-    nothing = avro.record("nothing")
-    for items in ("null", nothing, {"type": "fixed", "name": "f", "size": 0}):
-        schema = avro.record(
-            "r", avro.field(1, "a", {"type": "array", "items": items}, required=True)
-        )
-        many = with_schema(schema, _varint(2**40 << 1) + b"\0")
-        with pytest.raises(CorruptTable, match="elements of an Avro array take no bytes"):
-            read_avro(many)
-
-
-#: What an inner record may call itself, and what is said of the namespaces of both.
-WITHIN: dict[str, tuple[dict[str, str], str, dict[str, str]]] = {
-    "no namespace": ({}, "r", {}),
-    "one that is inherited": ({"namespace": "x"}, "x.r", {}),
-    "one that is inherited and left out": ({"namespace": "x"}, "r", {}),
-    "one in the outer's name": ({"name": "x.outer"}, "x.r", {}),
-    "one of its own": ({"namespace": "x"}, "y.r", {"namespace": "y"}),
-    "one in its own name": ({"namespace": "x"}, "y.r", {"name": "y.r"}),
-    "none, inside of one": ({"namespace": "x"}, "r", {"namespace": ""}),
-}
-
-
-def nested_rows(outer: dict[str, str], named: str, inner: dict[str, str]) -> str:
-    """Read a row that nests a million times; return what was said."""
-    within = avro.record("r", {"name": "next", "type": ["null", named]}) | inner
-    schema = avro.record("outer", {"name": "first", "type": within}) | outer
-    try:
-        read_avro(with_schema(schema, b"\x02" * 1_000_000 + b"\0"))
-    except CorruptTable as error:
-        return error.rule
-    return "read"
-
-
-def nested_by_every_name() -> dict[str, str]:
-    """Return what was said, by how an inner record is named."""
-    return {name: nested_rows(*how) for name, how in WITHIN.items()}
-
-
-def test_a_type_within_itself_is_refused_by_whatever_name() -> None:
-    assert apart(nested_by_every_name) == {
-        name: f"the Avro type {named!r} is within itself" for name, (_, named, _) in WITHIN.items()
-    }
-
-
-def test_an_array_of_nothing_is_refused_by_whatever_name() -> None:
-    def fixed(name: str, size: int, **more: str) -> Any:
-        return {
-            "name": f"f{size}",
-            "type": {"type": "fixed", "name": name, "size": size, **more},
-        }
-
-    for types, named in (
-        ([fixed("z", 0)], "x.z"),
-        ([fixed("z", 0)], "z"),
-        ([fixed("z", 0, namespace="y")], "y.z"),
-        # One that takes bytes does not vouch for others that end alike.
-        ([fixed("y.z", 0), fixed("w.z", 4)], "y.z"),
-        ([fixed("y.null", 4)], "null"),
-    ):
-        many = {"name": "many", "type": {"type": "array", "items": named}}
-        schema = avro.record("outer", *types, many) | {"namespace": "x"}
-        data = with_schema(schema, bytes(8) + _varint(2**40 << 1) + b"\0")
-        with pytest.raises(CorruptTable, match="elements of an Avro array take no bytes"):
-            read_avro(data)
-
-
-def test_a_type_that_is_named_again_after_it_ended_is_read() -> None:
-    two = {"type": "fixed", "name": "two", "size": 2}
-    pair = avro.record("pair", {"name": "a", "type": two}, {"name": "b", "type": "x.two"})
-    many = {"name": "many", "type": {"type": "array", "items": "x.pair"}}
-    schema = avro.record("outer", {"name": "p", "type": pair}, many) | {"namespace": "x"}
-    file = open_avro(with_schema(schema, b"aabb" + b"\x02ccdd\0"), file=FILE)
-    first = {"a": b"aa", "b": b"bb"}
-    assert list(file.rows()) == [{"p": first, "many": [{"a": b"cc", "b": b"dd"}]}]
-
-
 # --- ranges ----------------------------------------------------------------------------------
 
 
@@ -378,22 +262,6 @@ def test_a_deletion_vector_is_held_against_the_rows_of_its_file_before_it_is_tak
     }
     with pytest.raises(CorruptTable, match="removes row 4294967295 of 10"):
         read_vector(store, task, "memory://w/t")
-
-
-def test_rows_that_take_no_bytes_are_not_counted_out() -> None:
-    nothing = {
-        "type": "record",
-        "name": "row",
-        "fields": [avro.field(1, "a", "null", required=True)],
-    }
-    content = avro.write(nothing, [])
-    sync = content[-16:]
-    # A block of 2^40 records in no byte at all.
-    content += bytes([0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x01, 0x00]) + sync
-    store = MemoryStore()
-    store.write_new(FILE, content)
-    with pytest.raises(CorruptTable, match="its rows take no bytes"):
-        open_file(store, FILE, "avro", mapping=None)
 
 
 @pytest.mark.parametrize("rows", [2**40, 2**62, 2**64 - 1])

@@ -60,7 +60,7 @@ def view_of(lake: SparkLake, temporary: Any) -> TemporaryView | None:
     plan = option(temporary.plan())
     if plan is None or kind(plan) != "SubqueryAlias":
         return None
-    return lake.saved_views.get(plan.identifier().name())
+    return lake.kept.views.get(plan.identifier().name())
 
 
 def find_view(lake: SparkLake, parts: Sequence[str]) -> TemporaryView | None:
@@ -87,7 +87,7 @@ def make_view(
         raise InvalidInput(f"view {name} would read itself: give the new view another name")
     view = TemporaryView(mark=f"{_MARK}{random_bits(128):032x}", text=text, columns=tuple(columns))
     _register(view, name, rows, replace=replace, is_global=is_global)
-    lake.saved_views[view.mark] = view
+    lake.kept.views[view.mark] = view
     if was is not None:
         forget_view(lake, was)
     return view
@@ -111,7 +111,7 @@ def renew_view(view: TemporaryView, parts: Sequence[str], rows: DataFrame) -> No
 
 def forget_view(lake: SparkLake, view: TemporaryView) -> None:
     """Forget a view that Spark has no longer."""
-    lake.saved_views.pop(view.mark, None)
+    lake.kept.views.pop(view.mark, None)
     lake.cache.release(view.mark)
 
 

@@ -23,7 +23,7 @@ from icetree.files.sealed import read_part, size_of
 from icetree.rows.equality_files import lacking
 from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
 from icetree.rows.partition import expression_values
-from icetree.rows.read import partition_constants
+from icetree.rows.partition_values import partition_constants
 from icetree.rows.sound import broken
 from icetree.rows.stats import StatsGatherer
 from icetree.spec import stats

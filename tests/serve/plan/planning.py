@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog.rest.scan_planning import PlanCompleted, ScanTasks
 
 from tests.serve.asking import Client, Told
 
 PLAN = "/v1/namespaces/db/tables/t/plan"
 TASKS = "/v1/namespaces/db/tables/t/tasks"
+NUMBERS = pa.schema([("id", pa.int64()), ("s", pa.string())])
 
 
 def ask(client: Client, **body: Any) -> Told:
@@ -39,3 +41,8 @@ def whole(client: Client, **body: Any) -> list[ScanTasks]:
 
 def paths(pages: list[Any]) -> list[str]:
     return [task.data_file.file_path for page in pages for task in page.file_scan_tasks]
+
+
+def at_most(value: int) -> dict[str, Any]:
+    """Return a filter."""
+    return {"type": "lt-eq", "term": "id", "value": value}
