@@ -17,7 +17,7 @@ REFERENCE = ROOT / "docs" / "reference"
 
 
 #: What those rooms have for themselves, though something public returns it.
-INNER = frozenset({"State", "Moment", "Held", "TemporaryView", "Cache", "Clauses"})
+INNER = frozenset({"State", "Moment", "Held", "Cache", "Clauses"})
 
 
 def test_everything_that_people_hold_or_call_is_in_the_reference() -> None:
