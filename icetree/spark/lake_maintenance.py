@@ -11,13 +11,13 @@ from pyspark.sql import SparkSession
 from icetree.filters.filter import Filter
 from icetree.spark.compact import rewrite_data_files
 from icetree.spark.manifests import rewrite_manifests
-from icetree.spark.orphans import remove_orphan_files
+from icetree.spark.orphans import lister
 from icetree.spec.snapshot import MAIN
 from icetree.table.arguments import spelled_out
 from icetree.table.lake import Lake
 from icetree.table.maintain.compact import Rewritten
 from icetree.table.maintain.manifests import RewrittenManifests
-from icetree.table.maintain.orphans import Orphans
+from icetree.table.maintain.orphans import Orphans, remove_orphan_files
 from icetree.table.progress import Progress
 
 
@@ -93,8 +93,7 @@ class LakeMaintenance(Lake):
         folder and read leaves, and Spark joins what they found.
         """
         return remove_orphan_files(
-            self,
-            name,
+            self.table(name),
             older_than=older_than,
             location=location,
             prefix_mismatch_mode=prefix_mismatch_mode,
@@ -103,4 +102,5 @@ class LakeMaintenance(Lake):
             force=force,
             dry_run=dry_run,
             progress=progress,
+            list_folder=lister(self.spark),
         )

@@ -5,10 +5,9 @@ What the driver holds is what roots name, each file once, and the orphans.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -20,9 +19,8 @@ from icetree.spark.complaints import one_line
 from icetree.spark.frames import arrow_frame
 from icetree.spark.leaves import files_in, min_files, sent, spread, unspread
 from icetree.spark.progress import telling
-from icetree.table.maintain import orphans
 from icetree.table.maintain.orphan_names import Place, listed, spelled
-from icetree.table.maintain.orphans import Listed, Orphans, list_here
+from icetree.table.maintain.orphans import Listed, Lister, list_here
 from icetree.table.maintain.reach import Reach, named, needed_below
 from icetree.table.progress import Progress
 from icetree.tree.reading import leaves_in
@@ -30,7 +28,6 @@ from icetree.tree.reading import leaves_in
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake_maintenance import LakeMaintenance
     from icetree.table.table import Table
 
 _LISTED: Final = "location string"
@@ -40,40 +37,17 @@ _NEEDED: Final = "location string, outside boolean"
 _NEEDED_SCHEMA: Final = pa.schema([("location", pa.string()), ("outside", pa.bool_())])
 
 
-def remove_orphan_files(
-    lake: LakeMaintenance,
-    name: str,
-    *,
-    older_than: datetime | str | None,
-    location: str | None,
-    prefix_mismatch_mode: str,
-    equal_schemes: Mapping[str, str] | None,
-    equal_authorities: Mapping[str, str] | None,
-    force: bool,
-    dry_run: bool,
-    progress: Progress | None,
-) -> Orphans:
-    """Do as `table.maintenance.remove_orphan_files` does, on executors where files are many."""
-    least = min_files(lake.spark)
+def lister(spark: SparkSession) -> Lister:
+    """Return what lists the folder of a table: on executors where the table has many files."""
+    least = min_files(spark)
 
     def list_folder(table: Table, place: Place, tell: Progress) -> AbstractContextManager[Listed]:
         root = table.files.root(table.current_snapshot, table.metadata.shape())
         if files_in(leaves_in(root)) < least:
             return list_here(table, place, tell)
-        return _list_there(lake.spark, table, place)
+        return _list_there(spark, table, place)
 
-    return orphans.remove_orphan_files(
-        lake.table(name),
-        older_than=older_than,
-        location=location,
-        prefix_mismatch_mode=prefix_mismatch_mode,
-        equal_schemes=equal_schemes,
-        equal_authorities=equal_authorities,
-        force=force,
-        dry_run=dry_run,
-        progress=progress,
-        list_folder=list_folder,
-    )
+    return list_folder
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 
 from icetree.errors import Unsupported
 from icetree.spark.complaints import plainly
+from icetree.spark.jvm import java_of
 from icetree.spark.tokens import Cursor
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
@@ -37,8 +38,7 @@ def substituted(spark: SparkSession, text: str) -> str:
     """Return a statement with the session's variables in place of `${…}`, as Spark reads it."""
     if "${" not in text:
         return text
-    java = spark._jvm  # noqa: SLF001  # Spark has no other door
-    assert java is not None
+    java = java_of(spark)
     found: str = java.org.apache.spark.sql.internal.VariableSubstitution().substitute(text)
     return found
 
@@ -74,14 +74,13 @@ def walk(node: Any) -> Iterator[Any]:
 
 def as_column(spark: SparkSession, expression: Any) -> Column:
     """Return an expression of a plan as a column."""
-    java = spark._jvm  # noqa: SLF001  # Spark has no other door
-    assert java is not None
+    java = java_of(spark)
     return ClassicColumn(java.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
 
 def is_query(spark: SparkSession, plan: Any) -> bool:
     """Tell whether a statement only reads."""
-    load = spark._jvm.java.lang.Class.forName  # type: ignore[union-attr]  # noqa: SLF001
+    load = java_of(spark).java.lang.Class.forName
     loader = plan.getClass().getClassLoader()
     return not any(
         load(name, True, loader).isInstance(each)

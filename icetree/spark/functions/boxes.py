@@ -15,6 +15,7 @@ from pyspark.sql.types import BooleanType
 from icetree.errors import InvalidInput
 from icetree.rows.filter import in_box
 from icetree.spark.in_python import function_of
+from icetree.spark.jvm import java_of
 from icetree.spark.types import OWN_TYPE
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Box, box_of, text
@@ -36,9 +37,7 @@ class BoxFunctions:
     """Makes the expressions, in the Java of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        java = spark._jvm  # noqa: SLF001  # Spark has no other door
-        assert java is not None
-        self._java = java
+        self._java = java = java_of(spark)
         self._make = java.org.apache.spark.sql.catalyst.expressions
         self._types = java.org.apache.spark.sql.types.DataTypes
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from icetree.spark.functions.boxes import BOX, INTERSECTS, BoxFunctions
 from icetree.spark.functions.catalyst import Functions
+from icetree.spark.jvm import java_of
 from icetree.spark.tokens import Edit, Token, edited, tokens
 
 _NAMESPACE: Final = "system"
@@ -78,8 +79,7 @@ def _is_free(words: Sequence[Token], at: int) -> bool:
 
 
 def _is_known(spark: SparkSession, name: str) -> bool:
-    java = spark._jvm  # noqa: SLF001  # Spark has no other door
-    assert java is not None
+    java = java_of(spark)
     registry = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
     found: bool = registry.functionExists(
         java.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
@@ -92,8 +92,7 @@ def _make_known(spark: SparkSession) -> None:
 
     if _is_known(spark, _PREFIX + NAMES[-1]):
         return
-    java = spark._jvm  # noqa: SLF001  # Spark has no other door
-    assert java is not None
+    java = java_of(spark)
     registry = spark._jsparkSession.sessionState().functionRegistry()  # noqa: SLF001
     identifier = java.org.apache.spark.sql.catalyst.FunctionIdentifier
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001

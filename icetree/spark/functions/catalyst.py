@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput
+from icetree.spark.jvm import java_of
 
 #: Static methods of Java that hash as the format asks, both with seed 0.
 LONG_HASH: Final = ("org.apache.spark.unsafe.hash.Murmur3_x86_32", "hashLong")
@@ -29,9 +30,7 @@ class Functions:
     """Makes the expressions, in the Java of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        java = spark._jvm  # noqa: SLF001  # Spark has no other door
-        assert java is not None
-        self._java = java
+        self._java = java = java_of(spark)
         self._make = java.org.apache.spark.sql.catalyst.expressions
         self._types = java.org.apache.spark.sql.types.DataTypes
         self._legacy = self._make.EvalMode.LEGACY()

@@ -19,6 +19,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import LongType, StructField, StructType
 
+from icetree.spark.jvm import java_of
+
 log = logging.getLogger(__name__)
 
 #: `false` has tables read without the relation: planned at once, listed through a folder.
@@ -69,9 +71,7 @@ class Internals:
         from pyspark.java_gateway import ensure_callback_server_started
 
         self._spark = spark
-        java = spark._jvm  # noqa: SLF001  # Spark has no other door
-        assert java is not None
-        self._java = java
+        self._java = java = java_of(spark)
         gateway = spark.sparkContext._gateway  # noqa: SLF001
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._index = _compiled(gateway)

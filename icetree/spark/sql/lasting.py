@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.functions.calls import with_functions
+from icetree.spark.jvm import java_of
 from icetree.spark.names import column
 from icetree.spark.sql.scope import Scope
 from icetree.spark.trees import parse_query
@@ -125,7 +126,6 @@ def _comment(doc: str | None) -> dict[str, str]:
 
 def _can_become(spark: SparkSession, have: Any, want: Any) -> bool:
     """Tell whether every value of one type is one of another, as Spark sees it."""
-    java, session = spark._jvm, spark._jsparkSession  # noqa: SLF001  # Spark has no other door
-    assert java is not None
+    java, session = java_of(spark), spark._jsparkSession  # noqa: SLF001  # Spark has no other door
     types = [session.parseDataType(each.json()) for each in (have, want)]
     return bool(java.org.apache.spark.sql.catalyst.expressions.Cast.canUpCast(*types))
