@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from icetree.table.arguments import spelled_out
+
 if TYPE_CHECKING:
     from icetree import errors, spark
     from icetree.table.lake import Lake
@@ -27,6 +29,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'icetree' has no attribute {name!r}")
 
 
+@spelled_out()
 def connect(
     uri: str | None = None,
     *,

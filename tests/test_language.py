@@ -18,6 +18,7 @@ import pytest
 
 import icetree
 from icetree.cli.main import cli
+from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, connect, local
 from icetree.spark.rows.merge import Merge as SparkMerge
 from icetree.spark.source.options import OPTIONS
@@ -151,6 +152,31 @@ def test_a_commit_is_told_what_a_transaction_is() -> None:
 def test_help_shows_the_options_of_a_verb(verb: str) -> None:
     shown = pydoc.render_doc(getattr(Table, verb))
     assert ("at:" if verb == "explain" else "create_branch:") in shown
+
+
+#: Steps of planning and committing, which people do not call.
+INNER = ("Transaction.entries_of", "Transaction.overwrite_by_files", "Scan.planner", "Lake.moment")
+
+
+def options() -> Iterator[tuple[Callable[..., Any], str, str]]:
+    """Yield every option that a verb takes by its name alone, with whose it is."""
+    for verb, whose in verbs():
+        # A door says the words of what is behind it.
+        is_door = inspect.ismethod(verb) or "." in verb.__qualname__ or verb in (icetree.connect, connect, local)  # fmt: skip
+        if is_door and not whose.endswith(("__init__", *INNER)):
+            for each in inspect.signature(verb).parameters.values():
+                if each.kind is each.KEYWORD_ONLY:
+                    yield verb, each.name, f"{each.name} of {whose}"
+
+
+def test_a_mistyped_option_of_any_verb_is_answered_with_the_right_one() -> None:
+    checked = 0
+    for verb, name, whose in options():
+        with pytest.raises(InvalidInput, match=f"did you mean '{name}'") as refused:
+            verb(**{f"{name}s": None})
+        assert verb.__name__ in str(refused.value), whose
+        checked += 1
+    assert checked > 100
 
 
 def test_every_option_of_the_data_source_is_a_word_that_is_known() -> None:

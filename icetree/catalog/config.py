@@ -188,6 +188,8 @@ def _configured() -> Any:
 def _flat(properties: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Yield properties as strings, nested ones under dotted names."""
     for key, value in properties.items():
+        if not isinstance(key, str):
+            raise InvalidInput(f"{key!r} is no property of a connection: names are texts")
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{key}.")
         elif isinstance(value, bool):

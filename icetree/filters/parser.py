@@ -54,6 +54,7 @@ from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.tokens import Token, tokens
 from icetree.spec.geo import box_of
+from icetree.spec.texts import did_you_mean
 from icetree.spec.type_text import read_type
 from icetree.tree.predicates import Extracted, Intersects, Transformed
 
@@ -260,11 +261,11 @@ class _Parser(Cursor):
             word = f"{word}[{int(number.text)}]"
         elif word not in _TIMES:
             times = sorted(set(_TIMES.values()))
-            known = ", ".join(
-                ("starts_with", *sorted(_NUMBERED), *times, "st_intersects", "variant_get")
-            )
+            known = ("starts_with", *sorted(_NUMBERED), *times, "st_intersects", "variant_get")
             raise self.refuse(
-                function, f"there is no function {function.text!r}; there are: {known}"
+                function,
+                f"there is no function {function.text!r}; there are: {', '.join(known)}"
+                f"{did_you_mean(function.text, known)}",
             )
         column = self._column()
         self.need(")")

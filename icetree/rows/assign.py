@@ -17,7 +17,7 @@ from icetree.filters.expression import Constant
 from icetree.rows.evaluate import constant, repeated
 from icetree.rows.schema import arrow_type, null_array
 from icetree.rows.terms import Columns, Scope, Term
-from icetree.spec.texts import did_you_mean
+from icetree.spec.texts import did_you_mean, text
 
 _is = pa.types
 
@@ -28,10 +28,13 @@ class Assignment:
     def __init__(
         self, given: Mapping[str, Any], schema: Schema, scope: Scope, *, table: str
     ) -> None:
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"set={given!r}: give a mapping of columns to what they become")
         self._table = table
         #: A column -> what is set in it: where, of which type, to what.
         self._set: dict[str, list[tuple[tuple[str, ...], IcebergType, Term]]] = {}
         for name, value in given.items():
+            text(name, what="set")
             column, path, type = _place(name, schema, table)
             before = self._set.setdefault(column.name, [])
             for other, _, _ in before:

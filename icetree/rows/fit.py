@@ -68,7 +68,13 @@ def _batches_of(data: ArrowData) -> Iterator[pa.RecordBatch]:
         return
     if not isinstance(data, Iterable):
         raise InvalidInput(f"rows must come as Arrow data, not as {type(data).__name__}")
+    if isinstance(data, Mapping):
+        raise InvalidInput("rows must come as Arrow data, not as a dict: pyarrow.table makes some")
     for batch in data:
+        if isinstance(batch, Mapping):
+            raise InvalidInput(
+                "rows must come as Arrow data, not as dicts: pyarrow.Table.from_pylist makes some"
+            )
         if not isinstance(batch, pa.RecordBatch):
             raise InvalidInput(
                 f"rows must come as Arrow record batches, not {type(batch).__name__}"

@@ -81,6 +81,7 @@ class SparkLake(LakeMaintenance):
 
     # --- read ------------------------------------------------------------------------------
 
+    @spelled_out()
     def read(
         self,
         name: str,
@@ -119,6 +120,7 @@ class SparkLake(LakeMaintenance):
             return rows_where(self.spark, table, where, columns=columns, at=at)
         return dataframe(self.spark, table.scan(where, columns=columns, at=at))
 
+    @spelled_out()
     def temp_view(self, name: str, *, alias: str | None = None) -> None:
         """Make a table a temporary view of Spark's, called by the last part of its name or `alias`.
 
@@ -142,6 +144,7 @@ class SparkLake(LakeMaintenance):
 
         return run_sql(self, text)
 
+    @spelled_out()
     def changes(
         self,
         name: str,

@@ -12,9 +12,11 @@ from icetree.spark.kept import Kept
 from icetree.spark.lake import SparkLake
 from icetree.spark.session import local_session
 from icetree.store.places import local_folder
+from icetree.table.arguments import spelled_out
 from icetree.table.lake import connection_properties, open_lake
 
 
+@spelled_out()
 def connect(
     uri: str | None = None,
     *,
@@ -31,6 +33,7 @@ def connect(
     return _opened(session, uri, connection_properties(warehouse, properties))
 
 
+@spelled_out()
 def local(folder: str | Path, *, spark: SparkSession | None = None) -> SparkLake:
     """Open a lake in a folder of this machine: local Spark, SQLite, files beside it."""
     place = Path(local_folder(folder))

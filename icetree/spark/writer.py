@@ -83,6 +83,7 @@ class Write:
         """Add the rows, as one snapshot."""
         return self._commit(self._lake.table(self._name), Transaction.append_files)
 
+    @spelled_out()
     def overwrite(self, where: Filter | Column, *, strict: bool = False) -> Committed:
         """Replace the rows that match by these, which need not match, as `writeTo` has it.
 
@@ -112,6 +113,7 @@ class Write:
 
     # --- into a new table --------------------------------------------------------------------
 
+    @spelled_out()
     def create(
         self,
         *,
@@ -138,6 +140,7 @@ class Write:
             raise
         return table
 
+    @spelled_out()
     def replace(
         self,
         *,
@@ -164,6 +167,7 @@ class Write:
             options=self._options,
         )
 
+    @spelled_out()
     def create_or_replace(
         self,
         *,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from heapq import merge
 from typing import Final, TypeAlias
 
@@ -24,6 +25,8 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.spec.encryption import without_keys
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 PAGE_SIZE: Final = 10
 FAN_OUT: Final = 5
@@ -237,8 +240,18 @@ def snapshot_as_of(metadata: TableMetadata, at_ms: int, read_page: ReadPage) -> 
             if other is not None and (found is None or other.timestamp_ms > found.timestamp_ms):
                 found = other
     if found is None:
-        raise NotFound(f"the snapshot log has nothing as early as {at_ms} ms")
+        raise NotFound(
+            f"the snapshot log has nothing as early as {_utc(at_ms)}: the table is younger, or what "
+            "was then has expired"
+        )
     return find_snapshot(metadata, found.snapshot_id, read_page)
+
+
+def _utc(at_ms: int) -> str:
+    try:
+        return (_EPOCH + timedelta(milliseconds=at_ms)).isoformat().replace("+00:00", "Z")
+    except OverflowError:
+        return f"{at_ms} ms"
 
 
 def _logged(log: tuple[LogEntry, ...], at_ms: int) -> LogEntry | None:

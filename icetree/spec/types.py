@@ -41,6 +41,7 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput
 from icetree.spec.fields import GEO_AXES
+from icetree.spec.texts import did_you_mean
 
 
 class VariantType(PrimitiveType):
@@ -145,6 +146,12 @@ def type_text(type: IcebergType) -> str:
     return str(type)
 
 
+#: The types whose names are all that is said of them.
+_PLAIN: Final = (
+    *("boolean", "int", "long", "float", "double", "date", "time", "string", "uuid", "binary"),
+    *("timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns", "variant", "unknown"),
+)
+
 #: A reference system has no comma, no bracket and no quotes; some writers put quotes around it.
 _GEO: Final = re.compile(
     r"""(geometry|geography)\s*
@@ -181,7 +188,8 @@ def _parse_primitive(name: str) -> IcebergType:
     try:
         found = NestedField.model_validate(probe).field_type
     except (ValueError, ValidationError):
-        raise InvalidInput(f"{name!r} is not a type that Iceberg knows") from None
+        hint = did_you_mean(name, _PLAIN)
+        raise InvalidInput(f"{name!r} is not a type that Iceberg knows{hint}") from None
     # Neither Arrow nor Parquet can hold longer values.
     if isinstance(found, FixedType) and len(found) > 2**31 - 1:
         raise InvalidInput(f"{name!r} is longer than any value can be")

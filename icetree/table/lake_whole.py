@@ -9,6 +9,7 @@ from icetree.catalog.base import Catalog, TableName, parse_name
 from icetree.errors import AlreadyExists, NotFound
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
+from icetree.table.arguments import spelled_out
 from icetree.table.moving.source import folder_of
 from icetree.table.nearest import instead_of
 from icetree.table.place import own_place
@@ -41,18 +42,24 @@ class LakeWhole(ABC):
     def _named_place(self, table: TableName) -> str:
         """Return the folder in the warehouse that has a table's name."""
 
+    @spelled_out()
     def rename_table(self, name: str, to: str, *, dry_run: bool = False) -> None:
         """Give a table another name; its files stay where they are.
 
         With `dry_run` nothing changes, but what would be refused is.
         """
         table, target = parse_name(name), parse_name(to)
-        if dry_run:
-            self.catalog.load(table)
-            self.catalog.namespace_properties(target.namespace)
-            self._require_free(target)
-        else:
-            self.catalog.rename(table, target)
+        try:
+            if dry_run:
+                self.catalog.load(table)
+                self.catalog.namespace_properties(target.namespace)
+                self._require_free(target)
+            else:
+                self.catalog.rename(table, target)
+        except NotFound as error:
+            # Where the table is there, the namespace that it is to go to is not.
+            hint = "" if self._exists(table) else instead_of(table, self.catalog)
+            raise NotFound(f"{error}{hint}") from None
 
     @overload
     def copy_table(
@@ -78,6 +85,7 @@ class LakeWhole(ABC):
         progress: Progress | None = ...,
     ) -> Copied: ...
 
+    @spelled_out()
     def copy_table(
         self,
         name: str,
@@ -135,6 +143,7 @@ class LakeWhole(ABC):
         progress: Progress | None = ...,
     ) -> Copied: ...
 
+    @spelled_out()
     def backup_table(
         self,
         name: str,
@@ -155,6 +164,7 @@ class LakeWhole(ABC):
             return would_copy(table, place, self.store, progress=progress)
         return copy(table, place, self.store, progress=progress)
 
+    @spelled_out()
     def drop_table(
         self,
         name: str,

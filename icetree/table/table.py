@@ -17,7 +17,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.update import Update
-from icetree.table.arguments import spelled_out
+from icetree.table.arguments import spelled_out, whole
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.commit import Committed
@@ -122,6 +122,7 @@ class Table(Commits, Evolution, References, Shown):
 
     # --- rows ------------------------------------------------------------------------------
 
+    @spelled_out()
     def scan(
         self,
         where: Filter | None = None,
@@ -154,6 +155,7 @@ class Table(Commits, Evolution, References, Shown):
         """
         return ChangeRange(self, since=since, upto=upto)
 
+    @spelled_out()
     def scan_appends(
         self,
         since: Point | None = None,
@@ -200,6 +202,7 @@ class Table(Commits, Evolution, References, Shown):
         from icetree.table.export.export import export
 
         snapshot = self.snapshot(at)
+        format_version = whole(format_version, what="format_version")
         return export(self.state, self.files, snapshot, format_version=format_version)
 
     # --- questions -------------------------------------------------------------------------
@@ -245,6 +248,7 @@ class Table(Commits, Evolution, References, Shown):
 
         return verify(self, deep=deep, snapshots=snapshots, progress=progress)
 
+    @spelled_out()
     def repair(self, *, dry_run: bool = True) -> Repair:
         """Put right what can be put right safely; unless told otherwise, only say what."""
         from icetree.table.repair import repair

@@ -71,6 +71,7 @@ class Fit(Enum):
 
 def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]:
     """Return the literal as a value of the type; `name` is told where it cannot be one."""
+    given = literal.value
     try:
         if isinstance(literal, StringLiteral):
             literal.value.encode()  # half a character, which no text on disk has, raises
@@ -92,7 +93,7 @@ def fit(literal: Literal[Any], type_: IcebergType, name: str) -> tuple[Any, Fit]
             return _nanos(literal, zoned=isinstance(type_, TimestamptzNanoType)), Fit.EXACT
         found: Literal[Any] = literal.to(type_)
     except (TypeError, ValueError, ArithmeticError):
-        raise InvalidInput(f"{name!r} is {type_}: it cannot be compared with {literal!r}") from None
+        raise InvalidInput(f"{name!r} is {type_}: it cannot be compared with {given!r}") from None
     match found:
         case AboveMax():
             return found.value, Fit.ABOVE

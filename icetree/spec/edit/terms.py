@@ -12,7 +12,7 @@ from pyiceberg.types import GeographyType, GeometryType, PrimitiveType, UnknownT
 
 from icetree.errors import InvalidInput
 from icetree.spec.schema_tree import Place, by_name, find
-from icetree.spec.texts import storable
+from icetree.spec.texts import did_you_mean, storable
 from icetree.spec.types import VariantType, parse_type
 
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
@@ -61,8 +61,11 @@ def read_term(text: str, schema: Mapping[str, Any], *, done: str = "partition") 
         number, columns = _number(word, arguments, text)
         return _term(word, number, columns, schema, text, done)
     if word != "identity" and word not in _TIMES:
-        known = "identity, year, month, day, hour, bucket, truncate"
-        raise InvalidInput(f"{text!r}: there is no transform {word!r}; known are {known}")
+        known = ("identity", "year", "month", "day", "hour", "bucket", "truncate")
+        raise InvalidInput(
+            f"{text!r}: there is no transform {word!r}; known are {', '.join(known)}"
+            f"{did_you_mean(word, known)}"
+        )
     return _term(_TIMES.get(word, word), None, arguments, schema, text, done)
 
 

@@ -92,6 +92,8 @@ def known_files(
 
 def files_at(paths: Paths, metadata: TableMetadata, store: Store) -> list[str]:
     """Return the absolute locations of all files; one that is given twice is refused."""
+    if not isinstance(paths, str | PathLike | Iterable):
+        raise InvalidInput(f"paths={paths!r}: give the paths of Parquet, ORC or Avro files")
     given = [paths] if isinstance(paths, str | PathLike) else list(paths)
     found: dict[str, None] = {}
     for path in given:

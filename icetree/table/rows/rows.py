@@ -13,7 +13,7 @@ from icetree.rows.fit import ArrowData
 from icetree.rows.source import held
 from icetree.spec.columns import required_identifiers
 from icetree.spec.texts import did_you_mean
-from icetree.table.arguments import texts
+from icetree.table.arguments import spelled_out, texts
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.clauses import UPSERT, Clause
 from icetree.table.rows.condition import Condition, condition_of
@@ -36,6 +36,7 @@ class RowVerbs:
         """Delete the rows that match; files that hold nothing else go without being read."""
         delete_rows(self, where)
 
+    @spelled_out()
     def overwrite(  # type: ignore[misc]
         self: Transaction, where: Where, add: New, *, strict: bool = True
     ) -> None:

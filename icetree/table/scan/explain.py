@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import InvalidInput, Unsupported
+from icetree.errors import Unsupported
 from icetree.filters.filter import Filter
 from icetree.filters.text import predicate_text
 from icetree.rows.files import name_mapping, open_file
@@ -28,6 +28,7 @@ from icetree.spec.entry import (
 )
 from icetree.spec.location import absolute
 from icetree.spec.notebook import grid_html
+from icetree.table.arguments import whole
 from icetree.tree.bind import bind
 from icetree.tree.delete_stats import judged
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -163,8 +164,7 @@ def explain(
 
 def explain_scan(scan: Scan, *, row_groups: bool = False, objects: int = 1_000) -> Explanation:
     """Tell what a scan skips; see `explain`."""
-    if objects < 0:
-        raise InvalidInput(f"objects={objects}: allowed are whole numbers of 0 or more")
+    objects = whole(objects, what="objects", least=0)
     expression, snapshot = scan.where, scan.snapshot
     shape = scan.metadata.shape(scan.schema.schema_id)
     bound = bind(expression, shape, case_sensitive=scan.case_sensitive)

@@ -27,7 +27,7 @@ from icetree.spec.metadata_columns import (
 )
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean, shortened
-from icetree.table.arguments import whole
+from icetree.table.arguments import spelled_out, whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
@@ -142,6 +142,7 @@ class Scan(Frames):
         """
         return self.planner().parts()
 
+    @spelled_out()
     def splits(
         self,
         *,
@@ -187,6 +188,7 @@ class Scan(Frames):
                 batches.close()  # type: ignore[attr-defined]
                 return
 
+    @spelled_out()
     def explain(self, *, row_groups: bool = False, objects: int = 1_000) -> Explanation:
         """Tell what the scan skips, at the root, in its leaves, and why.
 
@@ -197,6 +199,7 @@ class Scan(Frames):
 
         return explain_scan(self, row_groups=row_groups, objects=objects)
 
+    @spelled_out()
     def count(self, *, metadata_only: bool = False) -> int:
         """Return how many rows there are, reading only what metadata alone cannot tell.
 

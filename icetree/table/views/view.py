@@ -17,7 +17,7 @@ from icetree.spec.properties import properties_of
 from icetree.spec.view import SPARK, ViewMetadata, ViewVersion
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
-from icetree.table.arguments import texts
+from icetree.table.arguments import spelled_out, texts
 from icetree.table.views.change import ViewState, change_view, newest
 
 
@@ -93,6 +93,7 @@ class View:
         self.state = newest(self.state, self._catalog, self._store)
         return self
 
+    @spelled_out()
     def replace(
         self,
         text: str | Mapping[str, str],
