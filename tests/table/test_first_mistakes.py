@@ -23,6 +23,7 @@ def lake(tmp_path: Path) -> Lake:
     lake.create_namespace("db")
     table = lake.create_table("db.events", COLUMNS)
     table.append(pa.table({"id": [1], "at": [0]}, schema=COLUMNS))
+    table.append(pa.table({"id": [2], "at": [0]}, schema=COLUMNS), branch=None)
     return lake
 
 
@@ -56,6 +57,9 @@ MISTAKES: dict[str, tuple[Callable[[Lake, Table], object], str]] = {
         lambda lake, _: lake.copy_table("db.event", "db.e"),
         "did you mean db.events",
     ),
+    "a column of metadata": (lambda _, t: t.scan(columns=["_fil"]), "did you mean '_file'"),
+    "bytes for columns": (lambda _, t: t.scan(columns=b"id"), "columns: 105 is no text"),
+    "no id to publish": (lambda _, t: t.publish(None), "wap_id=None: give a text"),
     "no paths": (lambda _, t: t.add_files(None), "paths=None: give the paths"),
     "no mapping": (lambda _, t: t.update("id = 2"), "set='id = 2': give a mapping"),
     "no name of a column": (lambda _, t: t.update({1: 2}), "set=1: give a text"),

@@ -197,6 +197,7 @@ class References:
     @_where_history_is(moves="branch")
     def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
         """Make what was staged under a write-audit-publish id part of a branch."""
+        text(wap_id, what="wap_id")
         return self.cherry_pick(self._staged(wap_id).snapshot_id, branch=branch)
 
     def _staged(self, wap_id: str) -> Snapshot:

@@ -27,7 +27,7 @@ from icetree.spec.metadata_columns import (
 )
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean, shortened
-from icetree.table.arguments import spelled_out, whole
+from icetree.table.arguments import spelled_out, texts, whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
@@ -241,14 +241,14 @@ def _selected(shape: Shape, columns: Iterable[str] | None, case_sensitive: bool)
         return schema
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise InvalidInput(f"columns={columns!r}: give a list of names")
-    names = list(columns)
+    names = texts(columns, what="columns")
     own = [name for name in names if name not in NAMES or _has(schema, name)]
     try:
         picked = schema.select(*own, case_sensitive=case_sensitive) if own else Schema()
     except ValueError:
         known = ", ".join((*schema.column_names, *NAMES))
         missing = [name for name in own if not _known(schema, name, case_sensitive)]
-        hint = did_you_mean(missing[0], schema.column_names) if missing else ""
+        hint = did_you_mean(missing[0], (*schema.column_names, *NAMES)) if missing else ""
         raise NotFound(
             f"no column {missing[0] if missing else own!r}; there are: {known}{hint}"
         ) from None
