@@ -58,7 +58,7 @@ def _landed(part: Part, base: State, now: State, places: Mapping[int, tuple[str,
     if part.intent not in STATEMENTS or not moved:
         return part
     vectors = {name: {*at} for name, at in part.vectors.items() if name not in moved}
-    for name in moved:
+    for name in sorted(moved):
         chosen = part.vectors.get(name)
         for at, row in base.live_in(name):
             if chosen is not None and at not in chosen:

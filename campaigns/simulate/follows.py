@@ -55,7 +55,7 @@ def meant_by(
         did=Did(
             is_rewrite=made.operation == "replace",
             added=fresh,
-            removed={name: parent.files[name] for name in removed if name in parent.files},
+            removed={name: file for name, file in parent.files.items() if name in removed},
             lifted=lifted,
             vectors=marked,
             equal=equal,
@@ -109,7 +109,7 @@ def kept_by(
         did=Did(
             is_rewrite=True,
             added=fresh,
-            removed={name: parent.files[name] for name in removed},
+            removed={name: file for name, file in parent.files.items() if name in removed},
             lifted=parent.equality - equality,
         ),
     )

@@ -231,7 +231,11 @@ class Judge:
             f"#{made.sequence_number} came after #{before.last_sequence_number}",
         )
         tree = self._tree(commit, history, parent, made, after)
-        data = [each for each in tree.added if each.content == by_hand.DATA]
+        # In an order of their own: that of a set is another in every run of Python.
+        data = sorted(
+            (each for each in tree.added if each.content == by_hand.DATA),
+            key=lambda each: each.location,
+        )
         self._numbers(made, before, after, data)
         return parent, tree, {each.location: self._file(each, after) for each in data}
 
