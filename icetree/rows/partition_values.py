@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.rows.files import ReadRules
+from icetree.rows.files import DataFile, ReadRules
 from icetree.rows.schema import arrow_type
 from icetree.spec import stats
 from icetree.spec.entry import Entries
@@ -62,11 +62,11 @@ def struct_of(arrays: Sequence[pa.Array], fields: Sequence[pa.Field], size: int)
 
 
 def partition_constants(
-    tasks: pa.Table, task: Mapping[str, Any], shape: Shape
+    tasks: pa.Table, task: Mapping[str, Any], file: DataFile, shape: Shape
 ) -> dict[int, pa.Scalar]:
-    """Return the values of identity partitions, which files from Hive do not hold themselves.
+    """Return the values of identity partitions that the file, as those from Hive, does not hold.
 
-    `tasks` is of one file, with its stats.
+    `tasks` is of this one file, with its stats.
     """
     found: dict[int, pa.Scalar] = {}
     rules = ReadRules(location=task["location"])
@@ -74,6 +74,8 @@ def partition_constants(
         id = expression.stats_field
         bounds = shape.bounds_type(id)
         if not expression.is_identity or id not in shape.columns or bounds is None:
+            continue
+        if file.has_below(id):
             continue
         type = shape.columns[id].field_type
         lower, upper = (stat_values(tasks, id, stat, bounds) for stat in ("lower", "upper"))

@@ -237,7 +237,7 @@ def _open(number: int, reading: _Reading) -> _OpenTask:
         location=location,
         file=file,
         rules=ReadRules(
-            location=location, constants=partition_constants(tasks, task, reading.shape)
+            location=location, constants=partition_constants(tasks, task, file, reading.shape)
         ),
         groups=groups,
         wanted=wanted.fields,

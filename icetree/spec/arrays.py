@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
+
+#: To hand so few rows to threads costs more than to group them.
+_FEW: Final = 10_000
 
 
 def one_chunk(values: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -30,6 +35,11 @@ def without(values: pa.Array, others: pa.Array | pa.ChunkedArray) -> pa.Array:
     if len(values) == 0 or len(others) == 0:
         return values
     return values.filter(pc.invert(is_among(values, others)))
+
+
+def grouped(rows: pa.Table, by: str | list[str]) -> pa.TableGroupBy:
+    """Return rows by what they have in common, to aggregate; few are not worth the threads."""
+    return rows.group_by(by, use_threads=rows.num_rows > _FEW)
 
 
 def first_repeated(names: pa.Array | pa.ChunkedArray) -> str | None:

@@ -344,10 +344,13 @@ def _broken(entries: Entries, rules: tuple[Rule, ...]) -> Iterator[str]:
     view = _View(entries)
     for rule in rules:
         if view.names.issuperset(rule.about):
-            yield from _report(entries, rule.broken(view), rule.says)
+            mask = rule.broken(view)
+            if mask is not None and mask.true_count:
+                yield _report(entries, mask, rule.says)
     for field_id in stats.fields_in(entries):
         for mask, says in broken_stats(_stats(view, field_id)):
-            yield from _report(entries, mask, f"{says} of field {field_id}")
+            if mask.true_count:
+                yield _report(entries, mask, f"{says} of field {field_id}")
 
 
 def _stats(view: _View, field_id: int) -> dict[str, pa.Array]:
@@ -383,9 +386,7 @@ def require_unique(entries: Entries, *, file: str) -> None:
         raise CorruptTable(file, sentence)
 
 
-def _report(entries: Entries, mask: _Broken, says: str) -> Iterator[str]:
-    if mask is None or mask.true_count == 0:
-        return
+def _report(entries: Entries, mask: pa.BooleanArray, says: str) -> str:
     at = pc.index(mask, pa.scalar(True)).as_py()
     named = entries["location"][at].as_py() if "location" in entries.schema.names else None
-    yield f"{says} (entry {at}{f', {named}' if named else ''})"
+    return f"{says} (entry {at}{f', {named}' if named else ''})"

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
 from icetree.spec import entry
-from icetree.spec.arrays import first_repeated
+from icetree.spec.arrays import first_repeated, grouped
 from icetree.spec.entry import (
     FILES,
     Entries,
@@ -108,18 +108,15 @@ def net(diffs: Sequence[Diff]) -> Diff:
     added = entry.concat([each.added for each in diffs])
     removed = entry.concat([each.removed for each in diffs])
     added_keys, removed_keys = identity(added), identity(removed)
-    balance = (
-        pa.table(
-            {
-                "key": pa.chunked_array([*added_keys.chunks, *removed_keys.chunks], pa.string()),
-                "sign": pa.concat_arrays(
-                    [pa.repeat(1, added.num_rows), pa.repeat(-1, removed.num_rows)]
-                ),
-            }
-        )
-        .group_by("key")
-        .aggregate([("sign", "sum")])
+    signs = pa.table(
+        {
+            "key": pa.chunked_array([*added_keys.chunks, *removed_keys.chunks], pa.string()),
+            "sign": pa.concat_arrays(
+                [pa.repeat(1, added.num_rows), pa.repeat(-1, removed.num_rows)]
+            ),
+        }
     )
+    balance = grouped(signs, "key").aggregate([("sign", "sum")])
     gained = balance.filter(pc.greater(balance["sign_sum"], 0))["key"]
     lost = balance.filter(pc.less(balance["sign_sum"], 0))["key"]
     return Diff(
@@ -146,5 +143,5 @@ def _one_each(
     """Return the first ("min") or last ("max") row of each wanted key, in order."""
     order = pa.table({"key": keys, "row": pa.array(np.arange(entries.num_rows))})
     order = order.filter(pc.is_in(keys, value_set=wanted.combine_chunks()))
-    rows = order.group_by("key").aggregate([("row", which)])[f"row_{which}"]
+    rows = grouped(order, "key").aggregate([("row", which)])[f"row_{which}"]
     return entries.take(rows.take(pc.sort_indices(rows)))

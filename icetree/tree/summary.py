@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec import stats
+from icetree.spec.arrays import grouped
 from icetree.spec.entry import Content, Entries, empty, has_format, is_content, is_of_spec, only
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Operation
@@ -151,5 +152,5 @@ def changed_partitions(files: Entries, shape: Shape) -> int:
         here = only(files, is_of_spec(files, spec_id))
         names = [stats.column(id, "lower") for id in shape.partition_fields(spec_id)]
         keys = here.select([name for name in names if name in here.schema.names])
-        count += keys.group_by(keys.schema.names).aggregate([]).num_rows if keys.num_columns else 1
+        count += grouped(keys, keys.schema.names).aggregate([]).num_rows if keys.num_columns else 1
     return count

@@ -9,10 +9,9 @@ from hashlib import blake2b
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from icetree.codec.parquet.footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
-from icetree.codec.parquet.parquet import require_chunks, without_arrow_schema
+from icetree.codec.parquet.parquet import NumberedFile, require_chunks, without_arrow_schema
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -68,15 +67,8 @@ def _row_groups_of(footer: Footer) -> tuple[RowGroup, ...] | None:
     return found
 
 
-class ParquetManifest(pq.ParquetFile):  # type: ignore[misc]
-    """A file whose columns are told by number.
-
-    To look them up by name, pyarrow would first name every column of the file, which costs as
-    much as reading some of them.
-    """
-
-    def _build_nested_paths(self) -> None:
-        return None
+class ParquetManifest(NumberedFile):
+    """A manifest, which is read as one batch."""
 
     def read_columns(self, groups: list[int] | None, numbers: list[int], rows: int) -> pa.Table:
         """Read columns of row groups, None for all of these, which have so many rows together."""

@@ -129,6 +129,8 @@ class Footer:
     columns: tuple[Column, ...]
     #: What tells the columns: the content begins with it. One object for files that agree in it.
     told_by: bytes
+    #: All bytes of a file that is so small that they were read with the footer.
+    whole: bytes | None = None
 
     def as_file(self) -> bytes:
         """Return a Parquet file that has this footer and nothing else."""
@@ -240,7 +242,8 @@ def read_footer(source: pa.NativeFile, *, file: str, key: FileKey | None = None)
         raise CorruptTable(file, "no Parquet file: it ends before its footer does")
     if key is not None:
         content = encrypted.decrypted_footer(content, key, file=file)
-    return parse_footer(content, file=file, file_bytes=size)
+    footer = parse_footer(content, file=file, file_bytes=size)
+    return replace(footer, whole=tail) if len(tail) == size else footer
 
 
 def _require_magic(magic: bytes, key: FileKey | None, file: str) -> None:

@@ -24,6 +24,19 @@ from icetree.errors import CorruptTable
 
 #: A value of no fixed width takes its place among the offsets, besides its own bytes.
 _OFFSET_BYTES: Final = 4
+#: From so many bytes on it pays to decode columns side by side.
+_WORTH_THREADS: Final = 256 * 1024
+
+
+class NumberedFile(pq.ParquetFile):  # type: ignore[misc]
+    """A file whose columns are told by number.
+
+    To look them up by name, pyarrow would first name every column of the file, which costs as
+    much as reading some of them.
+    """
+
+    def _build_nested_paths(self) -> None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +53,9 @@ class CheckedFile:
         claims = self.row_groups[group].chunks
         wanted = sum(_bytes(self.columns[at], claims[at]) for at in columns)
         limits.ROW_GROUP.require(wanted, file=self.file, what=f"row group {group}")
-        return self.parquet.reader.read_row_group(group, column_indices=list(columns))
+        return self.parquet.reader.read_row_group(
+            group, column_indices=list(columns), use_threads=wanted >= _WORTH_THREADS
+        )
 
     def read_groups(self) -> Iterator[pa.Table]:
         """Yield every row group, whole."""
@@ -67,15 +82,18 @@ def open_parquet(
     """
     footer = read_footer(source, file=file, key=key)
     row_groups = footer.row_groups()
+    if footer.whole is not None:
+        # Nothing is left to ask for, nor to wait for.
+        source, options = pa.BufferReader(footer.whole), options | {"pre_buffer": False}
     try:
         if key is None:
             # From the very bytes that were looked at: so the file's end is read once.
             metadata = without_arrow_schema(footer)
-            parquet = pq.ParquetFile(source, metadata=metadata, **options)
+            parquet = NumberedFile(source, metadata=metadata, **options)
         else:
             # What decrypts pages comes with a footer that Arrow decrypted itself.
             how = encrypted.for_reading(key)
-            parquet = pq.ParquetFile(source, decryption_properties=how, **options)
+            parquet = NumberedFile(source, decryption_properties=how, **options)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptTable(file, f"it is no Parquet file: {error}") from error
     return CheckedFile(parquet, footer.columns, row_groups, file)

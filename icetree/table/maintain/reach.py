@@ -18,6 +18,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
+from icetree.spec.arrays import grouped
 from icetree.spec.entry import (
     FILES,
     MANIFESTS,
@@ -181,11 +182,8 @@ def named_by(state: State) -> pa.Table:
 
 def once(parts: Iterable[pa.Table]) -> pa.Table:
     """Return every file once."""
-    found = (
-        pa.concat_tables([none_named(), *parts])
-        .group_by("location")
-        .aggregate([("content_type", "max")])
-    )
+    every = pa.concat_tables([none_named(), *parts])
+    found = grouped(every, "location").aggregate([("content_type", "max")])
     return pa.table([found["location"], found["content_type_max"]], schema=NAMED)
 
 

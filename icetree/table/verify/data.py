@@ -158,7 +158,7 @@ class DataCheck:
             if not isinstance(field.field_type, UnknownType)
         )
         [facts] = entry.select(["location", "partition_spec_id"]).to_pylist()
-        constants = partition_constants(entry, facts, self.shape)
+        constants = partition_constants(entry, facts, file, self.shape)
         rules = ReadRules(location=place, constants=constants)
         if entry["content_type"][0].as_py() == Content.EQUALITY_DELETES:
             # It has the columns it compares, whatever the table requires of its own rows.
