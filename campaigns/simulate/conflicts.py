@@ -17,13 +17,23 @@ _BY_FILTER = {Intent.DELETE_BY_FILTER, Intent.OVERWRITE_BY_FILTER}
 _READS = {Intent.OVERWRITE_FILES, Intent.ROW_DELTA}
 
 
-def must(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -> Iterator[str]:
-    """Yield every reason for which a commit may not land after another one did that."""
+def must(
+    parts: tuple[Part, ...],
+    did: Did,
+    base: State,
+    *,
+    serializable: bool,
+    moved: frozenset[str] = frozenset(),
+) -> Iterator[str]:
+    """Yield every reason for which a commit may not land after another one did that.
+
+    `moved` are files that compactions took later: who finds its rows again marks them elsewhere.
+    """
     adds_rows = any(part.adds_rows for part in parts)
     for part in parts:
         if part.intent is Intent.APPEND:
             continue
-        yield from _same_rows(part, did)
+        yield from _same_rows(part, did, moved)
         if did.is_rewrite:
             continue
         if adds_rows and part.removed & did.vectors.keys() and part.intent is not Intent.REWRITE:
@@ -64,20 +74,21 @@ def may(parts: tuple[Part, ...], did: Did, base: State, *, serializable: bool) -
                 yield "replaced partitions"
 
 
-def _same_rows(part: Part, did: Did) -> Iterator[str]:
+def _same_rows(part: Part, did: Did, moved: frozenset[str]) -> Iterator[str]:
     """Yield what stands in the way even of a change that finds its rows again."""
     finds = part.intent in STATEMENTS and did.is_rewrite
     if finds or part.intent is Intent.REWRITE:
         if part.lifted & did.lifted:
             yield "files still exist"
         return
-    yield from _same_files(part, did)
+    # Rows that a DV of another took are not found again, and the judge looks for each of them.
+    yield from _same_files(part, did, moved if part.intent in STATEMENTS else frozenset())
 
 
-def _same_files(part: Part, did: Did) -> Iterator[str]:
+def _same_files(part: Part, did: Did, moved: frozenset[str] = frozenset()) -> Iterator[str]:
     if (part.removed | part.vectors.keys()) & did.removed.keys() or part.lifted & did.lifted:
         yield "files still exist"
-    if part.vectors.keys() & did.vectors.keys():
+    if (part.vectors.keys() - moved) & did.vectors.keys():
         yield "no second DV"
 
 

@@ -149,9 +149,14 @@ class Judge:
         since = history.between(base, head_of(before, commit.branch))
         if since is None:
             self._found("conflicts are seen", f"{commit.text} landed though its branch was moved")
+        rewritten = [each.did.removed for each in since if each.did.is_rewrite]
         for state in since:
             for reason in must(
-                commit.parts, state.did, history.states[base], serializable=commit.is_serializable
+                commit.parts,
+                state.did,
+                history.states[base],
+                serializable=commit.is_serializable,
+                moved=frozenset(name for removed in rewritten for name in removed),
             ):
                 self._found(
                     "conflicts are seen",

@@ -118,6 +118,17 @@ def test_two_that_update_one_row_beside_a_compaction_do_not_make_two_of_it() -> 
     assert table.refresh().scan("id = 1").to_arrow()["v"].to_pylist() == ["new"]
 
 
+def test_who_finds_its_rows_in_a_compacted_file_minds_no_dv_of_other_rows_of_the_old_one() -> None:
+    table = _two_files()
+    stale = another(table).transaction(isolation="snapshot")
+    stale.delete("id = 1")
+    delete_rows(table, [2])
+    compact(table)
+    stale.commit()
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [3, 4]
+    assert table.verify(deep=True).is_clean
+
+
 def test_rows_that_came_back_meanwhile_are_not_lost_by_a_compaction() -> None:
     table = _two_files()
     delete_rows(table, [1])
