@@ -11,6 +11,7 @@ from campaigns.simulate.verbs import (
     evolution,
     exports,
     files,
+    groups,
     maintenance,
     reads,
     refs,
@@ -29,6 +30,7 @@ _ALL: Final[Mapping[str, tuple[Verb, int]]] = {
     **reads.VERBS,
     **maintenance.VERBS,
     **exports.VERBS,
+    **groups.VERBS,
 }
 
 VERBS: Final[Mapping[str, Verb]] = {name: verb for name, (verb, _) in _ALL.items()}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from msgspec import structs
 
 from campaigns.simulate.carried import Carried
 from campaigns.simulate.intent import Commit
@@ -112,6 +114,24 @@ def kept_by(
             removed={name: file for name, file in parent.files.items() if name in removed},
             lifted=parent.equality - equality,
         ),
+    )
+
+
+def as_of(
+    before: TableMetadata, after: TableMetadata, made: Sequence[Snapshot], branch: str | None
+) -> TableMetadata:
+    """Return what metadata was after the first of some snapshots, all of which came with one swap."""
+    first, *later = made
+    if not later:
+        return after
+    name = branch or "main"
+    ref = structs.replace(after.refs[name], snapshot_id=first.snapshot_id)
+    return structs.replace(
+        after,
+        refs={**before.refs, name: ref},
+        current_snapshot_id=first.snapshot_id if name == "main" else before.current_snapshot_id,
+        last_sequence_number=first.sequence_number,
+        next_row_id=later[0].first_row_id,
     )
 
 

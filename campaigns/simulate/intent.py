@@ -58,6 +58,9 @@ class Commit:
     may_be_idle: bool = False
     #: The snapshot that it does again.
     source: int | None = None
+    #: Commits that land with one swap, and whether this one, as the last try made it, is one of them.
+    members: tuple[Commit, ...] = ()
+    stands: bool = False
     landed: int = 0
 
     @property

@@ -14,7 +14,7 @@ from campaigns.simulate import by_hand
 from campaigns.simulate.by_hand import Tracked, Tree
 from campaigns.simulate.carried import Carried, Lost, carried
 from campaigns.simulate.conflicts import must
-from campaigns.simulate.follows import kept_by, meant_by, rows_of
+from campaigns.simulate.follows import as_of, kept_by, meant_by, rows_of
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import (
     DataFile,
@@ -72,15 +72,18 @@ class Judge:
         once = commit.landed == 1 or commit.maintains
         self._require(once, "lands once", f"{commit.text} landed twice")
         history = self.histories[table]
-        before, after = history.head.metadata, read_metadata(self.store, location)
+        before, after = history.head.metadata, self._head(location)
         history.versions.append(Version(location=location, metadata=after))
         self._require(
             after.last_updated_ms >= before.last_updated_ms, "time", "a head is older than the last"
         )
         self._require_met(commit, history, before)
         new = [each for each in after.snapshots if each.snapshot_id not in history.states]
-        self._require(len(new) <= 1, "one snapshot", f"{commit.text} made {len(new)} snapshots")
+        most = max(1, len(commit.members))
+        self._require(len(new) <= most, "one snapshot", f"{commit.text} made {len(new)} snapshots")
         state = None
+        if commit.members:
+            return self._together(commit, history, before, after)
         if commit.maintains:
             self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
             state = self._maintained(commit, history, before, after, new[0])
@@ -194,6 +197,29 @@ class Judge:
         wrong = commit.row_law(parent, state)
         if wrong is not None:
             self._found("serializable", wrong)
+        return state
+
+    def _together(
+        self, commit: Commit, history: History, before: TableMetadata, after: TableMetadata
+    ) -> State | None:
+        """Return the last state of those that commits came to which landed with one swap."""
+        standing = [each for each in commit.members if each.stands]
+        page = TableFiles(store=self.store, location=after.location).page
+        new = sorted(
+            (each for each in all_of(after, page) if each.snapshot_id not in history.states),
+            key=lambda each: each.sequence_number,
+        )
+        what = f"{commit.text}: {len(standing)} commits made {len(new)} snapshots"
+        self._require(0 < len(new) == len(standing), "one snapshot", what)
+        state = None
+        for at, (member, made) in enumerate(zip(standing, new, strict=True)):
+            then = as_of(before, after, new[at:], member.branch)
+            moved = Carried(parts=member.parts)
+            state = self._snapshot(member, moved, history, before, then, made)
+            history.states[state.id] = state
+            history.made_ms[made.snapshot_id] = made.timestamp_ms
+            self._metadata(member, before, then, state)
+            before = then
         return state
 
     def _maintained(
@@ -413,6 +439,12 @@ class Judge:
         self._needed = set[str]().union(*retained)
 
     # --- within -----------------------------------------------------------------------------
+
+    def _head(self, location: str) -> TableMetadata:
+        try:
+            return read_metadata(self.store, location)
+        except NotFound:
+            self._found("files stay", f"{location} is the head now, and not there")
 
     def _read(self, location: str) -> bytes:
         try:

@@ -13,6 +13,7 @@ import pytest
 from icetree.catalog.base import Outcome, Swapped, Unknown
 from icetree.errors import CommitUnknown, Unavailable
 from icetree.spec.entry import with_columns
+from icetree.table import group
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
 from icetree.table.maintain import compact, expire, exports, orphans, reach
@@ -170,6 +171,29 @@ def expire_twins_that_others_have(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def delete_a_group_in_doubt(patch: pytest.MonkeyPatch) -> None:
+    land = group.land
+
+    def careless(*args: Any) -> None:
+        try:
+            land(*args)
+        except CommitUnknown as lost:
+            raise Unavailable(str(lost)) from lost
+
+    patch.setattr(group, "land", careless)
+
+
+def keep_what_a_group_refused(patch: pytest.MonkeyPatch) -> None:
+    def add(self: Any, make: Callable[[Any], object]) -> Exception | None:
+        try:
+            make(self._side.table)
+        except Exception as error:
+            return error
+        return None
+
+    patch.setattr(group._Group, "add", add)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -288,5 +312,15 @@ PLANTED: Final[Mapping[str, Planted]] = {
         laws={"files stay"},
         verbs=("append", "append files", "export", "expire"),
         first=100,
+    ),
+    "a group is deleted while in doubt": Planted(
+        patch=delete_a_group_in_doubt,
+        laws={"lands once", "files stay"},
+        verbs=("append", "commit together"),
+    ),
+    "what a group refused stays in it": Planted(
+        patch=keep_what_a_group_refused,
+        laws={"one snapshot", "row ids", "parent", "sequence numbers"},
+        verbs=("append", "commit together"),
     ),
 }
