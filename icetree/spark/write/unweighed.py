@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from icetree.spark.in_python import done_in_python
+from icetree.spark.jvm import java_of
 from icetree.spark.names import quoted
 from icetree.spark.trees import kind, seq
 
@@ -129,7 +130,7 @@ def _size(type: sql.DataType, value: str) -> str | int | None:
 
 def _is_python_elsewhere(rows: DataFrame) -> bool:
     """Tell whether more than what is done with the rows is, or may be, done in Python."""
-    java: Any = rows.sparkSession._jvm  # noqa: SLF001  # Spark has no other door
+    java = java_of(rows.sparkSession)
     plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
     in_python = java.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
     return plan.containsPattern(in_python) or any(
