@@ -7,6 +7,7 @@ from typing import Final
 
 from campaigns.simulate.verbs import (
     bank,
+    copies,
     deletes,
     evolution,
     exports,
@@ -31,6 +32,7 @@ _ALL: Final[Mapping[str, tuple[Verb, int]]] = {
     **maintenance.VERBS,
     **exports.VERBS,
     **groups.VERBS,
+    **copies.VERBS,
 }
 
 VERBS: Final[Mapping[str, Verb]] = {name: verb for name, (verb, _) in _ALL.items()}

@@ -16,7 +16,7 @@ from icetree.spec.entry import with_columns
 from icetree.table import group
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
-from icetree.table.maintain import compact, expire, exports, orphans, reach
+from icetree.table.maintain import compact, deleting, expire, exports, orphans, reach
 from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -194,6 +194,11 @@ def keep_what_a_group_refused(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(group._Group, "add", add)
 
 
+def expire_what_is_shared(patch: pytest.MonkeyPatch) -> None:
+    for room in (expire, deleting):
+        patch.setattr(room, "own_files", lambda _, found: found)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, the laws that it may break, and the verbs that show it soonest."""
@@ -317,6 +322,9 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=delete_a_group_in_doubt,
         laws={"lands once", "files stay"},
         verbs=("append", "commit together"),
+    ),
+    "a copy expires files that it shares": Planted(
+        patch=expire_what_is_shared, laws={"files stay"}, verbs=("append", "share")
     ),
     "what a group refused stays in it": Planted(
         patch=keep_what_a_group_refused,
