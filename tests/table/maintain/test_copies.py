@@ -45,6 +45,18 @@ def test_a_copy_is_a_table_of_its_own_with_all_of_the_past() -> None:
     assert lake.table("db.copy").verify(deep=True).findings == ()
 
 
+def test_a_copy_of_metadata_alone_may_be_of_a_table_that_has_had_no_files() -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    table.truncate()
+    table.truncate()
+    lake = lake_of(table)
+    copy = lake.copy_table(str(table.name), "db.copy", metadata_only=True)
+    assert rows_of(copy) == []
+    assert len([*copy.history()]) == len([*table.history()])
+    assert copy.verify(deep=True).findings == ()
+
+
 def test_a_copy_of_metadata_alone_has_all_of_the_past_and_never_harms_a_file_of_the_other() -> None:
     table = old_table()
     table.maintenance.compute_table_stats(columns=["id"])
