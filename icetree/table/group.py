@@ -103,7 +103,17 @@ class _Group:
         assert start is not None
         location = made.metadata.location
         previous = stored_form(start.metadata_location, location)
-        metadata = structs.replace(made.metadata, metadata_log=start.metadata.metadata_log)
+        metadata = structs.replace(
+            made.metadata,
+            metadata_log=start.metadata.metadata_log,
+            # Nor does a moment show them: nobody could have seen one.
+            snapshot_log=tuple(
+                each
+                for each in made.metadata.snapshot_log
+                if each in start.metadata.snapshot_log
+                or each.snapshot_id == made.metadata.current_snapshot_id
+            ),
+        )
         metadata = with_previous(metadata, previous, start.metadata)
         file = metadata_file(metadata, after=start.metadata_location)
         at = absolute(file.location, location)

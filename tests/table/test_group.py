@@ -67,6 +67,16 @@ def test_each_has_a_snapshot_and_all_one_metadata_file() -> None:
     assert again(lake).verify(deep=True).is_clean
 
 
+def test_no_moment_shows_what_nobody_could_have_seen() -> None:
+    lake = new_lake()
+    table = lake.table("db.t")
+    before = table.metadata.snapshot_log
+    commit_group(table, [append(1), append(2), append(3)])
+    [*old, newest] = table.metadata.snapshot_log
+    assert tuple(old) == before
+    assert newest.snapshot_id == table.metadata.current_snapshot_id
+
+
 def test_each_sees_what_the_ones_before_it_did() -> None:
     lake = new_lake()
     table = lake.table("db.t")
