@@ -20,7 +20,7 @@ _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 #: Names that need no backticks to be read back.
-_PLAIN: Final = re.compile(r"[^`,()\s](?:[^`,()]*[^`,()\s])?")
+_PLAIN: Final = re.compile(r"[^`,()\s]+")
 _TIMES: Final = {
     word + plural: word for word in ("year", "month", "day", "hour") for plural in ("", "s")
 } | {"date": "day", "date_hour": "hour"}

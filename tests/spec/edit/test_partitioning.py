@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
-from icetree.spec.edit.words import partition_words
+from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import SortField
 from icetree.spec.metadata import TableMetadata
@@ -272,15 +272,26 @@ def test_new_expressions_are_the_only_ones_added() -> None:
 
 @law(200)
 @given(
-    name=st.text("ab`,() 1", min_size=1, max_size=6).filter(lambda name: name.strip() == name),
+    name=st.one_of(
+        st.text("ab`,() 1", min_size=1, max_size=6).filter(lambda name: name.strip() == name),
+        st.sampled_from(["x desc", "x nulls first"]),
+    ),
     transform=st.sampled_from(["", "bucket(4, {})", "truncate(2, {})", "bucket(4, id, {})"]),
 )
 def test_a_layout_is_read_back_from_the_words_that_tell_it(name: str, transform: str) -> None:
     schema = pa.schema([("id", pa.int64()), (name, pa.string())])
     quoted = f"`{name.replace('`', '``')}`"
     said = transform.format(quoted) or quoted
-    made = table_metadata(schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=[said])
-    words = partition_words(made)
-    again = table_metadata(schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=words)
+    made = _made(schema, [said])
+    again = _made(schema, partition_words(made), sort_words(made))
     assert partitioning(again) == partitioning(made)
     assert again.shape().specs == made.shape().specs
+    assert again.sort_keys == made.sort_keys
+
+
+def _made(
+    schema: pa.Schema, by: Sequence[str], order: Sequence[str] | None = None
+) -> TableMetadata:
+    return table_metadata(
+        schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=by, order_by=order or by
+    )
