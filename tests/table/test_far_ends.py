@@ -57,7 +57,7 @@ def plain_table(**properties: str) -> Any:
         (f"bucket({'9' * 5000}, id) = 1", "a whole number"),
         (f"id = {'9' * 5000}", "has too many digits"),
         ("id < 1e99999999999999999999", "is too large or too small"),
-        ("s = '\udcff'", r"'s' is string: it cannot be compared with literal\('\\udcff'\)"),
+        ("s = '\udcff'", r"'s' is string: it cannot be compared with '\\udcff'$"),
         ("s like '\udcff%'", "'s' is string: it cannot be compared"),
         ("s in ('a', '\udcff')", "'s' is string: it cannot be compared"),
         ("truncate(1, s) = '\udcff'", "is string: it cannot be compared"),
