@@ -2,51 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, NoReturn
-
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from campaigns.simulate import by_hand
-from campaigns.simulate.by_hand import Tracked, Tree
+from campaigns.simulate.by_hand import Tree
 from campaigns.simulate.carried import Carried, Lost, carried
 from campaigns.simulate.conflicts import must
+from campaigns.simulate.finding import few, found, require
 from campaigns.simulate.follows import as_of, kept_by, meant_by, rows_of
 from campaigns.simulate.intent import Commit
+from campaigns.simulate.landed import apart, names, require_files, require_ids, require_new_rows
 from campaigns.simulate.model import (
     DataFile,
     History,
-    Row,
     State,
     Version,
     head_of,
     is_gone,
-    place_of,
-    projected,
 )
+from campaigns.simulate.witness import Witness
 from icetree.catalog.base import TableName
-from icetree.errors import NotFound
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history as all_of
 from icetree.spec.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.tree.changes import Intent
-
-#: Columns of lineage, as the format numbers them.
-_ROW_ID, _UPDATED = 2147483540, 2147483539
-
-
-class Finding(BaseException):
-    """A law was broken; no caller is to catch it but the simulation."""
-
-    def __init__(self, law: str, what: str) -> None:
-        super().__init__(f"{law}: {what}")
-        self.law = law
-        self.what = what
 
 
 class Judge:
@@ -56,7 +38,7 @@ class Judge:
         self.store = store
         self.histories: dict[TableName, History] = {}
         self.landings = 0
-        self._reader = by_hand.Reader(self._read)
+        self._witness = Witness(store)
         #: Every file of a snapshot that is there.
         self._needed: set[str] = set()
 
@@ -70,30 +52,30 @@ class Judge:
         self.landings += 1
         commit.landed += 1
         once = commit.landed == 1 or commit.maintains
-        self._require(once, "lands once", f"{commit.text} landed twice")
+        require(once, "lands once", f"{commit.text} landed twice")
         history = self.histories[table]
-        before, after = history.head.metadata, self._head(location)
+        before, after = history.head.metadata, self._witness.head(location)
         history.versions.append(Version(location=location, metadata=after))
-        self._require(
+        require(
             after.last_updated_ms >= before.last_updated_ms, "time", "a head is older than the last"
         )
         self._require_met(commit, history, before)
         new = [each for each in after.snapshots if each.snapshot_id not in history.states]
         most = max(1, len(commit.members))
-        self._require(len(new) <= most, "one snapshot", f"{commit.text} made {len(new)} snapshots")
+        require(len(new) <= most, "one snapshot", f"{commit.text} made {len(new)} snapshots")
         state = None
         if commit.members:
             return self._together(commit, history, before, after)
         if commit.maintains:
-            self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
+            require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
             state = self._maintained(commit, history, before, after, new[0])
         elif commit.parts and (new or not commit.refs):
-            self._require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
+            require(bool(new), "one snapshot", f"{commit.text} made no snapshot")
             state = self._snapshot(
                 *self._carried(commit, history, before), history, before, after, new[0]
             )
         else:
-            self._require(not new, "one snapshot", f"{commit.text} made a snapshot")
+            require(not new, "one snapshot", f"{commit.text} made a snapshot")
         if state is not None:
             history.states[state.id] = state
             history.made_ms[new[0].snapshot_id] = new[0].timestamp_ms
@@ -101,7 +83,7 @@ class Judge:
         if commit.key is not None:
             # A key is known as long as the snapshot that it landed with.
             known = commit.key in history.keys and history.keys[commit.key] not in history.expired
-            self._require(not known, "a key once", f"{commit.key} came twice")
+            require(not known, "a key once", f"{commit.key} came twice")
             history.keys[commit.key] = None if state is None else state.id
         if commit.expires is not None:
             self._expired(commit, history)
@@ -123,24 +105,24 @@ class Judge:
         }
         for location in locations:
             is_needed = location in self._needed or location in needed
-            self._require(not is_needed, "files stay", f"{location} is deleted")
+            require(not is_needed, "files stay", f"{location} is deleted")
 
     # --- whether it might land --------------------------------------------------------------
 
     def _require_met(self, commit: Commit, history: History, before: TableMetadata) -> None:
         """Require that nothing stood in the way of the commit."""
         for fact in sorted(commit.relies_on):
-            self._require(
+            require(
                 fact_of(commit.base, fact) == fact_of(before, fact),
                 "conflicts are seen",
                 f"{commit.text} landed though the {fact} had changed",
             )
-        self._require(
+        require(
             not commit.parts or not is_gone(commit.branch, commit.base, before),
             "conflicts are seen",
             f"{commit.text} landed though its branch was gone",
         )
-        self._require(
+        require(
             commit.needs.isdisjoint(history.expired),
             "conflicts are seen",
             f"{commit.text} landed though a snapshot that it needs had expired",
@@ -151,7 +133,7 @@ class Judge:
         base = head_of(commit.base, commit.branch)
         since = history.between(base, head_of(before, commit.branch))
         if since is None:
-            self._found("conflicts are seen", f"{commit.text} landed though its branch was moved")
+            found("conflicts are seen", f"{commit.text} landed though its branch was moved")
         rewritten = [each.did.removed for each in since if each.did.is_rewrite]
         for state in since:
             for reason in must(
@@ -161,7 +143,7 @@ class Judge:
                 serializable=commit.is_serializable,
                 moved=frozenset(name for removed in rewritten for name in removed),
             ):
-                self._found(
+                found(
                     "conflicts are seen",
                     f"{commit.text} landed on #{state.sequence} against '{reason}'",
                 )
@@ -175,7 +157,7 @@ class Judge:
         try:
             moved = carried(commit.parts, base, now)
         except Lost as lost:
-            self._found("conflicts are seen", f"{commit.text} landed without {lost}")
+            found("conflicts are seen", f"{commit.text} landed without {lost}")
         return replace(commit, parts=moved.parts), moved
 
     # --- what landed ------------------------------------------------------------------------
@@ -190,13 +172,13 @@ class Judge:
         made: Snapshot,
     ) -> State:
         parent, tree, fresh = self._read_tree(commit, history, before, after, made)
-        self._rows(commit, made, fresh, after)
-        equality = _names(tree.added, by_hand.EQUALITY_DELETES)
+        require_new_rows(commit, made, fresh, after)
+        equality = names(tree.added, by_hand.EQUALITY_DELETES)
         state = meant_by(commit, moved, parent, made, fresh, equality)
-        self._files(commit, tree, state, after)
+        require_files(commit, tree, self._witness.marked(tree, after), state)
         wrong = commit.row_law(parent, state)
         if wrong is not None:
-            self._found("serializable", wrong)
+            found("serializable", wrong)
         return state
 
     def _together(
@@ -210,7 +192,7 @@ class Judge:
             key=lambda each: each.sequence_number,
         )
         what = f"{commit.text}: {len(standing)} commits made {len(new)} snapshots"
-        self._require(0 < len(new) == len(standing), "one snapshot", what)
+        require(0 < len(new) == len(standing), "one snapshot", what)
         state = None
         for at, (member, made) in enumerate(zip(standing, new, strict=True)):
             then = as_of(before, after, new[at:], member.branch)
@@ -232,17 +214,17 @@ class Judge:
     ) -> State:
         """Return the state of a snapshot that may have changed anything but rows."""
         parent, tree, fresh = self._read_tree(commit, history, before, after, made)
-        self._require(made.operation == "replace", "rows", f"{commit.text} is a {made.operation}")
+        require(made.operation == "replace", "rows", f"{commit.text} is a {made.operation}")
         state = kept_by(
             parent,
             made,
             fresh=fresh,
-            removed=_names(tree.removed, by_hand.DATA),
-            equality=_names(tree.live, by_hand.EQUALITY_DELETES),
-            marked=self._marked(tree, after),
+            removed=names(tree.removed, by_hand.DATA),
+            equality=names(tree.live, by_hand.EQUALITY_DELETES),
+            marked=self._witness.marked(tree, after),
         )
         meant, found = rows_of(parent, after), rows_of(state, after)
-        self._require(meant == found, "rows", f"{commit.text}: {_few(meant, found)}")
+        require(meant == found, "rows", f"{commit.text}: {few(meant, found)}")
         return state
 
     def _read_tree(
@@ -255,8 +237,8 @@ class Judge:
     ) -> tuple[State, Tree, dict[str, DataFile]]:
         """Return what a snapshot was made on, its tree, and the data files that it added."""
         parent = history.states[head_of(before, commit.branch)]
-        self._require(made.parent_snapshot_id == parent.id, "parent", f"of #{made.sequence_number}")
-        self._require(
+        require(made.parent_snapshot_id == parent.id, "parent", f"of #{made.sequence_number}")
+        require(
             made.sequence_number == before.last_sequence_number + 1 == after.last_sequence_number,
             "sequence numbers",
             f"#{made.sequence_number} came after #{before.last_sequence_number}",
@@ -267,16 +249,8 @@ class Judge:
             (each for each in tree.added if each.content == by_hand.DATA),
             key=lambda each: each.location,
         )
-        self._numbers(made, before, after, data)
-        return parent, tree, {each.location: self._file(each, after) for each in data}
-
-    def _marked(self, tree: Tree, metadata: TableMetadata) -> dict[str, frozenset[int]]:
-        """Return the rows that DVs mark, by data file."""
-        return {
-            each.referenced: self._reader.positions(metadata.location, each)
-            for each in tree.live
-            if each.content == by_hand.DATA_DV and each.referenced is not None
-        }
+        require_ids(made, before, after, data)
+        return parent, tree, {each.location: self._witness.file(each, after) for each in data}
 
     def _tree(
         self,
@@ -289,111 +263,17 @@ class Judge:
         """Return the tree of a snapshot; it must hold what was there, but for what it changed."""
         assert made.root_manifest is not None
         before = history.trees[parent.id]
-        tree = self._reader.tree(after.location, made.root_manifest)
+        tree = self._witness.tree(after.location, made.root_manifest)
         history.trees[made.snapshot_id] = tree
         self._needed |= tree.files
-        self._require(not tree.is_doubled, "files", f"{commit.text}: a file stands there twice")
+        require(not tree.is_doubled, "files", f"{commit.text}: a file stands there twice")
         meant = (before.live - tree.removed) | tree.added
-        self._require(
+        require(
             tree.live == meant and tree.removed <= before.live,
             "files",
-            f"{commit.text}: {_apart(tree.live, meant)}",
+            f"{commit.text}: {apart(tree.live, meant)}",
         )
         return tree
-
-    def _file(self, tracked: Tracked, metadata: TableMetadata) -> DataFile:
-        """Return a data file as it is, read by Arrow alone."""
-        content = self._read(f"{metadata.location}/{tracked.location}")
-        table = pq.ParquetFile(pa.BufferReader(content)).read(use_threads=False)
-        ids = [int(each.metadata[b"PARQUET:field_id"]) for each in table.schema]
-        columns = dict(zip(ids, (column.to_pylist() for column in table.columns), strict=True))
-        numbers, ages = columns.pop(_ROW_ID, None), columns.pop(_UPDATED, None)
-        first = -1 if tracked.first_row_id is None else tracked.first_row_id
-        rows = []
-        for at in range(table.num_rows):
-            number, age = numbers and numbers[at], ages and ages[at]
-            rows.append(
-                Row(
-                    values={id: values[at] for id, values in columns.items()},
-                    row_id=first + at if number is None else number,
-                    updated=tracked.sequence if age is None else age,
-                )
-            )
-        places = {place_of(row.values, metadata, tracked.spec) for row in rows}
-        self._require(len(places) == 1, "partitions", f"{tracked.location} is in {places}")
-        self._require(
-            len(rows) == tracked.rows, "files", f"{tracked.location} has {len(rows)} rows"
-        )
-        return DataFile(name=tracked.location, place=places.pop(), rows=tuple(rows))
-
-    def _numbers(
-        self,
-        made: Snapshot,
-        before: TableMetadata,
-        after: TableMetadata,
-        added: list[Tracked],
-    ) -> None:
-        """Require that new files share out the snapshot's row ids, without gap or overlap."""
-        next_id = before.next_row_id or 0
-        self._require(made.first_row_id == next_id, "row ids", f"start at {made.first_row_id}")
-        for first, rows in sorted((each.first_row_id or 0, each.rows) for each in added):
-            self._require(first == next_id, "row ids", f"a file starts at {first}, not {next_id}")
-            next_id += rows
-        self._require(after.next_row_id == next_id, "row ids", f"next is {after.next_row_id}")
-
-    def _rows(
-        self, commit: Commit, made: Snapshot, fresh: Mapping[str, DataFile], after: TableMetadata
-    ) -> None:
-        """Require that new files hold the rows that were meant, each once and with its lineage."""
-        schema = after.schema()
-        found: Counter[Any] = Counter()
-        for file in fresh.values():
-            found.update((projected(row.values, schema), row.row_id) for row in file.rows)
-        meant: Counter[Any] = Counter()
-        kept = set()
-        for part in commit.parts:
-            for row in part.carried:
-                kept.add(row.row_id)
-                meant[projected(row.values, schema), row.row_id] += 1
-                self._lineage(row, made, fresh)
-        plain = Counter(projected(values, schema) for part in commit.parts for values in part.added)
-        new = Counter({key: count for key, count in found.items() if key[1] not in kept})
-        carried = found - new
-        self._require(carried == meant, "rows", f"{commit.text}: moved {_few(meant, carried)}")
-        values = Counter(key[0] for key in new.elements())
-        self._require(values == plain, "rows", f"{commit.text}: added {_few(plain, values)}")
-
-    def _lineage(self, row: Row, made: Snapshot, fresh: Mapping[str, DataFile]) -> None:
-        age = made.sequence_number if row.updated < 0 else row.updated
-        ages = {
-            each.updated
-            for file in fresh.values()
-            for each in file.rows
-            if each.row_id == row.row_id
-        }
-        self._require(ages == {age}, "lineage", f"row {row.row_id} is of {ages}, not of {age}")
-
-    def _files(self, commit: Commit, tree: Tree, state: State, after: TableMetadata) -> None:
-        """Require that those files went, and those rows are marked, that were meant."""
-        went = _names(tree.removed, by_hand.DATA)
-        meant = {name for part in commit.parts for name in part.removed}
-        self._require(went == meant, "files", f"{commit.text}: removed {sorted(went ^ meant)}")
-        lifted = _names(tree.removed, by_hand.EQUALITY_DELETES)
-        self._require(
-            lifted == {name for part in commit.parts for name in part.lifted},
-            "files",
-            f"{commit.text}: equality deletes {lifted} went",
-        )
-        there = _names(tree.live, by_hand.DATA)
-        self._require(
-            there == state.files.keys(),
-            "files",
-            f"{commit.text}: {_apart(there, state.files.keys())}",
-        )
-        marked = self._marked(tree, after)
-        self._require(
-            marked == state.gone, "files", f"{commit.text}: DVs {marked}, not {state.gone}"
-        )
 
     def _metadata(
         self, commit: Commit, before: TableMetadata, after: TableMetadata, state: State | None
@@ -406,16 +286,16 @@ class Judge:
         elif commit.branch is not None and state.id is not None:
             refs[commit.branch] = state.id
         now = {name: ref.snapshot_id for name, ref in after.refs.items()}
-        self._require(now == refs, "refs", f"{commit.text}: {now}, not {refs}")
+        require(now == refs, "refs", f"{commit.text}: {now}, not {refs}")
         if not commit.evolves:
             for fact in ("current_schema_id", "default_spec_id", "default_sort_order_id"):
                 same = getattr(before, fact) == getattr(after, fact)
-                self._require(same, "metadata", f"{commit.text} changed the {fact}")
+                require(same, "metadata", f"{commit.text} changed the {fact}")
             same = before.properties == after.properties
-            self._require(same, "metadata", f"{commit.text} changed properties")
+            require(same, "metadata", f"{commit.text} changed properties")
         wrong = commit.metadata_law(before, after)
         if wrong is not None:
-            self._found("metadata", f"{commit.text}: {wrong}")
+            found("metadata", f"{commit.text}: {wrong}")
 
     def _expired(self, commit: Commit, history: History) -> None:
         """Require that history is without what was to go, and nothing else; files of it may go now.
@@ -429,7 +309,7 @@ class Judge:
         gone = frozenset(history.retained().keys() - there)
         heads = history.versions[history.number_of(commit.base_location) : -1]
         meant = [commit.expires(each.metadata) for each in heads]
-        self._require(gone in meant, "history", f"{commit.text}: {gone} went, not {meant}")
+        require(gone in meant, "history", f"{commit.text}: {gone} went, not {meant}")
         history.expired |= dict.fromkeys(gone, len(history.versions) - 1)
         retained = [
             each.trees[id].files | each.exports.get(id, set())
@@ -438,27 +318,6 @@ class Judge:
         ]
         self._needed = set[str]().union(*retained)
 
-    # --- within -----------------------------------------------------------------------------
-
-    def _head(self, location: str) -> TableMetadata:
-        try:
-            return read_metadata(self.store, location)
-        except NotFound:
-            self._found("files stay", f"{location} is the head now, and not there")
-
-    def _read(self, location: str) -> bytes:
-        try:
-            return self.store.read(location)
-        except NotFound:
-            self._found("files stay", f"{location} is named, and not there")
-
-    def _require(self, holds: bool, law: str, what: str) -> None:
-        if not holds:
-            self._found(law, what)
-
-    def _found(self, law: str, what: str) -> NoReturn:
-        raise Finding(law, what)
-
 
 def fact_of(metadata: TableMetadata, fact: str) -> object:
     """Return a fact of metadata that commits rely on, by its name; `ref NAME` for a ref's snapshot."""
@@ -466,17 +325,3 @@ def fact_of(metadata: TableMetadata, fact: str) -> object:
         ref = metadata.refs.get(fact.removeprefix("ref "))
         return None if ref is None else ref.snapshot_id
     return getattr(metadata, fact)
-
-
-def _names(files: Iterable[Tracked], content: int) -> set[str]:
-    return {each.location for each in files if each.content == content}
-
-
-def _apart(found: Iterable[Any], meant: Iterable[Any]) -> str:
-    there, wanted = set(found), set(meant)
-    return f"{list(there - wanted)[:3]} too many, {list(wanted - there)[:3]} missing"
-
-
-def _few(meant: Counter[Any], found: Counter[Any]) -> str:
-    missing, extra = meant - found, found - meant
-    return f"{list(extra.elements())[:3]} too many, {list(missing.elements())[:3]} missing"

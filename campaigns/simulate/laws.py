@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from campaigns.simulate.judge import Finding
+from campaigns.simulate.finding import Finding, few
 from campaigns.simulate.model import State, Where, projected
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def require_rows(
         if where is None or where.matches(row.values)
     )
     if found != meant:
-        raise Finding("rows", f"#{state.sequence} has {_few(found, meant)}")
+        raise Finding("rows", f"#{state.sequence} has {few(meant, found)}")
     ids = Counter(row.row_id for _, _, row in state.live())
     if any(count > 1 for count in ids.values()):
         raise Finding("row ids", f"#{state.sequence} has rows of one id: {ids.most_common(3)}")
@@ -68,13 +68,8 @@ def require_changes(table: Table, since: State, upto: State, *, net: bool) -> No
             )
     if +state != goal:
         raise Finding(
-            "changes", f"#{since.sequence} to #{upto.sequence} lead to {_few(+state, goal)}"
+            "changes", f"#{since.sequence} to #{upto.sequence} lead to {few(goal, +state)}"
         )
-
-
-def _few(found: Counter[Any], meant: Counter[Any]) -> str:
-    missing, extra = meant - found, found - meant
-    return f"{list(extra.elements())[:3]} too many, {list(missing.elements())[:3]} missing"
 
 
 def require_all(world: World, chance: random.Random) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from campaigns.simulate.every_verb import VERBS, WEIGHTS
-from campaigns.simulate.judge import Finding
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.script import Script, draw
 from campaigns.simulate.world import World
 

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from campaigns.simulate.conflicts import may
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import Commit
-from campaigns.simulate.judge import Finding, fact_of
+from campaigns.simulate.judge import fact_of
 from campaigns.simulate.line import Crashed, Interrupted
 from campaigns.simulate.model import State, Version, head_of, is_gone
 from campaigns.simulate.script import Step

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from campaigns.simulate.clock import Clock, Surroundings
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import Commit
-from campaigns.simulate.judge import Finding, Judge
+from campaigns.simulate.judge import Judge
 from campaigns.simulate.laws import require_all
 from campaigns.simulate.line import (
     Crashed,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import commit_on
-from campaigns.simulate.judge import Finding
 from campaigns.simulate.model import Part, Row, State, Where
 from campaigns.simulate.verbs.deletes import mark
 from campaigns.simulate.verbs.files import compaction

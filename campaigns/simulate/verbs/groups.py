@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import Commit, commit_on
-from campaigns.simulate.judge import Finding
 from campaigns.simulate.model import Part, State, head_of
 from campaigns.simulate.verbs.files import some_files
 from campaigns.simulate.verbs.tables import ROWS, a_branch, arrow, some_rows

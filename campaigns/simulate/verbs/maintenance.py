@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import commit_on
-from campaigns.simulate.judge import Finding
 from campaigns.simulate.laws import require_rows
 from campaigns.simulate.verbs.tables import BANK, ROWS, a_branch, time_of
 from icetree.catalog.memory import MemoryCatalog

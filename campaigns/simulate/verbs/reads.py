@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from campaigns.simulate.judge import Finding
+from campaigns.simulate.finding import Finding
 from campaigns.simulate.laws import require_changes, require_rows
 from campaigns.simulate.verbs.tables import ROWS, some_filter, time_of
 from icetree.errors import NotFound
