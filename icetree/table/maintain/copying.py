@@ -24,7 +24,8 @@ from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.store.base import Store
-from icetree.table.maintain.neighbours import comparable, neighbours, require_apart
+from icetree.table.maintain.links import comparable
+from icetree.table.maintain.neighbours import neighbours, require_apart
 from icetree.table.maintain.reach import (
     VERSION_HINT,
     Reach,

@@ -11,9 +11,10 @@ from icetree.catalog.base import TableName, every_table
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import read_metadata
-from icetree.spec.location import absolute, canonical, prefix_of
+from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.store.places import folder_behind
+from icetree.table.maintain.links import comparable, seen_below
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -35,11 +36,16 @@ class Neighbour:
     folder: str
 
 
-def neighbours(table: Table) -> tuple[Neighbour, ...]:
-    """Return every other table of the catalog, once for each folder that it has."""
+def neighbours(table: Table, *, folder: str | None = None) -> tuple[Neighbour, ...]:
+    """Return every other table of the catalog, once for each folder that it has.
+
+    As names of files in our folders begin, and of those in another one that is looked at.
+    """
     names = [each for each in every_table(table.catalog) if each != table.name]
     found = in_order(lambda name: _folders(table, name), names)
-    own = [(each, folder_behind(each)) for each in _places(table.metadata, table.location)]
+    places = _places(table.metadata, table.location)
+    places |= {comparable(folder, table.location)} if folder else set()
+    own = [(each, folder_behind(each)) for each in places]
     return tuple(
         Neighbour(name=name, folder=folder)
         for name, folders in zip(names, found, strict=True)
@@ -57,11 +63,6 @@ def require_apart(table: Table, folder: str, others: tuple[Neighbour, ...]) -> N
             )
 
 
-def comparable(folder: str, table_location: str) -> str:
-    """Return a folder in the one spelling that is compared, with a slash."""
-    return prefix_of(canonical(folder, table_location))
-
-
 def _names(folder: str, own: Sequence[tuple[str, str | None]]) -> Iterator[str]:
     """Yield the names that a folder has: its own, and where it is seen below or around ours.
 
@@ -72,8 +73,8 @@ def _names(folder: str, own: Sequence[tuple[str, str | None]]) -> Iterator[str]:
     for name, here in own:
         if here is None or there is None:
             continue
-        if there.startswith(here):
-            yield name + there.removeprefix(here)
+        if seen := seen_below(there, name, here):
+            yield seen
         elif here.startswith(there):
             yield name
 

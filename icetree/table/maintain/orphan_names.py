@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from icetree.errors import InvalidInput
 from icetree.spec.arrays import one_chunk
 from icetree.spec.location import absolute
-from icetree.spec.locations import is_uri, stored_form_array
+from icetree.spec.locations import absolute_array, canonical_array, is_uri, stored_form_array
 from icetree.store.base import Store
-from icetree.table.maintain.neighbours import comparable
+from icetree.table.maintain.links import behind_links, comparable
 from icetree.table.progress import Progress
 
 #: Listed names become Arrow so many at a time.
@@ -84,11 +84,12 @@ def _less_others(names: pa.Array, place: Place) -> pa.Array:
 def spelled(needed: pa.Table, place: Place) -> tuple[pa.Array, pa.Array]:
     """Return needed files by every name that the listing may have for them.
 
-    Whatever named them, and however. Beside these, the ones that are outside the table, in the
-    spelling that the caller calls equal.
+    Whatever named them, and however, and through whichever links. Beside these, the ones that are
+    outside the table, in the spelling that the caller calls equal.
     """
     names = one_chunk(stored_form_array(needed["location"], place.location))
     far = names.filter(is_uri(names))
+    names = pa.concat_arrays([names, _behind_links(names, place)])
     if not len(far):
         return names, far
     own = pa.array([comparable(place.location, place.location)])
@@ -96,6 +97,13 @@ def spelled(needed: pa.Table, place: Place) -> tuple[pa.Array, pa.Array]:
         far, own = (pc.replace_substring_regex(each, pattern, same) for each in (far, own))
     far = one_chunk(stored_form_array(far, own[0].as_py()))
     return pa.concat_arrays([names, far]), far.filter(is_uri(far))
+
+
+def _behind_links(names: pa.Array, place: Place) -> pa.Array:
+    """Return the files in the folder that names lead to by links, by their stored names."""
+    full = canonical_array(absolute_array(names, place.location), place.location)
+    found = behind_links(full, comparable(place.folder, place.location))
+    return one_chunk(stored_form_array(found, place.location))
 
 
 def mismatched(found: pa.Array, outside: pa.Array, *, refuses: bool, location: str) -> pa.Array:

@@ -30,12 +30,8 @@ from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
 from icetree.table.maintain.deleting import BATCH, delete, require_own_files, shares_files
 from icetree.table.maintain.exports import less_exports
-from icetree.table.maintain.neighbours import (
-    WRITE_PATHS,
-    comparable,
-    neighbours,
-    require_apart,
-)
+from icetree.table.maintain.links import comparable
+from icetree.table.maintain.neighbours import WRITE_PATHS, neighbours, require_apart
 from icetree.table.maintain.orphan_names import (
     Place,
     listed,
@@ -148,7 +144,8 @@ def remove_orphan_files(
     """Delete what lies in the table's folder and is neither needed nor young."""
     metadata = table.refresh().metadata
     require_own_files(metadata, table.name)
-    folder, others = _folder(metadata, location), neighbours(table)
+    folder = _folder(metadata, location)
+    others = neighbours(table, folder=folder)
     search = _Search(
         table=table,
         place=Place(

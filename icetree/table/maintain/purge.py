@@ -22,7 +22,8 @@ from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.locations import is_uri
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
-from icetree.table.maintain.neighbours import Neighbour, comparable, neighbours, require_apart
+from icetree.table.maintain.links import comparable
+from icetree.table.maintain.neighbours import Neighbour, neighbours, require_apart
 from icetree.table.maintain.reach import (
     VERSION_HINT,
     Reach,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import icetree
@@ -123,3 +124,53 @@ def test_a_folder_behind_a_link_is_left_alone(tmp_path: Path) -> None:
         clock.at_ms = 2**42
         assert remove(table, clock).orphan_file_location == ()
         assert table.scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def on_disk(folder: Path, **properties: str) -> tuple[Table, Clock]:
+    """An empty table on a disk, with a folder `sub` that `link`, beside the table, leads to."""
+    lake = icetree.connect(f"sqlite:///{folder}/c.db", warehouse=str(folder / "lake"))
+    lake.create_namespace("db")
+    place = folder / "lake/db/t"
+    (place / "sub").mkdir(parents=True)
+    (folder / "link").symlink_to(place / "sub")
+    schema = pa.schema([("id", pa.int64())])
+    table = lake.create_table("db.t", schema, location=f"file://{place}", properties=properties)
+    clock = Clock()
+    clock.at_ms = 2**42
+    return table, clock
+
+
+def require_kept(table: Table, clock: Clock, **how: str) -> None:
+    """See that one stray file goes, and that a table of one row keeps it."""
+    where = how.get("location", table.location)
+    Path(where.removeprefix("file://"), "stray.parquet").write_bytes(b"nobody's")
+    done = remove(table, clock, **how)
+    assert done.orphan_file_location == (f"{where}/stray.parquet",)
+    assert table.scan().to_arrow()["id"].to_pylist() == [1]
+
+
+def test_files_that_a_table_names_through_a_link_into_its_folder_are_needed(tmp_path: Path) -> None:
+    table, clock = on_disk(tmp_path, **{"write.data.path": f"file://{tmp_path}/link"})
+    table.append(pa.table({"id": [1]}))
+    require_kept(table, clock)
+
+
+@pytest.mark.parametrize("link", ["link/x.parquet", "lake/db/t/inner/x.parquet", "one.parquet"])
+def test_files_that_were_added_through_a_link_are_needed(tmp_path: Path, link: str) -> None:
+    """Through one beside the table, through one in its folder, and through a link to the file."""
+    table, clock = on_disk(tmp_path)
+    pq.write_table(pa.table({"id": pa.array([1], pa.int64())}), tmp_path / "link/x.parquet")
+    Path(table.location.removeprefix("file://"), "inner").symlink_to("sub")
+    (tmp_path / "one.parquet").symlink_to(tmp_path / "link/x.parquet")
+    table.add_files(f"file://{tmp_path}/{link}")
+    require_kept(table, clock)
+
+
+def test_a_folder_that_a_link_in_the_table_leads_to_is_listed_by_the_name_asked_for(
+    tmp_path: Path,
+) -> None:
+    table, clock = on_disk(tmp_path, **{"write.data.path": f"file://{tmp_path}/lake/db/t/sub"})
+    inner = Path(table.location.removeprefix("file://"), "inner")
+    inner.symlink_to("sub")
+    table.append(pa.table({"id": [1]}))
+    require_kept(table, clock, location=f"file://{inner}")
