@@ -59,6 +59,10 @@ class Ring:
         handed = {each: self.unlock(each, file=each) for each in ids}
         return Ring(handed=handed, refuses_plain=self._refuses_plain)
 
+    def beside(self, metadata: TableMetadata) -> Ring:
+        """Return the keys of another table, which the same keeper keeps."""
+        return ring_of(metadata, self._keeper)
+
     def require_allowed(self, key: bytes | None, *, file: str) -> None:
         """Refuse a file without key metadata in a table that is encrypted: who forges one has no key."""
         if key is None and self._refuses_plain:

@@ -43,7 +43,7 @@ from icetree.tree.mark import removing
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Reader, leaves_in
 from icetree.tree.rewritten import Rewritten, take_over
-from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, summarise
+from icetree.tree.summary import TOLD_OF_LEAVES, changed_partitions, names_outside, summarise
 from icetree.tree.targets import require_addable, require_new, require_targets
 
 _INT, _LONG = pa.int32(), pa.int64()
@@ -138,7 +138,13 @@ def grow(
         root_bytes=encoded,
         files=(*marks, *files, *(leaf.file for leaf in flushed.leaves)),
         summary=_summary(
-            head, prepared, located, live, shape, _told_of_leaves(carried, flushed, processed)
+            head,
+            prepared,
+            located,
+            live,
+            shape,
+            _told_of_leaves(carried, flushed, processed),
+            outside=names_outside(flushed.root, prepared.changes.added, head.root, head.summary),
         ),
         first_row_id=head.next_row_id,
         added_rows=carried.numbered + added_rows,
@@ -224,6 +230,8 @@ def _summary(
     live: Entries,
     shape: Shape,
     manifests: dict[str, int],
+    *,
+    outside: bool | None,
 ) -> dict[str, str]:
     return summarise(
         prepared.changes.operation,
@@ -231,6 +239,7 @@ def _summary(
         located.facts,
         head.summary,
         manifests=manifests,
+        outside=outside,
         # Entries removed from leaves are not read, so their partitions are not known.
         changed_partitions=None
         if located.in_leaves

@@ -10,7 +10,17 @@ import pyarrow.compute as pc
 
 from icetree.spec import stats
 from icetree.spec.arrays import grouped
-from icetree.spec.entry import Content, Entries, empty, has_format, is_content, is_of_spec, only
+from icetree.spec.entry import (
+    MANIFESTS,
+    Content,
+    Entries,
+    empty,
+    has_format,
+    is_content,
+    is_of_spec,
+    only,
+)
+from icetree.spec.locations import origins
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Operation
 
@@ -34,6 +44,9 @@ _CHANGED_PARTITIONS: Final = "changed-partition-count"
 #: The formats that data files may have, with commas between: readers that know one format only need
 #: not look into leaves. Not there where some commit of another writer did not tell.
 FILE_FORMATS: Final = "data-file-formats"
+#: Whether the tree may name files outside the table's location: where none is, other tables need not
+#: look into leaves to see that none is theirs. Not there where some commit did not tell.
+FILES_OUTSIDE: Final = "files-outside-location"
 
 _COUNTED = [
     "content_type",
@@ -52,10 +65,11 @@ def summarise(
     *,
     manifests: Mapping[str, int],
     changed_partitions: int | None,
+    outside: bool | None = None,
 ) -> dict[str, str]:
     """Return the summary of a snapshot that adds and removes these files.
 
-    `previous` is the parent's summary, None for the first snapshot; a total that the parent
+    `outside` tells whether files may lie outside the table, None where nobody knows. `previous` is the parent's summary, None for the first snapshot; a total that the parent
     does not tell as a number is not told. Counts of zero are left out, totals and manifests are always told.
     """
     counts = _counts(added, ("added", "added")) | _counts(removed, ("deleted", "removed"))
@@ -70,6 +84,8 @@ def summarise(
     formats = _formats(added, previous)
     if formats:
         summary[FILE_FORMATS] = ",".join(sorted(formats))
+    if outside is not None:
+        summary[FILES_OUTSIDE] = "true" if outside else "false"
     return summary | {key: str(count) for key, count in manifests.items()}
 
 
@@ -80,6 +96,23 @@ def _formats(added: Entries, previous: Mapping[str, str] | None) -> set[str]:
         return new
     told = previous.get(FILE_FORMATS)
     return new | set(told.split(",")) if told else set()
+
+
+def names_outside(
+    root: Entries, added: Entries, before: Entries, previous: Mapping[str, str] | None
+) -> bool | None:
+    """Tell whether a tree may name files outside the table; None where nobody knows.
+
+    `added` came with the new root, to leaves too. What leaves of the root `before` name, its summary
+    told; Avro manifests name files in full, wherever the table is by now, so of these none is known.
+    """
+    if origins(root["location"]) or origins(added["location"]):
+        return True
+    if previous is None or not pc.any(is_content(root, *MANIFESTS)).as_py():
+        return False
+    avro = pc.and_(is_content(before, *MANIFESTS), has_format(before, "avro"))
+    told = previous.get(FILES_OUTSIDE)
+    return None if told is None or pc.any(avro).as_py() else told != "false"
 
 
 def _number(told: str | None) -> int | None:
@@ -136,6 +169,7 @@ OWN_NAMES: Final = frozenset(
         "operation",
         _CHANGED_PARTITIONS,
         FILE_FORMATS,
+        FILES_OUTSIDE,
         *TOLD_OF_LEAVES,
         *_TOTALS,
         *_counts(empty(), ("added", "added")),

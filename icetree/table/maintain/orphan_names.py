@@ -36,13 +36,13 @@ class Place:
     #: The table's location and the folder to look in.
     location: str
     folder: str
-    older_than_ms: int
+    older_than_ms: int = 0
     #: Patterns of what is ours, though it looks as if it were hidden.
-    ours: tuple[str, ...]
+    ours: tuple[str, ...] = ()
     #: Folders of other tables, in the spelling to compare.
-    others: tuple[str, ...]
+    others: tuple[str, ...] = ()
     #: Patterns at the start of names, and what is the same.
-    equal: tuple[tuple[str, str], ...]
+    equal: tuple[tuple[str, str], ...] = ()
 
 
 def listed(store: Store, place: Place, tell: Progress) -> Iterator[pa.Array]:

@@ -41,6 +41,7 @@ from icetree.table.maintain.orphan_names import (
     spelled,
 )
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below
+from icetree.table.maintain.theirs import less_theirs
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
 
@@ -165,6 +166,7 @@ def remove_orphan_files(
         # Read only now, so that whatever was committed while the listing went on is known.
         table.refresh()
         found = known.less_needed(there)
+    found = less_theirs(found, table, search.place)
     if dry_run:
         return Orphans(orphan_file_location=_told(found, search), dry_run=True)
     return _delete(found, known)

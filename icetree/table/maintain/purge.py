@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.errors import CommitConflict, CommitExhausted, CorruptTable, NotFound
+from icetree.errors import CommitConflict, CommitExhausted, CorruptTable, InvalidInput, NotFound
 from icetree.spec.entry import FILES, MANIFESTS, Content, is_content
 from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.locations import is_uri
@@ -24,6 +24,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.links import comparable
 from icetree.table.maintain.neighbours import Neighbour, neighbours, require_apart
+from icetree.table.maintain.orphan_names import Place
 from icetree.table.maintain.reach import (
     VERSION_HINT,
     Reach,
@@ -31,9 +32,11 @@ from icetree.table.maintain.reach import (
     named,
     named_by,
     names_in,
+    none_named,
     once,
     tops_of,
 )
+from icetree.table.maintain.theirs import less_theirs
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -128,11 +131,12 @@ def _settled(table: Table, tell: Progress) -> _Going:
     state = table.state
     require_own_files(state.metadata, table.name)
     newest = named([stored_form(state.metadata_location, table.location)])
-    found, beside = _named_in_trees(table, tell), _beside(table)
+    found, beside, strays = _named_in_trees(table, tell), _beside(table), _listed(table)
     # Asked only now, so that a table that came below while files were listed keeps its own.
     near = neighbours(table)
     require_apart(table, comparable(table.location, table.location), near)
-    others = less(beside, once([found, newest]))
+    strays = _less_theirs(less(strays, once([found, beside])), table)
+    others = less(once([beside, strays]), once([found, newest]))
     mine = (_own(each, table.location, near) for each in (found, others, newest))
     return _Going(in_trees=next(mine), beside=next(mine), newest=next(mine))
 
@@ -186,8 +190,22 @@ def _attempt(read: Any, *args: Any) -> Any:
 
 
 def _beside(table: Table) -> pa.Table:
-    """Return what is named beside trees, and what lies in the metadata folder: of lost tries too."""
+    """Return what is named beside trees; of the hint it is not known whether it is there."""
+    return less(named_by(table.state), named([VERSION_HINT]))
+
+
+def _listed(table: Table) -> pa.Table:
+    """Return what lies in the metadata folder: of lost tries too."""
     folder = f"{prefix_of(table.location)}metadata"
-    listed = [stored_form(each.location, table.location) for each in table.files.store.list(folder)]
-    # Of the hint it is not known whether it is there but by the list.
-    return once([less(named_by(table.state), named([VERSION_HINT])), named(listed)])
+    listed = table.files.store.list(folder)
+    return named(stored_form(each.location, table.location) for each in listed)
+
+
+def _less_theirs(strays: pa.Table, table: Table) -> pa.Table:
+    """Return what the table does not name, but for what others do; none where that is not known."""
+    place = Place(location=table.location, folder=table.location)
+    try:
+        return less_theirs(strays, table, place)
+    except InvalidInput as error:
+        log.warning("files that nothing of the table names stay behind: %s", error)
+        return none_named()

@@ -36,6 +36,7 @@ from icetree.table.moving.trial import shared_properties
 from icetree.table.progress import Progress
 from icetree.table.state import State
 from icetree.tree.reading import leaves_in
+from icetree.tree.summary import FILES_OUTSIDE
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -161,6 +162,7 @@ class _Copying:
             snapshots=tuple(
                 replace(
                     each,
+                    summary=_summary(each),
                     root_manifest=each.root_manifest and stored_form(each.root_manifest, place),
                     manifest_list=each.manifest_list and far(each.manifest_list),
                 )
@@ -177,6 +179,12 @@ class _Copying:
                 for each in metadata.partition_statistics
             ),
         )
+
+
+def _summary(snapshot: Snapshot) -> dict[str, str] | None:
+    """Return what is told of a snapshot, but for where its files lie: outside of the copy by now."""
+    told = snapshot.summary
+    return told and {name: each for name, each in told.items() if name != FILES_OUTSIDE}
 
 
 def in_full(manifest: bytes, place: str, sizes: Mapping[str, int], *, file: str) -> bytes:
