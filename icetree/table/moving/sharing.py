@@ -17,7 +17,14 @@ from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.manifest.edited import edited
-from icetree.errors import CommitExhausted, IcetreeError, InvalidInput, NotFound, Unsupported
+from icetree.errors import (
+    AlreadyExists,
+    CommitExhausted,
+    IcetreeError,
+    InvalidInput,
+    NotFound,
+    Unsupported,
+)
 from icetree.files.parallel import in_order
 from icetree.spec.arrays import one_chunk
 from icetree.spec.encryption import is_encrypted
@@ -143,7 +150,12 @@ class _Copying:
 
     def _write(self, location: str, content: bytes) -> None:
         self.written.append(location)
-        self._store.write_new(location, content)
+        try:
+            self._store.write_new(location, content)
+        except AlreadyExists:
+            # Another copy that came to this place meanwhile has its manifests by the same names.
+            self.written.remove(location)
+            raise
 
     def _metadata(
         self, metadata: TableMetadata, snapshots: list[Snapshot], uuid: str

@@ -122,6 +122,23 @@ def test_a_copy_of_metadata_that_fails_leaves_nothing(fault: How) -> None:
         assert {each.location for each in table.files.store.list("memory://lake")} == files
 
 
+def test_of_two_copies_of_metadata_to_one_place_the_later_leaves_the_other_whole() -> None:
+    """Both find the place empty, and manifests of both have the same names."""
+    table, there = old_table(), "memory://lake/there"
+    lake = lake_of(table)
+    before = rows_of(table)
+
+    def first(what: str, done: int, _: int) -> None:
+        if (what, done) == ("trees", 1):
+            lake.copy_table("db.rows", "db.first", location=there, metadata_only=True)
+
+    with pytest.raises(AlreadyExists):
+        lake.copy_table("db.rows", "db.second", location=there, metadata_only=True, progress=first)
+    copy = lake_of(table).table("db.first")
+    assert rows_of(copy) == before
+    assert copy.verify(deep=True).is_clean
+
+
 def test_a_copy_of_metadata_takes_no_place_that_is_taken() -> None:
     table = old_table()
     lake = lake_of(table)
