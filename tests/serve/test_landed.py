@@ -23,11 +23,16 @@ T = TypeVar("T")
 
 
 class Landing(MemoryCatalog):
-    """Has something happen just when the next change has landed."""
+    """Has something happen just before the next change lands, or just when it has landed."""
 
     def __init__(self) -> None:
         super().__init__("m")
         self.then: Callable[[], object] = lambda: None
+        self.before: Callable[[], object] = lambda: None
+
+    def _lands(self) -> None:
+        before, self.before = self.before, lambda: None
+        before()
 
     def _landed(self) -> None:
         then, self.then = self.then, lambda: None
@@ -35,6 +40,7 @@ class Landing(MemoryCatalog):
 
     @override
     def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        self._lands()
         outcome = super().swap(table, expected=expected, to=to)
         if isinstance(outcome, Swapped):
             self._landed()
@@ -42,6 +48,7 @@ class Landing(MemoryCatalog):
 
     @override
     def swap_all(self, swaps: Any) -> Outcome:
+        self._lands()
         outcome = super().swap_all(swaps)
         if isinstance(outcome, Swapped):
             self._landed()
@@ -141,6 +148,57 @@ def test_a_commit_that_landed_and_cannot_be_shown_is_in_doubt_at_the_most(
     again = send(lake, body)
     assert again.status == 200
     assert rows(lake) == ([1] if ask is properties else [1, 2])
+
+
+@pytest.mark.parametrize("ask", [append, several])
+@pytest.mark.parametrize("how", [{}, REBASE], ids=["strict", "rebase"])
+def test_a_request_that_lands_while_a_copy_of_it_is_under_way_is_not_told_as_refused(
+    ask: Callable[[Lake], Body], how: dict[str, str]
+) -> None:
+    lake, catalog = new_lake(MemoryStore(), **how)
+    body, first = ask(lake), list[Told]()
+    catalog.before = lambda: first.append(send(lake, body))
+    told = send(lake, body)
+    assert [told.status, *(each.status for each in first)] == [200, 200]
+    assert rows(lake) == [1, 2]
+
+
+def test_a_transaction_that_lands_while_a_copy_of_it_is_under_way_is_not_told_as_refused() -> None:
+    lake, catalog = new_lake(MemoryStore())
+    lake.create_table("db.u", ARROW)
+    told = {"action": "set-properties", "updates": {"told": "along"}}
+    body = {
+        "table-changes": [
+            {"identifier": {"namespace": ["db"], "name": "t"}, **append(lake)},
+            # Of this one nothing tells whether it was made, but that all were.
+            {"identifier": {"namespace": ["db"], "name": "u"}, "updates": [told]},
+        ]
+    }
+
+    def ask() -> Told:
+        return Client(Server(lake)).post("/v1/transactions/commit", body)
+
+    first: list[Told] = []
+    catalog.before = lambda: first.append(ask())
+    assert [ask().status, *(each.status for each in first)] == [204, 204]
+    assert rows(lake) == [1, 2]
+    assert ask().status == 204
+
+
+@pytest.mark.parametrize("how", [{}, REBASE], ids=["strict", "rebase"])
+def test_a_refusal_of_what_may_have_been_made_before_is_in_doubt(how: dict[str, str]) -> None:
+    store = Failing()
+    lake, catalog = new_lake(store, **how)
+    body = append(lake)
+
+    def first() -> None:
+        assert send(lake, body).status == 200
+        store.error = NotFound("gone")
+
+    catalog.before = first
+    told = send(lake, body)
+    store.error = None
+    assert told.error == (504, "CommitStateUnknownException")
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Unavailable("silent")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -15,7 +15,9 @@ from icetree.errors import (
     AlreadyExists,
     CommitConflict,
     CommitExhausted,
+    CommitUnknown,
     CorruptTable,
+    IcetreeError,
     InvalidInput,
     NotFound,
     Unsupported,
@@ -48,6 +50,8 @@ from icetree.table.maintain.unused import names_of, used_by
 from icetree.table.state import State
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, discard, land, new_aside
+
+T = TypeVar("T")
 
 #: How many updates and requirements a request may have.
 _MOST: Final = 10_000
@@ -97,6 +101,10 @@ def committed(call: Call, name: TableName, asked: Commit) -> Table | None:
 
     What is raised says what became of the commit: once it has landed, nothing is.
     """
+    return unless_made(call, [(name, asked)], lambda: _committed(call, name, asked))
+
+
+def _committed(call: Call, name: TableName, asked: Commit) -> Table | None:
     if asks_for_new(asked.requirements):
         land_all(call, [(name, asked)])
         return None
@@ -166,6 +174,51 @@ def was_made_before(table: Table, asked: Commit) -> bool:
         if page.last_sequence_number >= least:
             known |= {each.snapshot_id for each in table.files.page(page).snapshots}
     return bool(ids) and ids <= known
+
+
+def made_before(call: Call, changes: Sequence[tuple[TableName, Commit]]) -> bool:
+    """Tell whether changes that are sent again, and happen together, have happened already.
+
+    Those alone tell it that add snapshots; of tables as they are now.
+    """
+    telling = [(name, asked) for name, asked in changes if _added(asked)]
+    return bool(telling) and all(
+        _is_there(call, name) and was_made_before(call.table(name), asked)
+        for name, asked in telling
+    )
+
+
+def _is_there(call: Call, name: TableName) -> bool:
+    try:
+        call.lake.catalog.load(name)
+    except NotFound:
+        return False
+    return True
+
+
+def unless_made(
+    call: Call, changes: Sequence[tuple[TableName, Commit]], attempt: Callable[[], T]
+) -> T | None:
+    """Make an attempt at changes; None where it is refused, and they were made meanwhile.
+
+    A request that is slow to land is sent again, and whoever looked before it landed finds that the
+    second one cannot be made. Were its client told so, it would delete the files of the first. Where
+    it cannot be learnt which it is, CommitUnknown.
+    """
+    try:
+        return attempt()
+    except _REFUSED as error:
+        try:
+            made = made_before(call, changes)
+        except IcetreeError as doubt:
+            names = ", ".join(str(name) for name, _ in changes)
+            raise CommitUnknown(
+                f"{names}: refused ({error}), and it cannot be learnt whether the same change was "
+                f"made before ({doubt}): load the tables and look"
+            ) from error
+        if made:
+            return None
+        raise
 
 
 def land_all(call: Call, changes: Sequence[tuple[TableName, Commit]]) -> None:

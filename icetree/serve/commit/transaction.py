@@ -6,8 +6,14 @@ from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.commit.commit import Commit, anew, check_size, land_all, was_made_before
-from icetree.serve.commit.requirements import asks_for_new
+from icetree.serve.commit.commit import (
+    Commit,
+    anew,
+    check_size,
+    land_all,
+    made_before,
+    unless_made,
+)
 from icetree.serve.request import NOTHING, Answer
 
 #: How many tables a transaction may change.
@@ -34,10 +40,9 @@ def commit_transaction(call: Call) -> Answer:
     for name, each in zip(names, asked, strict=True):
         call.require_write(name.namespace)
         check_size(each)
-    if _all_made_before(call, asked):
-        return NOTHING
     changes = [*zip(names, asked, strict=True)]
-    anew(lambda: land_all(call, changes))
+    if not made_before(call, changes):
+        unless_made(call, changes, lambda: anew(lambda: land_all(call, changes)))
     return NOTHING
 
 
@@ -45,10 +50,3 @@ def _named(asked: Commit) -> TableName:
     if asked.identifier is None:
         raise InvalidInput("every change of a transaction names its table: send an identifier")
     return asked.identifier.table
-
-
-def _all_made_before(call: Call, asked: list[Commit]) -> bool:
-    return all(
-        not asks_for_new(each.requirements) and was_made_before(call.table(_named(each)), each)
-        for each in asked
-    )
