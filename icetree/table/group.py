@@ -33,9 +33,13 @@ _TRIES: Final = 100
 GroupCommit = Callable[[Table], object]
 
 
-def commit_group(table: Table, commits: Sequence[GroupCommit]) -> list[Exception | None]:
+def commit_group(
+    table: Table, commits: Sequence[GroupCommit], *, look: Callable[[Table], object] | None = None
+) -> list[Exception | None]:
     """Carry out commits with one swap, and return what each was refused with, if it was.
 
+    Each try begins with a `look` at what they rely on beside the table, on the state that they start
+    from: it is theirs by then, so that what was seen is not older than the wait for it.
     The table's handle sees all of them then. What is raised befell the whole group: none of it
     happened, but with `CommitUnknown`, when that could not be learnt.
     """
@@ -43,6 +47,8 @@ def commit_group(table: Table, commits: Sequence[GroupCommit]) -> list[Exception
         turn.wait_with_others()
         for _ in range(_TRIES):
             group = _Group(table.refresh())
+            if look is not None:
+                look(table)
             refusals = [group.add(each) for each in commits]
             state = group.land(table.catalog)
             if state is not None:

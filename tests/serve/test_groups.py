@@ -226,13 +226,48 @@ def test_new_files_of_a_group_are_looked_for_side_by_side() -> None:
     store.delete([f"{table.location}/{_file_of(lake, bodies[2])}"])
     store.pair = threading.Barrier(2)
     snapshots = [each["updates"][0]["snapshot"] for each in bodies]
-    found = foreign_ahead(table, snapshots)
+    found = foreign_ahead(table, snapshots).looked(table.metadata, table.files)
     store.pair = None
     assert len(found.there) == 3
     # And those that are not there are refused, alone.
     told = sent_at_once(Server(lake), catalog, bodies)
     assert [each.status for each in told] == [200, 200, 400, 200]
     assert rows(lake) == [0, 1, 2, 4]
+
+
+class Losing(Slow):
+    """Has something happen before the second swap."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    @override
+    def swap(self, table: TableName, *, expected: str, to: str) -> Outcome:
+        if self.swaps == 1 and self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            meanwhile()
+        return super().swap(table, expected=expected, to=to)
+
+
+def test_new_files_of_a_group_are_looked_for_again_when_it_is_made_anew() -> None:
+    """A client that was told of a conflict by another server deletes them meanwhile."""
+    catalog = Losing()
+    lake = lake_on(MemoryStore(), catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 4)]
+
+    def meanwhile() -> None:
+        other = lake_on(lake.store, catalog).table("db.t")
+        other.append(some((9, "a")))
+        landed = {each.snapshot_id for each in other.history()}
+        waiting = (
+            each for each in bodies if each["updates"][0]["snapshot"]["snapshot-id"] not in landed
+        )
+        lake.store.delete([f"{table.location}/{_file_of(lake, next(waiting))}"])
+
+    catalog.swaps, catalog.meanwhile = 0, meanwhile
+    told = sent_at_once(Server(lake), catalog, bodies)
+    assert sorted(each.status for each in told) == [200, 200, 400]
+    assert len(rows(lake)) == 4
 
 
 def test_what_lies_outside_of_the_table_is_not_looked_for() -> None:
@@ -250,7 +285,8 @@ def test_what_lies_outside_of_the_table_is_not_looked_for() -> None:
 
     files = replace(table.files, store=Telling(store))
     seen = Table(catalog=table.catalog, files=files, state=table.state)
-    assert foreign_ahead(seen, [client.snapshot()]).there == frozenset()
+    found = foreign_ahead(seen, [client.snapshot()]).looked(seen.metadata, seen.files)
+    assert found.there == frozenset()
     assert asked
     assert not any("secret" in each for each in asked)
 

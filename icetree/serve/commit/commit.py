@@ -147,10 +147,14 @@ def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Excepti
     new = [each.snapshot for asked in group for each in _added(asked)]
     ahead = foreign_ahead(table, new)
 
+    def look(table: Table) -> None:
+        nonlocal ahead
+        ahead = ahead.looked(table.metadata, table.files)
+
     def adding(asked: Commit) -> GroupCommit:
         return lambda side: None if was_made_before(side, asked) else _add_one(side, asked, ahead)
 
-    refusals = commit_group(table, [adding(each) for each in group])
+    refusals = commit_group(table, [adding(each) for each in group], look=look)
     return [table.state if each is None else each for each in refusals]
 
 

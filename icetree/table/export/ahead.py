@@ -2,15 +2,16 @@
 
 A commit of one data file is three small files, and what it costs to read these hardly depends on
 what is in them. Of a group of commits all lists are fetched side by side and decoded as one, then
-all manifests, and new files are looked for side by side. Whatever cannot be read so is not there, and is read when its commit is made,
-which then tells what is wrong with it.
+all manifests. Their new files are looked for side by side as well: with each try at the commits, since
+who was told of a conflict deletes its own. Whatever cannot be read so is not there, and is read when its
+commit is made, which then tells what is wrong with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, Final
 
@@ -38,12 +39,16 @@ class Ahead:
     #: Lists by where they are stored, as bytes and decoded; and entries by manifest.
     lists: Mapping[str, tuple[bytes, Entries]] = field(default_factory=dict)
     entries: Mapping[Leaf, Entries] = field(default_factory=dict)
-    #: Files of those entries that exist, as they are stored.
+    #: Files of those entries that were there when they were last looked for, as they are stored.
     there: frozenset[str] = frozenset()
 
     def goes_for(self, metadata: TableMetadata) -> bool:
         """Tell whether what was read is what would be read for a table as it is."""
         return self.of == _meaning(metadata)
+
+    def looked(self, metadata: TableMetadata, files: TableFiles) -> Ahead:
+        """Return the same with the new files that exist now."""
+        return replace(self, there=_there(self.entries.values(), metadata, files))
 
 
 def read_ahead(snapshots: Sequence[Snapshot], metadata: TableMetadata, files: TableFiles) -> Ahead:
@@ -64,12 +69,10 @@ def read_ahead(snapshots: Sequence[Snapshot], metadata: TableMetadata, files: Ta
         for leaf in leaves_in(decoded[name])
         if leaf.snapshot_id == snapshot_id and leaf.key_metadata is None
     ]
-    entries = _entries(own, metadata, files)
     return Ahead(
         of=_meaning(metadata),
         lists={name: (contents[name], each) for name, each in decoded.items()},
-        entries=entries,
-        there=_there(entries.values(), metadata, files),
+        entries=_entries(own, metadata, files),
     )
 
 
