@@ -105,7 +105,7 @@ class Icetree(Side):
         files = [_plain_file(table.location, number) for number in range(snapshots)]
         table.append_files([_entry(files[0])])
         for before, after in pairwise(files):
-            table.overwrite_files([_entry(after)], [before])
+            table.overwrite_files([before], [_entry(after)])
         return sum(1 for _ in table.history())
 
     def expire(self, name: str) -> int:

@@ -61,7 +61,7 @@ SHARED = words("where at since upto to branch on columns name rows set")
 #: Words with one meaning each, that some doors need.
 KNOWN = SHARED | words(
     """
-    add alias by cache case_sensitive catalog changes checkpoint clauses connection
+    alias by cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
     format_version images
     isolation keeper kept key lake latest_by level limit location lookback max_ref_age_ms
@@ -221,11 +221,25 @@ def test_a_lake_on_spark_can_do_all_that_a_lake_can_under_the_same_names() -> No
     ["append", "overwrite", "replace_partitions", "delete", "update", "upsert", "merge"],
 )
 def test_a_lake_says_a_row_verb_as_its_tables_do_after_the_name(verb: str) -> None:
-    """What a table calls `add` may be files, too; a lake takes rows."""
-    table = inspect.signature(getattr(Table, verb)).parameters
+    table = list(inspect.signature(getattr(Table, verb)).parameters)
     lake = list(inspect.signature(getattr(Lake, verb)).parameters)
     assert lake[1] == "name"
-    assert [lake[0], *lake[2:]] == ["rows" if name == "add" else name for name in table]
+    assert [lake[0], *lake[2:]] == table
+
+
+def test_what_is_written_comes_after_what_it_replaces() -> None:
+    replacing = 0
+    for verb, whose in verbs():
+        named = [
+            each.name
+            for each in inspect.signature(verb).parameters.values()
+            if each.kind is each.POSITIONAL_OR_KEYWORD
+        ]
+        for new in {"rows", "files"} & {*named}:
+            replaced = {"name", "where", "remove"} & {*named}
+            assert all(named.index(each) < named.index(new) for each in replaced), whose
+            replacing += bool(replaced)
+    assert replacing > 10
 
 
 def test_contributing_tells_the_shared_words() -> None:

@@ -64,7 +64,7 @@ class Life:
                 done = table.delete_files([place_of(name) for name in gone], **how)
                 return done, Note(removed=gone)
             case "overwrite":
-                done = table.overwrite_files([data_file(key)], [place_of(one)], **how)
+                done = table.overwrite_files([place_of(one)], [data_file(key)], **how)
                 return done, Note(added=[key], removed=[one])
             case "rewrite":
                 pair = self.choose.sample(self.mine, 2)

@@ -98,7 +98,7 @@ def removals() -> Drawn:
 def overwrite() -> Drawn:
     """A file in place of another."""
     table = _one_leaf()
-    table.overwrite_files(_data(4), ["data/D2.parquet"])
+    table.overwrite_files(["data/D2.parquet"], _data(4))
     yield "overwrite-leaf", table
 
 

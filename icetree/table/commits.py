@@ -128,34 +128,34 @@ class Commits:
     @spelled_out(CommitOptions)
     def overwrite_files(
         self,
-        add: New,
         remove: Removed,
+        rows: New,
         *,
         where: Filter | None = None,
         **how: Unpack[CommitOptions],
     ) -> Committed:
-        """Replace data files by others, or by Arrow data, as one snapshot."""
-        return self._once(how, lambda tx: tx.overwrite_files(add, remove, where=where))
+        """Replace data files by rows, or by files that hold them, as one snapshot."""
+        return self._once(how, lambda tx: tx.overwrite_files(remove, rows, where=where))
 
     @spelled_out(CommitOptions)
     def overwrite(
-        self, where: Filter, add: New, *, strict: bool = True, **how: Unpack[CommitOptions]
+        self, where: Filter, rows: New, *, strict: bool = True, **how: Unpack[CommitOptions]
     ) -> Committed:
-        """Replace the rows that match by new files or Arrow data, as one snapshot.
+        """Replace the rows that match by others, or by files that hold them, as one snapshot.
 
         All that is new must match too, unless `strict` is false.
         """
-        return self._once(how, lambda tx: tx.overwrite(where, add, strict=strict))
+        return self._once(how, lambda tx: tx.overwrite(where, rows, strict=strict))
 
     @spelled_out(CommitOptions)
-    def replace_partitions(self, add: New, **how: Unpack[CommitOptions]) -> Committed:
-        """Replace every partition that the new files or Arrow data are in, as one snapshot."""
-        return self._once(how, lambda tx: tx.replace_partitions(add))
+    def replace_partitions(self, rows: New, **how: Unpack[CommitOptions]) -> Committed:
+        """Replace every partition that the new rows, or files that hold them, are in, as one snapshot."""
+        return self._once(how, lambda tx: tx.replace_partitions(rows))
 
     @spelled_out(CommitOptions)
     def row_delta(
         self,
-        add: Files,
+        files: Files,
         *,
         remove: Removed = (),
         where: Filter | None = None,
@@ -164,13 +164,13 @@ class Commits:
     ) -> Committed:
         """Add data files, data DVs and equality deletes, as one snapshot."""
         return self._once(
-            how, lambda tx: tx.row_delta(add, remove=remove, where=where, tasks=tasks)
+            how, lambda tx: tx.row_delta(files, remove=remove, where=where, tasks=tasks)
         )
 
     @spelled_out(CommitOptions)
-    def rewrite(self, remove: Removed, add: Files, **how: Unpack[CommitOptions]) -> Committed:
+    def rewrite(self, remove: Removed, files: Files, **how: Unpack[CommitOptions]) -> Committed:
         """Replace files by others that hold the same rows, as one snapshot."""
-        return self._once(how, lambda tx: tx.rewrite(remove, add))
+        return self._once(how, lambda tx: tx.rewrite(remove, files))
 
     @spelled_out(CommitOptions)
     def truncate(self, **how: Unpack[CommitOptions]) -> Committed:

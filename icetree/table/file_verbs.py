@@ -53,21 +53,21 @@ class FileVerbs:
 
     @spelled_out()
     def overwrite_files(  # type: ignore[misc]
-        self: Transaction, add: New, remove: Removed, *, where: Filter | None = None
+        self: Transaction, remove: Removed, rows: New, *, where: Filter | None = None
     ) -> None:
-        """Replace data files by others; `where` tells which rows the replacement looked at."""
+        """Replace data files by rows, or by files that hold them; `where` tells which rows the replacement looked at."""
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_FILES,
-                added=self.entries_of(self._as_files(add)),
+                added=self.entries_of(self._as_files(rows)),
                 removed=named_files(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
             )
         )
 
-    def replace_partitions(self: Transaction, add: New) -> None:  # type: ignore[misc]
-        """Replace every partition that the new files or rows are in."""
-        added = self.entries_of(self._as_files(add))
+    def replace_partitions(self: Transaction, rows: New) -> None:  # type: ignore[misc]
+        """Replace every partition that the new rows, or files that hold them, are in."""
+        added = self.entries_of(self._as_files(rows))
         root, reader = self._tree()
         going = in_same_partitions(added, root, reader, self._shape, before=self._so_far())
         self.note(REPLACE_PARTITIONS, "true")
@@ -77,7 +77,7 @@ class FileVerbs:
     @spelled_out()
     def row_delta(  # type: ignore[misc]
         self: Transaction,
-        add: Files,
+        files: Files,
         *,
         remove: Removed = (),
         where: Filter | None = None,
@@ -92,14 +92,14 @@ class FileVerbs:
         self._add(
             Changes(
                 intent=Intent.ROW_DELTA,
-                added=self.entries_of(add),
+                added=self.entries_of(files),
                 removed=named_files(remove, self.metadata),
                 filter=None if where is None else parse_filter(where),
                 **seen,
             )
         )
 
-    def rewrite(self: Transaction, remove: Removed, add: Files) -> None:  # type: ignore[misc]
+    def rewrite(self: Transaction, remove: Removed, files: Files) -> None:  # type: ignore[misc]
         """Replace files by others that hold the same rows; readers see no change.
 
         New data files keep the age of the base, so that deletes which came since still apply.
@@ -108,7 +108,7 @@ class FileVerbs:
         self._add(
             Changes(
                 intent=Intent.REWRITE,
-                added=self.entries_of(add, sequence_number=age),
+                added=self.entries_of(files, sequence_number=age),
                 removed=named_files(remove, self.metadata),
             ),
             RowCounts(),
@@ -131,11 +131,11 @@ class FileVerbs:
         self._add(changes, RowCounts(deleted=going.rows))
 
     def overwrite_by_files(  # type: ignore[misc]
-        self: Transaction, where: BooleanExpression, add: New, *, strict: bool
+        self: Transaction, where: BooleanExpression, rows: New, *, strict: bool
     ) -> None:
         """Replace files whose rows all match; refused when some file matches in part."""
         going = self._matching(where, verb="overwrite")
-        added = self.entries_of(self._as_files(add))
+        added = self.entries_of(self._as_files(rows))
         self._add(
             Changes(
                 intent=Intent.OVERWRITE_BY_FILTER,

@@ -53,7 +53,7 @@ def _step(table: Table, model: list[Row], verb: str, ids: list[int], at: int) ->
             delete_equal(table, ids, add=some(*new))
             return kept + new
         case "overwrite" if data_files(table):
-            table.overwrite_files(written(table, some(*new)), data_files(table))
+            table.overwrite_files(data_files(table), written(table, some(*new)))
             return new
         case "compact" if data_files(table):
             compact(table, keep_lineage=at % 2 == 0)

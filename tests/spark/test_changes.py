@@ -118,7 +118,7 @@ def _eventful(table: Table) -> list[int]:
     at = kept.column_names.index("v")
     values = [f"{v}!" if id == 6 else v for id, v in zip(*_columns(rows), strict=True)]
     updated = kept.set_column(at, "v", pa.array(values))
-    table.overwrite_files(written(table, updated, keep_lineage=True), data_files(table))
+    table.overwrite_files(data_files(table), written(table, updated, keep_lineage=True))
     seen.append(now(table))  # copy on write: one row of many has changed
     compact(table)
     seen.append(now(table))

@@ -352,7 +352,7 @@ class World:
 
 
 def _overwrite(tx: Transaction, rows: pa.Table, files: list[str]) -> None:
-    tx.overwrite_files(rows, files)
+    tx.overwrite_files(files, rows)
 
 
 def _delete_then_append(tx: Transaction, rows: pa.Table, files: list[str]) -> None:

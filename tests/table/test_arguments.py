@@ -262,7 +262,7 @@ def test_rows_take_the_place_of_files() -> None:
     table = partitioned()
     gone = [name for name in arrow_lake.files(table) if "FR" in name]
     reader = pa.table({"country": ["FR"], "n": [5]}).to_reader()
-    table.overwrite_files(reader, gone)
+    table.overwrite_files(gone, reader)
     assert rows_of(table) == [("DE", 1), ("DE", 2), ("FR", 5)]
 
 

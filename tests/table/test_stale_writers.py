@@ -25,7 +25,7 @@ def test_a_staged_snapshot_is_held_against_what_it_will_follow() -> None:
     table = changing_table()
     table.append(some((1, "a"), (2, "b")))
     stale = table.transaction(branch=None)
-    stale.overwrite_files(some((1, "A"), (2, "B")), data_files(table))
+    stale.overwrite_files(data_files(table), some((1, "A"), (2, "B")))
     delete_rows(table, [1])
     with pytest.raises(CommitConflict, match="deleting rows that this change would bring back"):
         stale.commit()

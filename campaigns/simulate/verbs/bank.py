@@ -74,7 +74,7 @@ def transfer(turn: Turn) -> None:
                 )
             )
             if part.removed:
-                tx.overwrite_files(new, sorted(part.removed), where=where.text)
+                tx.overwrite_files(sorted(part.removed), new, where=where.text)
             else:
                 written, tasks = mark(tx, table, "main", part.vectors)
                 both = pa.concat_tables([written, new], promote_options="default")

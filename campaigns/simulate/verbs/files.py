@@ -86,7 +86,7 @@ def update(turn: Turn) -> None:
     def do() -> Committed:
         with table.transaction(branch=branch, isolation=isolation) as tx:
             written = tx.adopt(_write(table, moved(table.schema, rows), keep_lineage=True))
-            tx.overwrite_files(written, sorted(names), where=where.text if where else None)
+            tx.overwrite_files(sorted(names), written, where=where.text if where else None)
             return tx.commit()
 
     part = Part(intent=Intent.OVERWRITE_FILES, where=where, carried=rows, removed=names)

@@ -146,7 +146,7 @@ def rewrite(on: Target, touched: list[int], acts: DataFrame, *, often: bool = Fa
     gone = removal_of_tasks(on.plan.tasks.take(pa.array(touched, pa.int64())))
     with on.transaction as transaction:
         came = sunk(on, acts, often=often)
-        transaction.overwrite_files(transaction.adopt(came.files), gone, where=on.filter)
+        transaction.overwrite_files(gone, transaction.adopt(came.files), where=on.filter)
         transaction.count(came.rows)
         return transaction.commit()
 

@@ -98,7 +98,7 @@ def overwrite(
         elif isinstance(where, BooleanExpression):
             transaction.overwrite(where, written, strict=strict)
         else:
-            transaction.overwrite_files(written, removed, where=going.filter)
+            transaction.overwrite_files(removed, written, where=going.filter)
         transaction.count(counted)
         return transaction.commit()
 

@@ -111,7 +111,7 @@ def _rewrite(
 ) -> None:
     files = written(target, chain(new, _kept(target, gone)))
     removed = _removal(target, [*whole, *sorted(gone)])
-    target.transaction.overwrite_files(files, removed, where=target.filter)
+    target.transaction.overwrite_files(removed, files, where=target.filter)
 
 
 def _removal(target: Target, tasks: Sequence[int]) -> pa.Table:

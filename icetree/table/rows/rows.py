@@ -38,9 +38,9 @@ class RowVerbs:
 
     @spelled_out()
     def overwrite(  # type: ignore[misc]
-        self: Transaction, where: Where, add: New, *, strict: bool = True
+        self: Transaction, where: Where, rows: New, *, strict: bool = True
     ) -> None:
-        """Replace the rows that match by new files or rows.
+        """Replace the rows that match by others, or by files that hold them.
 
         All of those must match too, so that the same can be overwritten again, unless `strict`
         is false.
@@ -49,9 +49,9 @@ class RowVerbs:
         target = Target(transaction=self, verb="delete", filter=predicate)
         whole, part = split(target, Condition(filter=predicate))
         if part and not self.has_changes:
-            self.count(overwrite(target, add, whole, part, strict=strict))
+            self.count(overwrite(target, rows, whole, part, strict=strict))
         else:
-            self.overwrite_by_files(predicate, add, strict=strict)
+            self.overwrite_by_files(predicate, rows, strict=strict)
 
     def update(  # type: ignore[misc]
         self: Transaction, set: Mapping[str, Any], where: Where | None = None

@@ -123,7 +123,7 @@ def test_a_dv_in_an_affiliated_leaf_counts_when_an_equality_delete_comes(
 def test_rows_carried_over_by_an_overwrite_have_not_changed(table: Table) -> None:
     [file] = table.scan("id = 1").plan().tasks["location"].to_pylist()
     since = now(table)
-    table.overwrite_files(written(table, some((1, "a"), (2, "B"), (3, "c"))), [file])
+    table.overwrite_files([file], written(table, some((1, "a"), (2, "B"), (3, "c"))))
     found = table.changes(since)
     assert feed(found.to_arrow()) == [("DELETE", 2, "b"), ("INSERT", 2, "B")]
 
@@ -137,7 +137,7 @@ def test_updates_are_paired_by_row_id() -> None:
         "_last_updated_sequence_number", pa.array([1, None], pa.int64())
     )
     since = now(table)
-    table.overwrite_files(written(table, changed, keep_lineage=True), data_files(table))
+    table.overwrite_files(data_files(table), written(table, changed, keep_lineage=True))
     found = table.changes(since).to_arrow(images=True, columns=["id", "v", "_row_id"])
     assert feed(found) == [("UPDATE_BEFORE", 2, "b"), ("UPDATE_AFTER", 2, "B")]
     assert found["_row_id"].to_pylist() == [1, 1]

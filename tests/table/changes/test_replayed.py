@@ -50,7 +50,7 @@ def _step(table: Table, verb: str, ids: list[int], at: int) -> None:
             delete_equal(table, ids, add=rows)
         case "overwrite" if files:
             kept = table.scan().to_arrow()
-            table.overwrite_files(written(table, pa.concat_tables([kept, rows])), files)
+            table.overwrite_files(files, written(table, pa.concat_tables([kept, rows])))
         case "compact" if files:
             compact(table, keep_lineage=at % 2 == 0)
         case "drop" if files:

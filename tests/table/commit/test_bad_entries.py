@@ -72,7 +72,7 @@ VECTORS: list[tuple[dict[str, Any], str]] = [
 DOORS: dict[str, Callable[[Table, list[Entry]], object]] = {
     "append_files": lambda table, files: table.append_files(files),
     "row_delta": lambda table, files: table.row_delta(files),
-    "overwrite_files": lambda table, files: table.overwrite_files(files, [place("a")]),
+    "overwrite_files": lambda table, files: table.overwrite_files([place("a")], files),
     "overwrite": lambda table, files: table.overwrite("n >= 0", files),
     "replace_partitions": lambda table, files: table.replace_partitions(files),
     "rewrite": lambda table, files: table.rewrite([place("a")], files),

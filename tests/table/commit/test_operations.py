@@ -78,7 +78,7 @@ def test_a_filter_that_cuts_through_a_file_after_another_change_is_refused_and_n
 
 
 def test_files_are_overwritten_by_others(table: Table) -> None:
-    done = table.overwrite_files([data_file("c")], [place("a")])
+    done = table.overwrite_files([place("a")], [data_file("c")])
     assert live(table) == ["b", "c"]
     assert summary(done)["operation"] == "overwrite"
 
@@ -175,7 +175,7 @@ def test_what_an_operation_wrote_goes_when_it_fails(table: Table) -> None:
     before = sorted(file.location for file in table.files.store.list(table.location))
     rows = pa.table({"n": [1, 2], "country": ["DE", "DE"]})
     with pytest.raises(CommitConflict, match="not-there"):
-        table.overwrite_files(rows, ["data/not-there.parquet"])
+        table.overwrite_files(["data/not-there.parquet"], rows)
     table.set_properties({"write.files.confined": "true", "write.data.path": "memory://elsewhere"})
     with pytest.raises(InvalidInput, match="elsewhere"):
         table.append(rows)
