@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled_out
 
 if TYPE_CHECKING:
     from icetree import errors, spark

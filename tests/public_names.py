@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 import sys
+import typing
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +17,16 @@ from typing import Any
 import icetree
 import icetree.errors
 import icetree.spark
+from icetree.files.table_files import TableFiles
+from icetree.picture.model import Picture
+from icetree.spark.cache import Cache as SparkCache
+from icetree.spark.lake import Moment
+from icetree.spec.shape import Shape
+from icetree.table.state import State
+from icetree.tree.plan import Planner
+
+#: What public things keep within reach for the code, and nobody else: the walk ends there.
+INNER: frozenset[type] = frozenset({Moment, Picture, Planner, Shape, SparkCache, State, TableFiles})
 
 
 def functions() -> list[Callable[..., Any]]:
@@ -25,13 +36,24 @@ def functions() -> list[Callable[..., Any]]:
 
 
 def held() -> set[type]:
-    """Return the classes of ours that one comes to from them, by what is said to be returned."""
+    """Return the classes of ours that one comes to from them, by what is said to be returned.
+
+    Of an abstract one, those are held that stand in for it.
+    """
+    return reached() - INNER
+
+
+def reached() -> set[type]:
+    """Return what is held, and what the code has for itself beside it."""
     found: set[type] = set()
     waiting = [each for function in functions() for each in _returned(function)]
     while waiting:
         one = waiting.pop()
         if one not in found:
             found.add(one)
+            if one in INNER:
+                continue
+            waiting += one.__subclasses__() if inspect.isabstract(one) else []
             waiting += [each for member in _members(one) for each in _returned(member)]
             room, told = sys.modules[one.__module__], inspect.get_annotations(one)
             waiting += [
@@ -61,8 +83,10 @@ def _returned(function: Callable[..., Any]) -> Iterator[type]:
 def _classes(room: ModuleType, told: str) -> Iterator[type]:
     for name in re.findall(r"\w+", told):
         known = getattr(room, name, None) or _imported(room).get(name)
-        if inspect.isclass(known) and known.__module__.startswith("icetree."):
-            yield known
+        # Another name may stand for several.
+        for each in (known, *typing.get_args(known)):
+            if inspect.isclass(each) and each.__module__.startswith("icetree."):
+                yield each
 
 
 @cache

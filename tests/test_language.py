@@ -10,42 +10,33 @@ import inspect
 import pydoc
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import is_dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 
 import icetree
 from icetree.cli.main import cli
 from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, connect, local
-from icetree.spark.rows.merge import Merge as SparkMerge
 from icetree.spark.source.options import OPTIONS
 from icetree.spark.stream.read import read_stream
 from icetree.spark.stream.write import write_stream
-from icetree.spark.writer import Write
-from icetree.table.changes.appends import AppendScan
-from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.options import CommitOptions
-from icetree.table.inspect.inspect import Inspect
 from icetree.table.lake import Lake
-from icetree.table.maintain.maintain import Maintenance
-from icetree.table.rows.merge import Merge
 from icetree.table.scan.explain import explain
-from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
-from icetree.table.transaction import Transaction
 from icetree.table.verify.verify import verify
-from icetree.table.views.view import View
+from tests.public_names import held
 
 VAR = inspect.Parameter.VAR_KEYWORD
 
 #: What people hold, and the functions that give it to them.
-HELD: tuple[type, ...] = (
-    Lake, Table, View, Transaction, Scan, ChangeRange, AppendScan, Inspect, Maintenance, Merge, SparkLake,
-    SparkMerge, Write,
-)  # fmt: skip
+HELD: tuple[type, ...] = tuple(sorted(held(), key=lambda each: (each.__module__, each.__name__)))
 FUNCTIONS: tuple[Callable[..., Any], ...] = (
     icetree.connect, connect, local, explain, verify, read_stream, write_stream,
 )  # fmt: skip
@@ -61,20 +52,20 @@ SHARED = words("where at since upto to branch on columns name rows set")
 #: Words with one meaning each, that some doors need.
 KNOWN = SHARED | words(
     """
-    alias by cache case_sensitive catalog changes checkpoint clauses connection
-    create_branch deep deletes dry_run equal_authorities equal_schemes exist_ok facts files folder force
+    after alias allow_incompatible before by cache case_sensitive catalog changes checkpoint clauses connection
+    create_branch deep default deletes doc dry_run equal_authorities equal_schemes exist_ok facts files first folder force
     format_version images
-    isolation keeper kept key lake latest_by level limit location lookback max_ref_age_ms
-    max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net objects
+    isolation keeper kept key kind lake latest_by level limit location lookback max_ref_age_ms
+    max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net nulls objects
     older_than on_batch open_cost_bytes options order_by parent partition_by paths
     prefix_mismatch_mode progress properties put
-    query_name reads_cache remove retain_last retention rewritten row_groups run schema sequence_number skip snapshot_id snapshot_ids snapshots
+    query_name reads_cache remove required retain_last retention rewritten row_groups run schema schema_id sequence_number skip snapshot_id snapshot_ids snapshots
     clean_expired_metadata
     purge
     rewrite_equality_deletes
     source source_alias spark state store stores strict summary table target_alias target_bytes tasks
     sort_order strategy max_bytes max_seconds
-    text trigger updates uri value values verb wap_id warehouse written
+    text trigger type updates uri value verb version version_id wap_id warehouse written
     """
 )
 OF_THE_SOURCE = SHARED | words(
@@ -100,13 +91,21 @@ OF_THE_COMMAND_LINE = SHARED | words(
 )
 
 
+def is_record(one: type) -> bool:
+    """Tell whether something is there to be looked at."""
+    return is_dataclass(one) or issubclass(one, (Enum, msgspec.Struct))
+
+
 def verbs() -> Iterator[tuple[Callable[..., Any], str]]:
     """Yield everything public that can be called, with its full name."""
-    for held in HELD:
-        for name in dir(held):
-            found = getattr(held, name)
-            if (name == "__init__" or not name.startswith("_")) and callable(found):
-                yield found, f"{held.__module__}.{held.__name__}.{name}"
+    for one in HELD:
+        for name in dir(one):
+            found = getattr(one, name)
+            # Records are given by us, and have the words of what is told.
+            is_made = name == "__init__" and not is_record(one)
+            is_ours = str(getattr(found, "__module__", "")).startswith("icetree.")
+            if callable(found) and is_ours and (is_made or not name.startswith("_")):
+                yield found, f"{one.__module__}.{one.__name__}.{name}"
     for function in FUNCTIONS:
         yield function, f"{function.__module__}.{function.__name__}"
 
@@ -154,29 +153,45 @@ def test_help_shows_the_options_of_a_verb(verb: str) -> None:
     assert ("at:" if verb == "explain" else "create_branch:") in shown
 
 
-#: Steps of planning and committing, which people do not call.
-INNER = ("Transaction.entries_of", "Transaction.overwrite_by_files", "Scan.planner", "Lake.moment")
+#: Nouns of the format, whose few functions are for the code.
+NOUNS = re.compile(r"icetree\.spec\.(?!edit\.)")
+#: By name, or in its place.
+NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def options() -> Iterator[tuple[Callable[..., Any], str, str]]:
-    """Yield every option that a verb takes by its name alone, with whose it is."""
+def arguments() -> Iterator[tuple[Callable[..., Any], inspect.Parameter, str]]:
+    """Yield everything that a verb of people's takes, with whose it is."""
     for verb, whose in verbs():
         # A door says the words of what is behind it.
-        is_door = inspect.ismethod(verb) or "." in verb.__qualname__ or verb in (icetree.connect, connect, local)  # fmt: skip
-        if is_door and not whose.endswith(("__init__", *INNER)):
+        is_door = "." in verb.__qualname__ or verb in (icetree.connect, connect, local)
+        if is_door and not whose.endswith("__init__") and not NOUNS.match(whose):
             for each in inspect.signature(verb).parameters.values():
-                if each.kind is each.KEYWORD_ONLY:
-                    yield verb, each.name, f"{each.name} of {whose}"
+                if each.name != "self":
+                    yield verb, each, f"{each.name} of {whose}"
 
 
-def test_a_mistyped_option_of_any_verb_is_answered_with_the_right_one() -> None:
+def test_a_mistyped_argument_of_any_verb_is_answered_with_the_right_one() -> None:
     checked = 0
-    for verb, name, whose in options():
-        with pytest.raises(InvalidInput, match=f"did you mean '{name}'") as refused:
+    for verb, each, whose in arguments():
+        name = each.name
+        hint = f"did you mean '{name}'" if each.kind in NAMED else "takes no"
+        with pytest.raises(InvalidInput, match=hint) as refused:
             verb(**{f"{name}s": None})
         assert verb.__name__ in str(refused.value), whose
         checked += 1
-    assert checked > 100
+    assert checked > 400
+
+
+def test_the_name_of_what_a_verb_is_about_comes_first() -> None:
+    for verb, whose in verbs():
+        named = [
+            each
+            for each in inspect.signature(verb).parameters.values()
+            if each.name not in ("self", "lake")
+        ]
+        for each in named:
+            if each.name == "name" and each.default is each.empty and "__init__" not in whose:
+                assert named[0].name == "name", whose
 
 
 def test_every_option_of_the_data_source_is_a_word_that_is_known() -> None:

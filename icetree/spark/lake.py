@@ -25,7 +25,7 @@ from icetree.spark.rows.merge import Merge, upsert
 from icetree.spark.session import READ_SETTINGS, make_room
 from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled, spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.lake import Lake
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from icetree.table.views.view import View
 
 
+@spelled
 class SparkLake(LakeMaintenance):
     """A lake on a Spark session: all that a lake can do, and rows at scale.
 
@@ -81,7 +82,6 @@ class SparkLake(LakeMaintenance):
 
     # --- read ------------------------------------------------------------------------------
 
-    @spelled_out()
     def read(
         self,
         name: str,
@@ -120,7 +120,6 @@ class SparkLake(LakeMaintenance):
             return rows_where(self.spark, table, where, columns=columns, at=at)
         return dataframe(self.spark, table.scan(where, columns=columns, at=at))
 
-    @spelled_out()
     def temp_view(self, name: str, *, alias: str | None = None) -> None:
         """Make a table a temporary view of Spark's, called by the last part of its name or `alias`.
 
@@ -144,7 +143,6 @@ class SparkLake(LakeMaintenance):
 
         return run_sql(self, text)
 
-    @spelled_out()
     def changes(
         self,
         name: str,
@@ -164,7 +162,6 @@ class SparkLake(LakeMaintenance):
 
         return changes(self, name, since, upto, net=net, images=images, columns=columns)
 
-    @spelled_out()
     def read_stream(
         self,
         name: str,
@@ -194,7 +191,6 @@ class SparkLake(LakeMaintenance):
 
     # --- write -----------------------------------------------------------------------------
 
-    @spelled_out()
     def write_stream(
         self,
         name: str,

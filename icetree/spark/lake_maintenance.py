@@ -13,7 +13,7 @@ from icetree.spark.compact import rewrite_data_files
 from icetree.spark.manifests import rewrite_manifests
 from icetree.spark.orphans import lister
 from icetree.spec.snapshot import MAIN
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled
 from icetree.table.lake import Lake
 from icetree.table.maintain.compact import Rewritten
 from icetree.table.maintain.manifests import RewrittenManifests
@@ -21,12 +21,12 @@ from icetree.table.maintain.orphans import Orphans, remove_orphan_files
 from icetree.table.progress import Progress
 
 
+@spelled
 class LakeMaintenance(Lake):
     """What `table.maintenance` does in one process, where a session does it better."""
 
     spark: SparkSession
 
-    @spelled_out()
     def rewrite_data_files(
         self,
         name: str,
@@ -55,7 +55,6 @@ class LakeMaintenance(Lake):
             progress=progress,
         )
 
-    @spelled_out()
     def rewrite_manifests(
         self,
         name: str,
@@ -73,7 +72,6 @@ class LakeMaintenance(Lake):
             self, name, by=by, branch=branch, dry_run=dry_run, progress=progress
         )
 
-    @spelled_out()
     def remove_orphan_files(
         self,
         name: str,

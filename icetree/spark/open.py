@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from icetree.spark.kept import Kept
 from icetree.spark.lake import SparkLake
 from icetree.spark.session import local_session
+from icetree.spec.spelled import spelled_out
 from icetree.store.places import local_folder
-from icetree.table.arguments import spelled_out
 from icetree.table.lake import connection_properties, open_lake
 
 

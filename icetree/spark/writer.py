@@ -20,8 +20,8 @@ from icetree.spark.write.sink import sink
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.entry import Entries
 from icetree.spec.snapshot import MAIN
+from icetree.spec.spelled import spelled, spelled_out
 from icetree.spec.texts import shortened
-from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.table import Table
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
 
+@spelled
 class Write:
     """What to write and where; nothing happens until `append` or one of its kin is called."""
 
@@ -83,7 +84,6 @@ class Write:
         """Add the rows, as one snapshot."""
         return self._commit(self._lake.table(self._name), Transaction.append_files)
 
-    @spelled_out()
     def overwrite(self, where: Filter | Column, *, strict: bool = False) -> Committed:
         """Replace the rows that match by these, which need not match, as `writeTo` has it.
 
@@ -113,7 +113,6 @@ class Write:
 
     # --- into a new table --------------------------------------------------------------------
 
-    @spelled_out()
     def create(
         self,
         *,
@@ -140,7 +139,6 @@ class Write:
             raise
         return table
 
-    @spelled_out()
     def replace(
         self,
         *,
@@ -167,7 +165,6 @@ class Write:
             options=self._options,
         )
 
-    @spelled_out()
     def create_or_replace(
         self,
         *,

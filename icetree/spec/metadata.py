@@ -113,12 +113,12 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         """The snapshots that metadata.json itself holds."""
         return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
 
-    def snapshot(self, id: int) -> Snapshot:
+    def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot that metadata.json itself holds; `spec.pages` looks further."""
         try:
-            return self.by_id[id]
+            return self.by_id[snapshot_id]
         except KeyError:
-            raise NotFound(f"there is no snapshot {id} in the table's metadata") from None
+            raise NotFound(f"there is no snapshot {snapshot_id} in the table's metadata") from None
 
     def current_snapshot(self) -> Snapshot | None:
         """Return the current snapshot; None when nothing was ever committed."""

@@ -55,10 +55,10 @@ class ViewVersion(Noun, frozen=True, kw_only=True):
             if each.type == SQL
         }
 
-    def says_as(self, other: ViewVersion) -> bool:
+    def says_as(self, version: ViewVersion) -> bool:
         """Tell whether another is this one, but for its number and its time."""
         same = msgspec.structs.replace(
-            other, version_id=self.version_id, timestamp_ms=self.timestamp_ms
+            version, version_id=self.version_id, timestamp_ms=self.timestamp_ms
         )
         return same == self
 
@@ -88,12 +88,12 @@ class ViewMetadata(Noun, frozen=True, kw_only=True):
         """The version that the view is now."""
         return self.version(self.current_version_id)
 
-    def version(self, id: int) -> ViewVersion:
+    def version(self, version_id: int) -> ViewVersion:
         """Return a version that the view remembers; NotFound."""
         for each in self.versions:
-            if each.version_id == id:
+            if each.version_id == version_id:
                 return each
-        raise NotFound(f"the view remembers no version {id}")
+        raise NotFound(f"the view remembers no version {version_id}")
 
     def schema_json(self, version: ViewVersion | None = None) -> Mapping[str, Any]:
         """Return the columns of a version, the current one without, as JSON."""

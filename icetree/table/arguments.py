@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable
 
 from icetree.errors import InvalidInput
-from icetree.spec.texts import did_you_mean
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def whole(number: int, *, what: str, least: int | None = None) -> int:
@@ -21,42 +15,6 @@ def whole(number: int, *, what: str, least: int | None = None) -> int:
         more = "" if least is None else f" of {least} or more"
         raise InvalidInput(f"{what}={number!r}: allowed are whole numbers{more}")
     return plain
-
-
-def spelled_out(options: type | None = None) -> Callable[[F], F]:
-    """Have a verb refuse keywords that it has not, with a hint at those that it has.
-
-    Where it takes the `options` of a TypedDict by `Unpack`, `help` shows them each by its name.
-    """
-
-    def spell(verb: F) -> F:
-        own = inspect.signature(verb)
-        shown = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        for name, type in () if options is None else options.__annotations__.items():
-            said = getattr(type, "__forward_arg__", type)
-            shown.append(
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=..., annotation=said
-                )
-            )
-        known = {each.name for each in shown}
-        keywords = [each.name for each in shown if each.kind is each.KEYWORD_ONLY]
-
-        @wraps(verb)
-        def strict(*args: Any, **given: Any) -> Any:
-            for name in given:
-                if name not in known:
-                    raise InvalidInput(
-                        f"{verb.__name__} takes no {name!r}: beside its own arguments it takes "
-                        f"{', '.join(keywords)}{did_you_mean(name, keywords)}"
-                    )
-            return verb(*args, **given)
-
-        # What `inspect` looks for; a function's type knows nothing of it.
-        vars(strict)["__signature__"] = own.replace(parameters=shown)
-        return cast("F", strict)
-
-    return spell
 
 
 def texts(given: Iterable[str], *, what: str) -> list[str]:

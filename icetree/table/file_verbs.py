@@ -10,7 +10,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter, parse_filter
 from icetree.spec.entry import Content, Entries, is_content
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled
 from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.counts import RowCounts, rows_of
 from icetree.table.commit.removing import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from icetree.table.transaction import Files, New, Transaction
 
 
+@spelled
 class FileVerbs:
     """What a transaction can do to files."""
 
@@ -38,7 +39,6 @@ class FileVerbs:
         _require_only(added, Content.DATA)
         self._add(Changes(intent=Intent.APPEND, added=added), inserting(added))
 
-    @spelled_out()
     def add_files(self: Transaction, paths: Paths, *, progress: Progress | None = None) -> None:  # type: ignore[misc]
         """Add Parquet files where they are, by their footers; see `Table.add_files`."""
         store = self._table.files.store
@@ -51,7 +51,6 @@ class FileVerbs:
         """Remove data files, with the DVs they have."""
         self._add(Changes(intent=Intent.DELETE_FILES, removed=named_files(files, self.metadata)))
 
-    @spelled_out()
     def overwrite_files(  # type: ignore[misc]
         self: Transaction, remove: Removed, rows: New, *, where: Filter | None = None
     ) -> None:
@@ -74,7 +73,6 @@ class FileVerbs:
         changes = Changes(intent=Intent.REPLACE_PARTITIONS, added=added, removed=going.files)
         self._add(changes, inserting(added, instead_of=going))
 
-    @spelled_out()
     def row_delta(  # type: ignore[misc]
         self: Transaction,
         files: Files,

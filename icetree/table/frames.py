@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from icetree.errors import InvalidInput
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled
 
 
+@spelled
 class Frames:
     """Rows that come batch by batch, and every way to have them all.
 
@@ -46,7 +47,6 @@ class Frames:
         """Return the rows as a Polars frame."""
         return _module("polars").from_arrow(self.to_arrow())
 
-    @spelled_out()
     def to_duckdb(self, name: str = "scan", *, connection: Any = None) -> Any:
         """Return a DuckDB connection in which a view holds the rows."""
         connection = connection or _module("duckdb").connect()

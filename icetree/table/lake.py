@@ -22,12 +22,13 @@ from icetree.spec.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import whole_number
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean, text
 from icetree.store.base import Store
 from icetree.store.open import KINDS, STORE_PROPERTIES, EveryStore, check_store_properties
 from icetree.store.places import local_folder
 from icetree.surroundings import new_uuid, now_ms
-from icetree.table.arguments import spelled_out, texts
+from icetree.table.arguments import texts
 from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
 from icetree.table.lake_whole import LakeWhole
@@ -50,6 +51,7 @@ CONNECTION_PROPERTIES: Final = (
 )
 
 
+@spelled
 class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     """A catalog with the stores its tables live in; `icetree.connect` makes one.
 
@@ -102,7 +104,6 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         above = parse_namespace(parent) if parent else ()
         return [".".join(each) for each in self.catalog.namespaces(above)]
 
-    @spelled_out()
     def create_namespace(
         self, name: str, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
     ) -> None:
@@ -141,7 +142,6 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
                 raise NotFound(f"{error}{namespaces_instead_of(inside, self.catalog)}") from None
         return [str(each) for each in every_table(self.catalog)]
 
-    @spelled_out()
     def create_table(
         self,
         name: str,
@@ -209,7 +209,6 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         """Tell whether a table has this name."""
         return self._exists(parse_name(name))
 
-    @spelled_out()
     def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
         """Give a name to a table that is there already, by its newest metadata file.
 

@@ -10,7 +10,7 @@ from typing_extensions import Unpack
 
 from icetree.filters.filter import Filter
 from icetree.rows.fit import ArrowData
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.rows.clauses import Clauses

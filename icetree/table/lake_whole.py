@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from icetree.catalog.base import Catalog, TableName, parse_name
 from icetree.errors import AlreadyExists, NotFound
+from icetree.spec.spelled import spelled
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
-from icetree.table.arguments import spelled_out
 from icetree.table.moving.source import folder_of
 from icetree.table.nearest import instead_of
 from icetree.table.place import own_place
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
+@spelled
 class LakeWhole(ABC):
     """What a lake can do to tables as wholes; each verb has a `dry_run`."""
 
@@ -42,7 +43,6 @@ class LakeWhole(ABC):
     def _named_place(self, table: TableName) -> str:
         """Return the folder in the warehouse that has a table's name."""
 
-    @spelled_out()
     def rename_table(self, name: str, to: str, *, dry_run: bool = False) -> None:
         """Give a table another name; its files stay where they are.
 
@@ -85,7 +85,6 @@ class LakeWhole(ABC):
         progress: Progress | None = ...,
     ) -> Copied: ...
 
-    @spelled_out()
     def copy_table(
         self,
         name: str,
@@ -143,7 +142,6 @@ class LakeWhole(ABC):
         progress: Progress | None = ...,
     ) -> Copied: ...
 
-    @spelled_out()
     def backup_table(
         self,
         name: str,
@@ -164,7 +162,6 @@ class LakeWhole(ABC):
             return would_copy(table, place, self.store, progress=progress)
         return copy(table, place, self.store, progress=progress)
 
-    @spelled_out()
     def drop_table(
         self,
         name: str,

@@ -16,8 +16,9 @@ from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.spelled import spelled
 from icetree.spec.update import Update
-from icetree.table.arguments import spelled_out, whole
+from icetree.table.arguments import whole
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.commit import Committed
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from icetree.table.verify.verify import Which
 
 
+@spelled
 class Table(Commits, Evolution, References, Shown):
     """One table: read its metadata, commit to it. `refresh` to see what others committed."""
 
@@ -122,7 +124,6 @@ class Table(Commits, Evolution, References, Shown):
 
     # --- rows ------------------------------------------------------------------------------
 
-    @spelled_out()
     def scan(
         self,
         where: Filter | None = None,
@@ -155,7 +156,6 @@ class Table(Commits, Evolution, References, Shown):
         """
         return ChangeRange(self, since=since, upto=upto)
 
-    @spelled_out()
     def scan_appends(
         self,
         since: Point | None = None,
@@ -192,7 +192,6 @@ class Table(Commits, Evolution, References, Shown):
         """Yield every snapshot the table still has, newest first."""
         return history(self.metadata, self.files.page)
 
-    @spelled_out()
     def export(self, *, format_version: int = 3, at: Point | None = None) -> Exported:
         """Write a snapshot as v3 or v2 has it, for clients that read manifests themselves.
 
@@ -207,7 +206,6 @@ class Table(Commits, Evolution, References, Shown):
 
     # --- questions -------------------------------------------------------------------------
 
-    @spelled_out()
     def explain(
         self,
         where: Filter,
@@ -232,7 +230,6 @@ class Table(Commits, Evolution, References, Shown):
             objects=objects,
         )
 
-    @spelled_out()
     def verify(
         self,
         *,
@@ -248,7 +245,6 @@ class Table(Commits, Evolution, References, Shown):
 
         return verify(self, deep=deep, snapshots=snapshots, progress=progress)
 
-    @spelled_out()
     def repair(self, *, dry_run: bool = True) -> Repair:
         """Put right what can be put right safely; unless told otherwise, only say what."""
         from icetree.table.repair import repair
@@ -264,7 +260,6 @@ class Table(Commits, Evolution, References, Shown):
 
     # --- commits ---------------------------------------------------------------------------
 
-    @spelled_out()
     def transaction(
         self,
         *,

@@ -24,6 +24,7 @@ from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.spelled import spelled
 from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.commit.adding import is_arrow_data, require_keys, stored_entries
 from icetree.table.commit.commit import Committed, commit
@@ -50,6 +51,7 @@ Files: TypeAlias = "Entries | Iterable[Entry]"
 New: TypeAlias = "Files | ArrowData"
 
 
+@spelled
 class Transaction(Evolution, FileVerbs, RowVerbs):
     """Collects changes on one base; `commit` carries them out together.
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.spec.entry import BASE_SCHEMA, POSITION
+from icetree.spec.spelled import spelled
 from icetree.tree.deletes import DATA_DV
 from icetree.tree.live import LEAF
 from icetree.tree.splits import DEFAULT_SIZES, SplitSizes, splits
@@ -76,6 +77,7 @@ class Metrics:
     dvs: int = 0
 
 
+@spelled
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan:
     """The data files to read and what to do with their rows."""

@@ -32,7 +32,8 @@ from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION
 from icetree.spec.columns import required_identifiers
-from icetree.table.arguments import spelled_out, texts
+from icetree.spec.spelled import spelled_out
+from icetree.table.arguments import texts
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.rows.clauses import (
@@ -246,7 +247,7 @@ class Merge(Clauses["str | Column", Committed]):
 
     def _value(self, clause: Clause[str | Column], name: str, into: Target) -> Column | None:
         """Return what a clause sets a column to; None for what it was."""
-        if clause.values is None:
+        if clause.set is None:
             theirs = like(name, self._source.columns)
             if theirs is None:
                 raise InvalidInput(
@@ -254,7 +255,7 @@ class Merge(Clauses["str | Column", Committed]):
                     "it: say which columns are set to what"
                 )
             return column(self._aliases[1], theirs)
-        given = {each.lower(): value for each, value in clause.values.items()}
+        given = {each.lower(): value for each, value in clause.set.items()}
         if name.lower() in given:
             return self._said(given[name.lower()], clause, into)
         return default(into.table.schema.find_field(name)) if clause.action == INSERT else None

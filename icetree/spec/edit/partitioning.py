@@ -10,6 +10,7 @@ from icetree.spec.expressions import Expression
 from icetree.spec.layout import ExprField, PartitionSpec
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.schema_tree import walk
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean, storable
 from icetree.spec.update import (
     AddExpression,
@@ -20,6 +21,7 @@ from icetree.spec.update import (
 )
 
 
+@spelled
 class SpecEdit:
     """Edits of the default partition spec, one after another; each sees those before it.
 
@@ -71,24 +73,24 @@ class SpecEdit:
         spec = PartitionSpec(spec_id=0, fields=fields)
         return (*named, *new, AddPartitionSpec(spec=spec), SetDefaultSpec())
 
-    def add(self, term: str, name: str | None = None) -> SpecEdit:
+    def add(self, by: str, name: str | None = None) -> SpecEdit:
         """Partition by a transform as well: "days(ts)", "bucket(16, id)", "region".
 
         Two time transforms of one column are refused where both are new, as for a new table; a
         table that has one may get another, since the files it has keep theirs. So Iceberg Java.
         """
-        meant = read_term(term, self._schema)
+        meant = read_term(by, self._schema)
         for each in self.fields:
             if _is(each, meant):
-                raise InvalidInput(f"the table is partitioned by {term!r} already: {each.name!r}")
+                raise InvalidInput(f"the table is partitioned by {by!r} already: {each.name!r}")
         if meant.is_time and meant.source_ids[0] in self._added_times:
             raise InvalidInput(
-                f"{term!r} and {self._added_times[meant.source_ids[0]]!r} partition by the same "
+                f"{by!r} and {self._added_times[meant.source_ids[0]]!r} partition by the same "
                 "time twice; the finer one is enough"
             )
         found = next((each for each in self._known.values() if _is(each, meant)), None)
         wanted = name or (meant.name if found is None else found.name)
-        self._require_free(wanted, meant, term)
+        self._require_free(wanted, meant, by)
         if found is None:
             self._last_column_id += 1
             self._last_partition_id += 1
@@ -103,25 +105,25 @@ class SpecEdit:
         self._known[found.expr_id] = replace(found, name=wanted)
         self._ids.append(found.expr_id)
         if meant.is_time:
-            self._added_times[meant.source_ids[0]] = term
+            self._added_times[meant.source_ids[0]] = by
         return self
 
-    def remove(self, field: str) -> SpecEdit:
+    def remove(self, name: str) -> SpecEdit:
         """Stop partitioning by a field, named by its name or by its transform."""
-        found = self._field(field)
+        found = self._field(name)
         self._ids.remove(found.expr_id)
         self._added_times.pop(found.source_ids[0], None)
         return self
 
-    def rename(self, field: str, new: str) -> SpecEdit:
+    def rename(self, name: str, to: str) -> SpecEdit:
         """Give a partition field another name."""
-        found = self._field(field)
-        meant = Term(source_ids=found.source_ids, transform=found.transform, name=new)
-        if new == found.name:
+        found = self._field(name)
+        meant = Term(source_ids=found.source_ids, transform=found.transform, name=to)
+        if to == found.name:
             return self
-        self._require_free(new, meant, field)
-        self._yield_name(new, to=found.expr_id)
-        self._known[found.expr_id] = replace(found, name=new)
+        self._require_free(to, meant, name)
+        self._yield_name(to, to=found.expr_id)
+        self._known[found.expr_id] = replace(found, name=to)
         return self
 
     def _field(self, field: str) -> Expression:

@@ -31,6 +31,7 @@ from icetree.spec.edit.promote import changed_partitioning, ways_out, widens
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import COLUMN_PREFIX
 from icetree.spec.schema_tree import Path, Place, dotted, find, under, walk
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import storable
 from icetree.spec.types import parse_type
 from icetree.spec.update import (
@@ -42,6 +43,7 @@ from icetree.spec.update import (
 )
 
 
+@spelled
 class SchemaEdit:
     """Edits of the current schema, one after another; each sees those before it.
 
@@ -74,7 +76,7 @@ class SchemaEdit:
 
     def add(
         self,
-        path: Path,
+        name: Path,
         type: TypeLike,
         *,
         doc: str | None = None,
@@ -88,9 +90,9 @@ class SchemaEdit:
 
         Rows written before have the default, and so have later ones that say nothing.
         """
-        name, full = _last(path), dotted(path)
-        fields, parent = self._fields_of(path)
-        check_name(name, (each["name"] for each in fields), where=parent)
+        own, full = _last(name), dotted(name)
+        fields, parent = self._fields_of(name)
+        check_name(own, (each["name"] for each in fields), where=parent)
         self._require_free(full)
         meant = as_type(type)
         require_version(meant, self._version, where=f"column {full!r}")
@@ -101,18 +103,18 @@ class SchemaEdit:
                 "of it; give it a default, or add it as optional"
             )
         _require_whole(meant, value, full)
-        at = _position(fields, name, first=first, after=after, before=before, default=len(fields))
+        at = _position(fields, own, first=first, after=after, before=before, default=len(fields))
         doc = None if doc is None else storable(doc, what="doc")
-        column = NestedField(field_id=0, name=name, field_type=meant, required=required, doc=doc)
+        column = NestedField(field_id=0, name=own, field_type=meant, required=required, doc=doc)
         new = field_json(column, self._ids.next(), self._ids, where=full)
         _put(new, "initial-default", value)
         _put(new, "write-default", value)
         fields.insert(at, new)
         return self
 
-    def drop(self, path: Path) -> SchemaEdit:
+    def drop(self, name: Path) -> SchemaEdit:
         """Drop a column; data files keep its values, unseen."""
-        place = self._field(path, "dropped")
+        place = self._field(name, "dropped")
         gone = {place.id, *(each.id for each in under(place))}
         for use in uses(self._metadata, self._schema, gone):
             raise InvalidInput(f"column {place.name!r} cannot be dropped: {use}")
@@ -125,38 +127,38 @@ class SchemaEdit:
         place.siblings.remove(place.holder)
         return self
 
-    def rename(self, path: Path, new: str) -> SchemaEdit:
-        """Give a column another name; `new` is its own name, without those around it."""
-        place = self._field(path, "renamed")
-        if "." in storable(new, what="new"):
+    def rename(self, name: Path, to: str) -> SchemaEdit:
+        """Give a column another name; `to` is its own name, without those around it."""
+        place = self._field(name, "renamed")
+        if "." in storable(to, what="to"):
             raise InvalidInput(
-                f"{new!r} is a path: a column is renamed where it is, so give its own name alone"
+                f"{to!r} is a path: a column is renamed where it is, so give its own name alone"
             )
-        if new == place.own_name:
+        if to == place.own_name:
             return self
         assert place.siblings is not None
         others = [each["name"] for each in place.siblings if each is not place.holder]
         parent = place.parents[-1].name if place.parents else ""
-        check_name(new, others, where=parent)
-        self._require_free(f"{parent}.{new}" if parent else new, id=place.id)
-        place.holder["name"] = new
+        check_name(to, others, where=parent)
+        self._require_free(f"{parent}.{to}" if parent else to, id=place.id)
+        place.holder["name"] = to
         return self
 
-    def move_first(self, path: Path) -> SchemaEdit:
+    def move_first(self, name: Path) -> SchemaEdit:
         """Move a column to the front of its struct."""
-        return self._move(path, first=True)
+        return self._move(name, first=True)
 
-    def move_after(self, path: Path, other: str) -> SchemaEdit:
+    def move_after(self, name: Path, after: str) -> SchemaEdit:
         """Move a column behind another one of its struct."""
-        return self._move(path, after=other)
+        return self._move(name, after=after)
 
-    def move_before(self, path: Path, other: str) -> SchemaEdit:
+    def move_before(self, name: Path, before: str) -> SchemaEdit:
         """Move a column in front of another one of its struct."""
-        return self._move(path, before=other)
+        return self._move(name, before=before)
 
-    def make_optional(self, path: Path) -> SchemaEdit:
+    def make_optional(self, name: Path) -> SchemaEdit:
         """Let a column be null."""
-        place = self._column(path, "made optional")
+        place = self._column(name, "made optional")
         within = {place.id, *(each.id for each in under(place))}
         if not within.isdisjoint(self._schema.get("identifier-field-ids", ())):
             raise InvalidInput(
@@ -166,9 +168,9 @@ class SchemaEdit:
         place.set_required(False)
         return self
 
-    def make_required(self, path: Path, *, allow_incompatible: bool = False) -> SchemaEdit:
+    def make_required(self, name: Path, *, allow_incompatible: bool = False) -> SchemaEdit:
         """Forbid nulls in a column, which only its owner can know to be safe."""
-        place = self._column(path, "made required")
+        place = self._column(name, "made required")
         if not place.required and not allow_incompatible:
             raise InvalidInput(
                 f"column {place.name!r} is optional, and rows may have no value of it; "
@@ -177,9 +179,9 @@ class SchemaEdit:
         place.set_required(True)
         return self
 
-    def widen(self, path: Path, type: TypeLike) -> SchemaEdit:
+    def widen(self, name: Path, type: TypeLike) -> SchemaEdit:
         """Change a column's type to one that holds every value of the old one."""
-        place = self._column(path, "retyped")
+        place = self._column(name, "retyped")
         old, new = parse_type(place.type), as_type(type)
         if old == new:
             return self
@@ -197,24 +199,24 @@ class SchemaEdit:
                     place.holder[name] = widened_default(place.holder[name], old, new)
         return self
 
-    def set_doc(self, path: Path, doc: str | None) -> SchemaEdit:
+    def set_doc(self, name: Path, doc: str | None) -> SchemaEdit:
         """Set or remove what a column's documentation says."""
-        place = self._field(path, "documented")
+        place = self._field(name, "documented")
         _put(place.holder, "doc", None if doc is None else storable(doc, what="doc"))
         return self
 
-    def set_default(self, path: Path, default: Any) -> SchemaEdit:
+    def set_default(self, name: Path, default: Any) -> SchemaEdit:
         """Set what later rows have that say nothing; None removes it. Rows there are stay."""
-        place = self._field(path, "given a default")
+        place = self._field(name, "given a default")
         value = self._default(default, parse_type(place.type), place.name)
         _put(place.holder, "write-default", value)
         return self
 
-    def set_identifier_fields(self, paths: Iterable[Path]) -> SchemaEdit:
+    def set_identifier_fields(self, columns: Iterable[Path]) -> SchemaEdit:
         """Choose the columns that identify a row; none to have none."""
-        if not isinstance(paths, Iterable):
-            raise InvalidInput(f"identifier fields {paths!r}: give a list of columns")
-        ids = sorted({identifiers.required_id(find(self._schema, path)) for path in paths})
+        if not isinstance(columns, Iterable):
+            raise InvalidInput(f"identifier fields {columns!r}: give a list of columns")
+        ids = sorted({identifiers.required_id(find(self._schema, each)) for each in columns})
         if ids or "identifier-field-ids" in self._schema:
             self._schema["identifier-field-ids"] = ids
         return self

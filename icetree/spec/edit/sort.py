@@ -10,6 +10,7 @@ from icetree.errors import InvalidInput
 from icetree.spec.edit.terms import read_term
 from icetree.spec.layout import SortField, SortOrder
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import storable
 from icetree.spec.update import AddSortOrder, SetDefaultSortOrder, Update
 
@@ -20,6 +21,7 @@ _KEY: Final = re.compile(
 Nulls = Literal["first", "last"]
 
 
+@spelled
 class SortEdit:
     """A sort order key by key, in place of the one that is; without keys, unsorted."""
 
@@ -31,17 +33,17 @@ class SortEdit:
     def __repr__(self) -> str:
         return f"SortEdit(keys={len(self._keys)})"
 
-    def asc(self, term: str, *, nulls: Nulls | None = None) -> SortEdit:
+    def asc(self, by: str, *, nulls: Nulls | None = None) -> SortEdit:
         """Sort by a column or a transform next, least first; nulls first unless told."""
-        return self._add(sort_key(term, self._schema, direction="asc", nulls=nulls))
+        return self._add(sort_key(by, self._schema, direction="asc", nulls=nulls))
 
-    def desc(self, term: str, *, nulls: Nulls | None = None) -> SortEdit:
+    def desc(self, by: str, *, nulls: Nulls | None = None) -> SortEdit:
         """Sort by a column or a transform next, greatest first; nulls last unless told."""
-        return self._add(sort_key(term, self._schema, direction="desc", nulls=nulls))
+        return self._add(sort_key(by, self._schema, direction="desc", nulls=nulls))
 
-    def by(self, *keys: str) -> SortEdit:
+    def by(self, *order_by: str) -> SortEdit:
         """Sort by keys in words next: "ts desc", "bucket(4, id) asc nulls last"."""
-        for key in read_keys(keys, self._schema):
+        for key in read_keys(order_by, self._schema):
             self._add(key)
         return self
 

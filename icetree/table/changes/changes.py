@@ -17,8 +17,8 @@ from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import shortened
-from icetree.table.arguments import spelled_out
 from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeReader
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
@@ -86,6 +86,7 @@ class ChangePlan:
     pair_by: tuple[tuple[str, ...], ...]
 
 
+@spelled
 class ChangeRange(Frames):
     """The changes of the snapshots in a range, oldest first; nothing is read until asked for."""
 
@@ -188,12 +189,10 @@ class ChangeRange(Frames):
         """The Arrow schema of the rows that changed."""
         return ChangeReader(self._table, self.steps).schema
 
-    @spelled_out()
     def to_batches(self, *, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield inserted and deleted rows, a commit at a time; see `to_arrow`."""
         yield from ChangeReader(self._table, self.steps, columns=columns).batches()
 
-    @spelled_out()
     def to_arrow(
         self, *, net: bool = False, images: bool = False, columns: Iterable[str] | None = None
     ) -> pa.Table:

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
+from icetree.spec.spelled import spelled
 from icetree.surroundings import elapsed_s
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@spelled
 @dataclass(slots=True, kw_only=True)
 class Report:
     """What a commit cost, phase by phase."""
@@ -46,11 +48,11 @@ class Report:
             self.phases_ms[name] = self.phases_ms.get(name, 0.0) + own
             self._inner_ms = outer + spent
 
-    def timed(self, name: str, call: Callable[P, R]) -> Callable[P, R]:
+    def timed(self, name: str, run: Callable[P, R]) -> Callable[P, R]:
         """Return the function as a phase of its own."""
 
         def timed(*args: P.args, **kwargs: P.kwargs) -> R:
             with self.phase(name):
-                return call(*args, **kwargs)
+                return run(*args, **kwargs)
 
         return timed

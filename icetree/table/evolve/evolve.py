@@ -12,6 +12,7 @@ from icetree.spec.edit.sort import SortEdit
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import properties_of
+from icetree.spec.spelled import spelled
 from icetree.spec.update import (
     AssignUUID,
     RemoveProperties,
@@ -29,6 +30,7 @@ class _Edit(Protocol):
 E = TypeVar("E", bound=_Edit)
 
 
+@spelled
 class Evolution:
     """What tables and transactions alike can do to metadata.
 

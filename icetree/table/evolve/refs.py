@@ -16,9 +16,9 @@ from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
 from icetree.spec.pages import find_snapshot, history
 from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import text
 from icetree.spec.update import Update
-from icetree.table.arguments import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.table.point import Point, resolve, snapshot_at
@@ -85,6 +85,7 @@ def _where_history_is(moves: str) -> Callable[[_Verb[_Handle, _P]], _Verb[_Handl
     return wrap
 
 
+@spelled
 class References:
     """The ref verbs of a table; each is one commit."""
 
@@ -114,7 +115,6 @@ class References:
             create_branch: bool = ...,
         ) -> Transaction: ...
 
-    @spelled_out()
     @_where_history_is(moves="name")
     def create_branch(
         self, name: str, *, at: Point | None = None, retention: Retention | None = None
@@ -123,7 +123,6 @@ class References:
         at = None if at is None else self._id(at, what="at")
         return self._refs(refs.create_branch, name, at=at, retention=retention)
 
-    @spelled_out()
     @_where_history_is(moves="name")
     def create_tag(
         self, name: str, *, at: Point | None = None, max_ref_age_ms: int | None = None
@@ -144,13 +143,11 @@ class References:
         """Change how long a branch or tag, and what it reaches, is kept."""
         return self.update_metadata(*refs.set_retention(self.metadata, name, retention))
 
-    @spelled_out()
     @_where_history_is(moves="branch")
     def fast_forward(self, branch: str, to: Point) -> Committed:
         """Move a branch ahead to a snapshot, ref or time that descends from its head."""
         return self._refs(refs.fast_forward, branch, self._id(to, what="to"))
 
-    @spelled_out()
     @_where_history_is(moves="branch")
     def rollback(self, to: Point, *, branch: str = MAIN) -> Committed:
         """Move a branch back, to a snapshot of its past or to what it was at a time."""
@@ -159,13 +156,11 @@ class References:
             return self._refs(refs.rollback_to_time, found.at_ms, branch=branch)
         return self._refs(refs.rollback_to, found.snapshot_id, branch=branch)
 
-    @spelled_out()
     @_where_history_is(moves="branch")
     def set_current(self, to: Point, *, branch: str = MAIN) -> Committed:
         """Point a branch at any snapshot the table has."""
         return self._refs(refs.set_current, self._id(to, what="to"), branch=branch)
 
-    @spelled_out()
     @_where_history_is(moves="branch")
     def cherry_pick(self, at: Point, *, branch: str = MAIN) -> Committed:
         """Apply a snapshot's changes to a branch: by moving there, or by committing them again."""
@@ -193,7 +188,6 @@ class References:
         transaction.rely_on(f"ref {branch}")
         return transaction.commit()
 
-    @spelled_out()
     @_where_history_is(moves="branch")
     def publish(self, wap_id: str, *, branch: str = MAIN) -> Committed:
         """Make what was staged under a write-audit-publish id part of a branch."""

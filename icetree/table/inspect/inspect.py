@@ -22,7 +22,7 @@ from icetree.spec.entry import (
 )
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled
 from icetree.table.inspect.files import entries_table, files_table, partitions_table
 from icetree.table.inspect.history import (
     expressions_table,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
+@spelled
 class Inspect:
     """Reads the metadata of a table as its handle sees it; v1-v3 snapshots alike.
 
@@ -79,47 +80,39 @@ class Inspect:
 
     # --- one snapshot ----------------------------------------------------------------------
 
-    @spelled_out()
     def files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data and delete files."""
         return self._files(FILES, at)
 
-    @spelled_out()
     def data_files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data files."""
         return self._files((Content.DATA,), at)
 
-    @spelled_out()
     def delete_files(self, *, at: Point | None = None) -> pa.Table:
         """Return the live data DVs, position delete files and equality delete files."""
         return self._files(DELETE_FILES, at)
 
-    @spelled_out()
     def position_deletes(self, *, at: Point | None = None) -> pa.Table:
         """Return every position that data DVs and position delete files mark, a row each."""
         return position_deletes_table(self._table, self._table.snapshot(at))
 
-    @spelled_out()
     def entries(self, *, at: Point | None = None) -> pa.Table:
         """Return the entries of files of every status, in the root and in live leaves."""
         snapshot = self._table.snapshot(at)
         found = entry.concat(self._entries_of(snapshot, set()))
         return entries_table(found, self._shape, self._table.location)
 
-    @spelled_out()
     def partitions(self, *, at: Point | None = None) -> pa.Table:
         """Return the partitions that have live files."""
         live = self._live(self._table.snapshot(at))
         committed = self.snapshots().select(["snapshot_id", "committed_at"])
         return partitions_table(live, self._shape, committed)
 
-    @spelled_out()
     def manifests(self, *, at: Point | None = None) -> pa.Table:
         """Return the leaf manifests, with their manifest DVs, affiliation and stats."""
         root = self._root(self._table.snapshot(at))
         return manifests_table(root, self._shape, self._table.location)
 
-    @spelled_out()
     def tree(self, *, at: Point | None = None) -> pa.Table:
         """Return one row a node of the tree, the root first; reads the root alone.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from icetree.spec.notebook import facts_html, grid_html
+from icetree.spec.spelled import spelled
 from icetree.table.point import Point
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
+@spelled
 class Shown:
     """What people see of a table when they look at its handle."""
 

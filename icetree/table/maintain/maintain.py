@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from icetree.filters.filter import Filter
 from icetree.spec.snapshot import MAIN
-from icetree.table.arguments import spelled_out
+from icetree.spec.spelled import spelled
 from icetree.table.maintain.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.deletes import RewrittenDeletes, rewrite_position_delete_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
+@spelled
 class Maintenance:
     """What can be done for a table beside changing its rows; each verb has a `dry_run`."""
 
@@ -36,7 +37,6 @@ class Maintenance:
     def __repr__(self) -> str:
         return f"Maintenance({str(self._table.name)!r})"
 
-    @spelled_out()
     def expire_snapshots(
         self,
         *,
@@ -66,7 +66,6 @@ class Maintenance:
             progress=progress,
         )
 
-    @spelled_out()
     def remove_orphan_files(
         self,
         *,
@@ -101,7 +100,6 @@ class Maintenance:
             progress=progress,
         )
 
-    @spelled_out()
     def rewrite_manifests(
         self,
         *,
@@ -121,7 +119,6 @@ class Maintenance:
             self._table, by=by, branch=branch, dry_run=dry_run, progress=progress
         )
 
-    @spelled_out()
     def rewrite_data_files(
         self,
         *,
@@ -152,7 +149,6 @@ class Maintenance:
             progress=progress,
         )
 
-    @spelled_out()
     def compute_table_stats(
         self,
         *,
@@ -169,7 +165,6 @@ class Maintenance:
             self._table, columns=columns, at=at, dry_run=dry_run, progress=progress
         )
 
-    @spelled_out()
     def compute_partition_stats(
         self,
         *,
@@ -180,7 +175,6 @@ class Maintenance:
         """Keep what each partition of a snapshot holds, from metadata alone."""
         return compute_partition_stats(self._table, at=at, dry_run=dry_run, progress=progress)
 
-    @spelled_out()
     def rewrite_position_delete_files(
         self,
         *,
@@ -206,7 +200,6 @@ class Maintenance:
             progress=progress,
         )
 
-    @spelled_out()
     def optimize(
         self,
         *,

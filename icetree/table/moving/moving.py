@@ -12,10 +12,10 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.keys.base import Keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.edit.new_columns import SchemaLike
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import text
 from icetree.store.aside import AsideStore
 from icetree.store.base import Store
-from icetree.table.arguments import spelled_out
 from icetree.table.commit.adopting import Progress
 from icetree.table.movable import settle
 from icetree.table.moving.apart import require_all_inside, require_beside, require_none_inside
@@ -31,6 +31,7 @@ from icetree.table.state import State
 from icetree.table.table import Table
 
 
+@spelled
 class LakeMoving(ABC):
     """What a lake can do to tables that are elsewhere, or in another format version."""
 
@@ -54,7 +55,6 @@ class LakeMoving(ABC):
     def _exists(self, table: TableName) -> bool:
         """Tell whether a table has this name."""
 
-    @spelled_out()
     def upgrade_table(
         self, name: str, source: str | None = None, *, dry_run: bool = False
     ) -> Upgraded:
@@ -77,7 +77,6 @@ class LakeMoving(ABC):
             self.catalog.create(table, at)
         return told
 
-    @spelled_out()
     def downgrade_table(self, name: str, *, dry_run: bool = False) -> Downgraded:
         """Make a table of v4 one of v3, in place; with `dry_run` only tell what comes of it.
 
@@ -86,7 +85,6 @@ class LakeMoving(ABC):
         """
         return downgrade(self.table(name), dry_run=dry_run)
 
-    @spelled_out()
     def trial_table(
         self, name: str, source: str, *, location: str | None = None, dry_run: bool = False
     ) -> Table:
@@ -104,7 +102,6 @@ class LakeMoving(ABC):
         kept = AsideStore(store) if dry_run else store
         return self._named(table, trial(found, place, kept, self.keeper), kept, dry_run=dry_run)
 
-    @spelled_out()
     def snapshot_table(
         self,
         name: str,
@@ -133,7 +130,6 @@ class LakeMoving(ABC):
         told = {**(properties or {}), **SHARING}
         return self._made(table, found, at, store, told, progress, dry_run=dry_run)
 
-    @spelled_out()
     def migrate_table(
         self,
         name: str,

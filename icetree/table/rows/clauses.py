@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 from typing_extensions import Self
 
 from icetree.errors import InvalidInput
+from icetree.spec.spelled import spelled
 
 #: What a condition or a new value is given as.
 V = TypeVar("V")
@@ -36,13 +37,13 @@ class Clause(Generic[V]):
     action: str
     where: V | None = None
     #: New values by column; None for those of the source's columns of the same name.
-    values: Mapping[str, V] | None = field(default_factory=dict)
+    set: Mapping[str, V] | None = field(default_factory=dict)
 
 
 #: Replace what matches, insert the rest.
 UPSERT: Final[tuple[Clause[Any], ...]] = (
-    Clause(when=MATCHED, action=REPLACE, values=None),
-    Clause(when=NOT_MATCHED, action=INSERT, values=None),
+    Clause(when=MATCHED, action=REPLACE, set=None),
+    Clause(when=NOT_MATCHED, action=INSERT, set=None),
 )
 
 
@@ -52,6 +53,7 @@ def only_deletes(clauses: Sequence[Clause[Any]]) -> bool:
     return [(each.action, each.where) for each in matched] == [(DELETE, None)]
 
 
+@spelled
 class Clauses(ABC, Generic[V, T]):
     """A MERGE in the making; `run` carries it out."""
 
@@ -62,33 +64,31 @@ class Clauses(ABC, Generic[V, T]):
     def __repr__(self) -> str:
         return f"Merge({self._table!r}, {len(self._clauses)} clauses)"
 
-    def when_matched_update(self, values: Mapping[str, V], where: V | None = None) -> Self:
+    def when_matched_update(self, set: Mapping[str, V], where: V | None = None) -> Self:
         """Set columns of rows that have a match."""
-        return self._add(Clause(when=MATCHED, action=REPLACE, where=where, values=values))
+        return self._add(Clause(when=MATCHED, action=REPLACE, where=where, set=set))
 
     def when_matched_update_all(self, where: V | None = None) -> Self:
         """Set every column to the source's of the same name."""
-        return self._add(Clause(when=MATCHED, action=REPLACE, where=where, values=None))
+        return self._add(Clause(when=MATCHED, action=REPLACE, where=where, set=None))
 
     def when_matched_delete(self, where: V | None = None) -> Self:
         """Delete rows that have a match."""
         return self._add(Clause(when=MATCHED, action=DELETE, where=where))
 
-    def when_not_matched_insert(self, values: Mapping[str, V], where: V | None = None) -> Self:
+    def when_not_matched_insert(self, set: Mapping[str, V], where: V | None = None) -> Self:
         """Insert rows of the source that match nothing."""
-        return self._add(Clause(when=NOT_MATCHED, action=INSERT, where=where, values=values))
+        return self._add(Clause(when=NOT_MATCHED, action=INSERT, where=where, set=set))
 
     def when_not_matched_insert_all(self, where: V | None = None) -> Self:
         """Insert rows of the source that match nothing, by column names."""
-        return self._add(Clause(when=NOT_MATCHED, action=INSERT, where=where, values=None))
+        return self._add(Clause(when=NOT_MATCHED, action=INSERT, where=where, set=None))
 
     def when_not_matched_by_source_update(
-        self, values: Mapping[str, V], where: V | None = None
+        self, set: Mapping[str, V], where: V | None = None
     ) -> Self:
         """Set columns of rows that the source has no match for."""
-        return self._add(
-            Clause(when=NOT_MATCHED_BY_SOURCE, action=REPLACE, where=where, values=values)
-        )
+        return self._add(Clause(when=NOT_MATCHED_BY_SOURCE, action=REPLACE, where=where, set=set))
 
     def when_not_matched_by_source_delete(self, where: V | None = None) -> Self:
         """Delete rows that the source has no match for."""

@@ -110,13 +110,13 @@ class Merging:
             NOT_MATCHED: Scope(sides=(source,), absent=(own,)),
             NOT_MATCHED_BY_SOURCE: Scope(sides=(own,), absent=(source,)),
         }[clause.when]
-        values: Mapping[str, Any] = clause.values if clause.values is not None else {}
+        values: Mapping[str, Any] = clause.set if clause.set is not None else {}
         schema = self._shape.schema
         return _Bound(
             action=clause.action,
             where=None if clause.where is None else scope.condition(clause.where),
             setting=AllColumns(self._names())
-            if clause.values is None
+            if clause.set is None
             else Assignment(values, schema, scope, table=self._table),
         )
 

@@ -12,8 +12,9 @@ from icetree.filters.filter import parse_filter
 from icetree.rows.fit import ArrowData
 from icetree.rows.source import held
 from icetree.spec.columns import required_identifiers
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean
-from icetree.table.arguments import spelled_out, texts
+from icetree.table.arguments import texts
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.clauses import UPSERT, Clause
 from icetree.table.rows.condition import Condition, condition_of
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Where = BooleanExpression | str
 
 
+@spelled
 class RowVerbs:
     """What a transaction can do to rows."""
 
@@ -36,7 +38,6 @@ class RowVerbs:
         """Delete the rows that match; files that hold nothing else go without being read."""
         delete_rows(self, where)
 
-    @spelled_out()
     def overwrite(  # type: ignore[misc]
         self: Transaction, where: Where, rows: New, *, strict: bool = True
     ) -> None:

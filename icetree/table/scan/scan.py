@@ -26,8 +26,9 @@ from icetree.spec.metadata_columns import (
     metadata_columns,
 )
 from icetree.spec.shape import Shape
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean, shortened
-from icetree.table.arguments import spelled_out, texts, whole
+from icetree.table.arguments import texts, whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 
+@spelled
 class Scan(Frames):
     """What to read of a table. Nothing is read until one asks for a plan, rows or a count."""
 
@@ -142,7 +144,6 @@ class Scan(Frames):
         """
         return self.planner().parts()
 
-    @spelled_out()
     def splits(
         self,
         *,
@@ -188,7 +189,6 @@ class Scan(Frames):
                 batches.close()  # type: ignore[attr-defined]
                 return
 
-    @spelled_out()
     def explain(self, *, row_groups: bool = False, objects: int = 1_000) -> Explanation:
         """Tell what the scan skips, at the root, in its leaves, and why.
 
@@ -199,7 +199,6 @@ class Scan(Frames):
 
         return explain_scan(self, row_groups=row_groups, objects=objects)
 
-    @spelled_out()
     def count(self, *, metadata_only: bool = False) -> int:
         """Return how many rows there are, reading only what metadata alone cannot tell.
 

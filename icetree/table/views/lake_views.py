@@ -18,16 +18,17 @@ from icetree.errors import AlreadyExists, CommitUnknown, IcetreeError, NotFound
 from icetree.spec.edit.create import schema_json
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.edit.view import new_view
+from icetree.spec.spelled import spelled
 from icetree.spec.texts import text as a_text
 from icetree.spec.view import ViewMetadata
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
-from icetree.table.arguments import spelled_out
 from icetree.table.nearest import instead_of
 from icetree.table.views.change import ViewState, discard, read_view, write_view
 from icetree.table.views.view import View, new_version
 
 
+@spelled
 class LakeViews(ABC):
     """What a lake can do with views; on Spark, `lake.sql` reads them."""
 
@@ -62,7 +63,6 @@ class LakeViews(ABC):
         """Tell whether a view has this name."""
         return self._has(parse_view_name(name))
 
-    @spelled_out()
     def create_view(
         self,
         name: str,
@@ -127,7 +127,6 @@ class LakeViews(ABC):
         """Give a view another name; what names it in a query names it no more."""
         self.catalog.rename(parse_view_name(name), parse_view_name(to))
 
-    @spelled_out()
     def drop_view(self, name: str, *, missing_ok: bool = False) -> None:
         """Remove a view's name; with `missing_ok`, a name that no view has is fine.
 

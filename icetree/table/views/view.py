@@ -14,13 +14,15 @@ from icetree.spec.edit import view as edit
 from icetree.spec.edit.create import schema_json
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.properties import properties_of
+from icetree.spec.spelled import spelled
 from icetree.spec.view import SPARK, ViewMetadata, ViewVersion
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
-from icetree.table.arguments import spelled_out, texts
+from icetree.table.arguments import texts
 from icetree.table.views.change import ViewState, change_view, newest
 
 
+@spelled
 class View:
     """A view of a lake, as of one of its metadata files; `lake.view(name)` gives one.
 
@@ -93,7 +95,6 @@ class View:
         self.state = newest(self.state, self._catalog, self._store)
         return self
 
-    @spelled_out()
     def replace(
         self,
         text: str | Mapping[str, str],
