@@ -1,11 +1,13 @@
 """Table properties when they are set: each is held to what will read it.
 
 A value that nothing could work with is refused here, not by the commit or the scan that meets it.
-Any name may be set, as Iceberg has it, but one that is nearly a known one is a slip of the hand.
+Any name may be set, as Iceberg has it, but one that is nearly a known one is a slip of the hand:
+one that begins with a word of ours or nearly so, and as a whole is nearly a name of ours.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
@@ -52,6 +54,12 @@ Read = Callable[[Mapping[str, str]], Any]
 
 #: So alike that one must have been meant.
 _NEAR: Final = 0.86
+#: First words of ours, and how alike another must be to be meant as one: alone it says little. Of `gc`
+#: a letter makes another word.
+_FIRST: Final = tuple(each.rstrip(".") for each in RESERVED)
+_LONG: Final = tuple(each for each in _FIRST if len(each) > 2)
+_NEAR_FIRST: Final = 0.75
+_WORD_END: Final = re.compile("[._-]")
 
 
 def _word(name: str, allowed: tuple[str, ...]) -> Read:
@@ -136,6 +144,9 @@ _LEVELS: Final = {
     for name in (each.CODEC, each.LEVEL)
 }
 
+#: How many words the name of a single column's setting begins with.
+_LEADING: Final = metrics.COLUMN_PREFIX.count(".")
+
 #: Every property that icetree reads, but for those of single columns.
 KNOWN: Final = frozenset(_READERS)
 
@@ -152,9 +163,22 @@ def check_properties(given: Mapping[str, str], after: TableMetadata) -> None:
             _READERS[name]({**{each: after.properties[each] for each in about}, name: value})
         elif name.startswith(metrics.COLUMN_PREFIX):
             _check_column(name, value, after)
-        elif name.startswith(RESERVED) and not is_of_others(name):
-            for near in get_close_matches(name, KNOWN, n=1, cutoff=_NEAR):
-                raise InvalidInput(f"there is no table property {name!r}; did you mean {near!r}?")
+        elif not is_of_others(name) and (near := _nearly(name)) is not None:
+            raise InvalidInput(f"there is no table property {name!r}; did you mean {near!r}?")
+
+
+def _nearly(name: str) -> str | None:
+    """Return the property of ours that a name is a slip of; None for a name of somebody's own."""
+    said = name.casefold()
+    first = _WORD_END.split(said)[0]
+    if first not in _FIRST and not get_close_matches(first, _LONG, n=1, cutoff=_NEAR_FIRST):
+        return None
+    # What is after it names a column of the table.
+    head, column = said.split(".")[:_LEADING], name.split(".")[_LEADING:]
+    if column and get_close_matches(".".join(head), [metrics.COLUMN_PREFIX], cutoff=_NEAR):
+        return metrics.COLUMN_PREFIX + ".".join(column)
+    near = get_close_matches(said, KNOWN, n=1, cutoff=_NEAR)
+    return near[0] if near else None
 
 
 def _check_column(name: str, value: str, after: TableMetadata) -> None:

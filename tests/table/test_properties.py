@@ -46,6 +46,12 @@ BAD = [
     ("write.parquet.compression_codec", "zstd", "did you mean 'write.parquet.compression-codec'"),
     ("commit.retry.num-retrys", "4", "did you mean 'commit.retry.num-retries'"),
     ("write.files.confine", "true", "did you mean 'write.files.confined'"),
+    ("wriet.parquet.compression-codec", "zstd", "did you mean 'write.parquet.compression-codec'"),
+    ("Write.Delete.Mode", "copy-on-write", "did you mean 'write.delete.mode'"),
+    ("write_delete_mode", "copy-on-write", "did you mean 'write.delete.mode'"),
+    ("comit.retry.num-retries", "4", "did you mean 'commit.retry.num-retries'"),
+    ("raed.split.target-size", "4", "did you mean 'read.split.target-size'"),
+    ("wirte.metadata.metric.column.n", "full", "did you mean 'write.metadata.metrics.column.n'"),
 ]
 
 
@@ -83,7 +89,16 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
     "name",
     [
         "owner",
+        "comment",
+        "team.contact",
         "team.write.mode",
+        # Anybody may have settings of the same kind.
+        "team.write.delete.mode",
+        "parquet.compression-codec",
+        "reader.name",
+        "commit-message",
+        "gcp.enabled",
+        "import.on-commit",
         "write.delete.distribution-mode",
         "write.parquet.page-size-bytes",
         "read.parquet.vectorization.enabled",
