@@ -142,6 +142,17 @@ def test_every_option_is_spelled_out() -> None:
         assert shown - own.keys() == options - own.keys(), whose
 
 
+def test_every_verb_says_what_it_takes_and_gives() -> None:
+    """Where anything may be meant, neither completion nor a type checker knows what to do with it."""
+    unsaid = {
+        f"{name} of {whose}"
+        for verb, whose in verbs()
+        for name, told in inspect.unwrap(verb).__annotations__.items()
+        if "Any" in re.split(r" \| ", str(told))
+    }
+    assert not unsaid
+
+
 def test_a_commit_is_told_what_a_transaction_is() -> None:
     told = list(inspect.signature(Table.transaction).parameters)[1:]
     assert told == list(CommitOptions.__annotations__)

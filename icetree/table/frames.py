@@ -11,6 +11,11 @@ import pyarrow as pa
 from icetree.errors import InvalidInput
 from icetree.spec.spelled import spelled
 
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+
 
 @spelled
 class Frames:
@@ -38,20 +43,24 @@ class Frames:
         """Return the rows."""
         return pa.Table.from_batches(self.to_batches(), self.arrow_schema)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pd.DataFrame:
         """Return the rows as a pandas frame."""
         _module("pandas")
-        return self.to_arrow().to_pandas()
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
 
-    def to_polars(self) -> Any:
+    def to_polars(self) -> pl.DataFrame:
         """Return the rows as a Polars frame."""
-        return _module("polars").from_arrow(self.to_arrow())
+        frame: pl.DataFrame = _module("polars").from_arrow(self.to_arrow())
+        return frame
 
-    def to_duckdb(self, name: str = "scan", *, connection: Any = None) -> Any:
+    def to_duckdb(
+        self, name: str = "scan", *, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyConnection:
         """Return a DuckDB connection in which a view holds the rows."""
-        connection = connection or _module("duckdb").connect()
-        connection.register(name, self.to_arrow())
-        return connection
+        into: duckdb.DuckDBPyConnection = connection or _module("duckdb").connect()
+        into.register(name, self.to_arrow())
+        return into
 
 
 def _module(name: str) -> Any:

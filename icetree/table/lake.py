@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Final
 
-from pyiceberg.schema import Schema
 from typing_extensions import Self, override
 
 from icetree.catalog.base import Catalog, TableName, every_table, parse_name, parse_namespace
@@ -18,6 +17,7 @@ from icetree.keys.base import Keeper
 from icetree.keys.open import KEY_PROPERTIES, open_keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.edit.create import table_metadata
+from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
@@ -145,7 +145,7 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     def create_table(
         self,
         name: str,
-        schema: Schema | Any,
+        schema: SchemaLike,
         *,
         partition_by: Iterable[str] | str = (),
         order_by: Iterable[str] | str = (),
@@ -155,7 +155,7 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     ) -> Table:
         """Make an empty table; with `exist_ok`, one that has the name already is fine as it is.
 
-        `schema` is a PyIceberg or Arrow schema; `partition_by` and `order_by` take transforms
+        `schema` is a PyIceberg or Arrow schema, names with types, or text; `partition_by` and `order_by` take transforms
         as text: `day(ts)`, `bucket(16, id)`, `country`, one or a list of them.
         """
         table = parse_name(name)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @spelled
-class Table(Commits, Evolution, References, Shown):
+class Table(Commits, Evolution[Committed], References, Shown):
     """One table: read its metadata, commit to it. `refresh` to see what others committed."""
 
     def __init__(self, *, catalog: Catalog, files: TableFiles, state: State) -> None:

@@ -52,7 +52,7 @@ New: TypeAlias = "Files | ArrowData"
 
 
 @spelled
-class Transaction(Evolution, FileVerbs, RowVerbs):
+class Transaction(Evolution[None], FileVerbs, RowVerbs):
     """Collects changes on one base; `commit` carries them out together.
 
     Used as a context manager it commits at the end of the block, and on an error does nothing:

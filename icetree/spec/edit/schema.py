@@ -81,7 +81,7 @@ class SchemaEdit:
         *,
         doc: str | None = None,
         required: bool = False,
-        default: Any = None,
+        default: object = None,
         first: bool = False,
         after: str | None = None,
         before: str | None = None,
@@ -205,7 +205,7 @@ class SchemaEdit:
         _put(place.holder, "doc", None if doc is None else storable(doc, what="doc"))
         return self
 
-    def set_default(self, name: Path, default: Any) -> SchemaEdit:
+    def set_default(self, name: Path, default: object) -> SchemaEdit:
         """Set what later rows have that say nothing; None removes it. Rows there are stay."""
         place = self._field(name, "given a default")
         value = self._default(default, parse_type(place.type), place.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
@@ -28,10 +28,12 @@ class _Edit(Protocol):
 
 
 E = TypeVar("E", bound=_Edit)
+#: What a change gives: a table commits it at once, a transaction along with all else.
+Done = TypeVar("Done")
 
 
 @spelled
-class Evolution:
+class Evolution(Generic[Done]):
     """What tables and transactions alike can do to metadata.
 
     An edit is a block: it is applied at the block's end, and not at all when the block fails.
@@ -45,7 +47,7 @@ class Evolution:
         @property
         def metadata(self) -> TableMetadata: ...
 
-        def update_metadata(self, *updates: Update) -> Any: ...
+        def update_metadata(self, *updates: Update) -> Done: ...
 
     @contextmanager
     def _edit(self, start: Callable[[TableMetadata], E]) -> Iterator[E]:
@@ -72,15 +74,15 @@ class Evolution:
         with self._edit(SortEdit) as edit:
             yield edit
 
-    def set_properties(self, properties: Mapping[str, str]) -> Any:
+    def set_properties(self, properties: Mapping[str, str]) -> Done:
         """Set table properties; others stay as they are."""
         return self.update_metadata(SetProperties(updates=properties_of(properties)))
 
-    def remove_properties(self, *names: str) -> Any:
+    def remove_properties(self, *names: str) -> Done:
         """Remove table properties; ones that are not there are fine."""
         return self.update_metadata(RemoveProperties(removals=names))
 
-    def upgrade(self, format_version: int = FORMAT_VERSION) -> Any:
+    def upgrade(self, format_version: int = FORMAT_VERSION) -> Done:
         """Raise the format version; only metadata.json is written.
 
         `Lake.upgrade_table` also tells what comes of it, and takes tables that are in no catalog.
