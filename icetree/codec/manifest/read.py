@@ -14,7 +14,8 @@ from icetree.codec.inherit import Inherited, inherit, inherit_in_root
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
 from icetree.codec.manifest.stored import Opened, Stored, open_manifest
 from icetree.codec.manifest.types import promote
-from icetree.codec.parquet.parquet import require_chunks
+from icetree.codec.parquet.modest import Wanted, require_modest
+from icetree.codec.parquet.parquet import chunk_of, require_chunks
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
 from icetree.spec import entry_rules, stats
@@ -29,6 +30,8 @@ _FEW_GROUPS = 2
 _UNREADABLE = (pa.ArrowException, OSError, ValueError)
 _LOCATIONS = ("location", "referenced_file")
 _BYTES_A_VALUE = 8
+#: No codec of Parquet makes more of a byte: zstd, of 128 KiB that are all the same.
+_MOST_PACKED = 32 * 1024
 _ROW_ID_INPUTS = ("status", "record_count", "first_row_id")
 
 
@@ -213,8 +216,7 @@ def _read(
     told = {name: value for name, value in (same or {}).items() if name in wanted}
     numbers = [n for name, where in wanted.items() if name not in told for n in where.numbers]
     size = _rows(manifest, groups)
-    _require_modest(manifest, groups, wanted, numbers, size)
-    nested = manifest.parquet.read_columns(groups, numbers, size) if numbers else pa.table({})
+    nested = _nested(manifest, groups, wanted, numbers, size) if numbers else pa.table({})
     if rows is not None:
         nested, size = nested.take(rows), len(rows)
     structs: dict[tuple[str, ...], dict[str, pa.Array]] = {(): _children(nested)}
@@ -234,26 +236,41 @@ def _read(
     return pa.table(ordered | flat)
 
 
-def _require_modest(
+def _nested(
     manifest: Opened,
     groups: list[int] | None,
     wanted: Mapping[str, Stored],
     numbers: list[int],
     rows: int,
-) -> None:
-    """Refuse what would take more memory than allowed, by what the file says of itself."""
+) -> pa.Table:
+    """Read columns by their numbers, unless they take more memory than allowed."""
     what = f"{rows:,} entries of {len(numbers)} columns"
     limits.METADATA.require(_BYTES_A_VALUE * rows * len(numbers), file=manifest.file, what=what)
-    for name, where in wanted.items():
-        # A list may have any number of values in a row.
-        if pa.types.is_list(where.type):
-            every = range(manifest.parquet.num_row_groups) if groups is None else groups
-            [number] = where.numbers
-            require_chunks(manifest.parquet, every, [number])
-            held = (manifest.parquet.metadata.row_group(at).column(number) for at in every)
-            values = sum(chunk.num_values for chunk in held)
-            what = f"{values:,} values of {name}"
-            limits.METADATA.require(_BYTES_A_VALUE * values, file=manifest.file, what=what)
+    every = range(manifest.parquet.num_row_groups) if groups is None else groups
+    looked = _numbers_to_look_at(manifest, wanted, numbers)
+    held = manifest.source.held
+    to_hold = looked if held.is_whole else numbers
+    require_chunks(manifest.parquet, every, to_hold)
+    chunks = {(at, n): chunk_of(manifest.parquet, at, n) for at in every for n in to_hold}
+    held.hold((chunk.first_page, chunk.packed_bytes) for chunk in chunks.values())
+    try:
+        types = manifest.footer.columns
+        asked = [Wanted(at, n, chunks[at, n], types[n]) for at in every for n in looked]
+        require_modest(manifest.source, asked, limits.METADATA, what)
+        return manifest.parquet.read_columns(groups, numbers, rows)
+    finally:
+        held.let_go()
+
+
+def _numbers_to_look_at(
+    manifest: Opened, wanted: Mapping[str, Stored], numbers: list[int]
+) -> list[int]:
+    """Return the columns that may take more than the number of entries and of bytes tells."""
+    if manifest.footer.file_bytes * _MOST_PACKED > limits.METADATA.bytes:
+        return numbers
+    types = manifest.footer.columns
+    lists = {n for where in wanted.values() if pa.types.is_list(where.type) for n in where.numbers}
+    return [n for n in numbers if types[n].width is None or n in lists]
 
 
 def _children(nested: pa.Table) -> dict[str, pa.Array]:

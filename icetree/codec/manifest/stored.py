@@ -11,7 +11,14 @@ from typing import Final
 import pyarrow as pa
 
 from icetree.codec.parquet.footer import ARROW_SCHEMA, Footer, RowGroup, read_footer
-from icetree.codec.parquet.parquet import NumberedFile, require_chunks, without_arrow_schema
+from icetree.codec.parquet.held import Held
+from icetree.codec.parquet.modest import Source
+from icetree.codec.parquet.parquet import (
+    NumberedFile,
+    require_chunks,
+    source_of,
+    without_arrow_schema,
+)
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.fields import (
@@ -100,6 +107,7 @@ class Opened:
     """A manifest whose columns were found."""
 
     parquet: ParquetManifest
+    source: Source
     footer: Footer
     columns: Mapping[str, Stored]
     shape: Shape
@@ -137,9 +145,10 @@ def open_manifest(
     metadata = None
     if ARROW_SCHEMA in footer.content:
         metadata = without_arrow_schema(footer)
-    source.seek(0)
+    held = Held(source)
+    held.file.seek(0)
     parquet = ParquetManifest(
-        source, metadata=metadata, pre_buffer=False, page_checksum_verification=True
+        held.file, metadata=metadata, pre_buffer=False, page_checksum_verification=True
     )
     _require_kind(parquet, kind, file)
     # Where columns are follows from the schema, and manifests of one table mostly have the same.
@@ -149,7 +158,9 @@ def open_manifest(
         found = _stored(parquet, file, columns)
         _require_columns(found, file)
         _PLACES.put(key, found)
-    return Opened(parquet, footer, found, shape, file, table_location)
+    return Opened(
+        parquet, source_of(parquet, held, file), footer, found, shape, file, table_location
+    )
 
 
 def _require_kind(parquet: ParquetManifest, kind: str, file: str) -> None:

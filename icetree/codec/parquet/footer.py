@@ -94,8 +94,11 @@ class Chunk(NamedTuple):
 
     values: int
     unpacked_bytes: int
+    packed_bytes: int
     #: Where its first page is, which readers start from.
     first_page: int
+    #: How pages are compressed, by the number that Parquet has for it.
+    codec: int
     #: Whether its statistics may be asked for.
     has_sound_stats: bool
 
@@ -211,7 +214,7 @@ class Footer:
             raise Broken(f"a column ends at {start + packed}, past the end of the file")
         stats = meta.get(_STATS)
         sound = stats is None or column.width is None or _are_wide(stats, column.width)
-        return Chunk(values, unpacked, start, sound)
+        return Chunk(values, unpacked, packed, start, codec, sound)
 
 
 def _are_wide(stats: Struct, width: int) -> bool:

@@ -31,6 +31,8 @@ _WIDTH: Final = {_I16: 16, I32: 32, I64: 64}
 #: No struct of Parquet nests as deep.
 _DEEPEST: Final = 32
 
+#: Bytes, or a part of some.
+Data: TypeAlias = "bytes | memoryview"
 #: Values by field id.
 Struct: TypeAlias = dict[int, Any]
 
@@ -56,7 +58,7 @@ Fields: TypeAlias = dict[int, Wanted]
 
 
 def read_struct(
-    data: bytes, at: int, fields: Fields, depth: int = 0, *, after: int = 0
+    data: Data, at: int, fields: Fields, depth: int = 0, *, after: int = 0
 ) -> tuple[Struct, int]:
     """Return the wanted fields of the struct at `at`, and where it ends.
 
@@ -86,14 +88,14 @@ def read_struct(
     return found, at + 1
 
 
-def _written_id(data: bytes, at: int, last: int) -> tuple[int, int]:
+def _written_id(data: Data, at: int, last: int) -> tuple[int, int]:
     id, at = _number(data, at, _I16)
     if id <= last:
         raise Broken(f"field {id} comes after field {last}")
     return id, at
 
 
-def _value(data: bytes, at: int, kind: int, wanted: Wanted, depth: int) -> tuple[Any, int]:
+def _value(data: Data, at: int, kind: int, wanted: Wanted, depth: int) -> tuple[Any, int]:
     if kind != wanted.kind and not (kind == _FALSE and wanted.kind == BOOLEAN):
         raise Broken(f"a field has type {kind}, not {wanted.kind}")
     if kind in _WIDTH:
@@ -113,7 +115,23 @@ def _value(data: bytes, at: int, kind: int, wanted: Wanted, depth: int) -> tuple
     return kind == BOOLEAN, at
 
 
-def read_list_head(data: bytes, at: int, element: int) -> tuple[int, int]:
+def read_unsigned(data: Data, at: int) -> tuple[int, int]:
+    """Return a number of up to ten bytes, and where it ends."""
+    try:
+        return _unsigned(data, at)
+    except IndexError:
+        raise Broken("it ends in the middle") from None
+
+
+def skip_struct(data: Data, at: int) -> int:
+    """Return where a struct ends."""
+    try:
+        return _skip_struct(data, at, 0)
+    except IndexError:
+        raise Broken("it ends in the middle") from None
+
+
+def read_list_head(data: Data, at: int, element: int) -> tuple[int, int]:
     """Return how many elements a list has, and where the first one is."""
     try:
         head = data[at]
@@ -131,7 +149,7 @@ def read_list_head(data: bytes, at: int, element: int) -> tuple[int, int]:
     return count, at
 
 
-def _list(data: bytes, at: int, wanted: Wanted, depth: int) -> tuple[list[Any], int]:
+def _list(data: Data, at: int, wanted: Wanted, depth: int) -> tuple[list[Any], int]:
     count, at = read_list_head(data, at, wanted.element)
     element = Wanted(wanted.element, fields=wanted.fields)
     found: list[Any] = []
@@ -144,7 +162,7 @@ def _list(data: bytes, at: int, wanted: Wanted, depth: int) -> tuple[list[Any], 
 # --- what nobody wants ---------------------------------------------------------------------------
 
 
-def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
+def _skip(data: Data, at: int, kind: int, depth: int) -> int:
     """Return where a value ends."""
     skip = _SKIPS.get(kind)
     if skip is None:
@@ -152,7 +170,7 @@ def _skip(data: bytes, at: int, kind: int, depth: int) -> int:
     return skip(data, at, depth)
 
 
-def _skip_struct(data: bytes, at: int, depth: int) -> int:
+def _skip_struct(data: Data, at: int, depth: int) -> int:
     _require_shallow(depth)
     while head := data[at]:
         at += 1
@@ -166,13 +184,13 @@ def _skip_struct(data: bytes, at: int, depth: int) -> int:
     return at + 1
 
 
-def _skip_list(data: bytes, at: int, depth: int) -> int:
+def _skip_list(data: Data, at: int, depth: int) -> int:
     element = data[at] & 0x0F
     count, at = read_list_head(data, at, element)
     return _skip_elements(data, at, count, (element,), depth)
 
 
-def _skip_map(data: bytes, at: int, depth: int) -> int:
+def _skip_map(data: Data, at: int, depth: int) -> int:
     count, at = _unsigned(data, at)
     if not count:
         return at
@@ -182,7 +200,7 @@ def _skip_map(data: bytes, at: int, depth: int) -> int:
     return _skip_elements(data, at + 1, count, (kinds >> 4, kinds & 0x0F), depth)
 
 
-def _skip_elements(data: bytes, at: int, count: int, kinds: tuple[int, ...], depth: int) -> int:
+def _skip_elements(data: Data, at: int, count: int, kinds: tuple[int, ...], depth: int) -> int:
     _require_shallow(depth)
     for _ in range(count):
         for kind in kinds:
@@ -194,16 +212,16 @@ def _skip_elements(data: bytes, at: int, count: int, kinds: tuple[int, ...], dep
     return at
 
 
-def _skip_bytes(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _skip_bytes(data: Data, at: int, depth: int) -> int:  # noqa: ARG001
     return _span(data, at)[1]
 
 
-def _skip_number(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _skip_number(data: Data, at: int, depth: int) -> int:  # noqa: ARG001
     return _unsigned(data, at)[1]
 
 
-def _skip_fixed(width: int) -> Callable[[bytes, int, int], int]:
-    def skip(data: bytes, at: int, depth: int) -> int:  # noqa: ARG001
+def _skip_fixed(width: int) -> Callable[[Data, int, int], int]:
+    def skip(data: Data, at: int, depth: int) -> int:  # noqa: ARG001
         if at + width > len(data):
             raise IndexError(at)
         return at + width
@@ -236,7 +254,7 @@ def _require_shallow(depth: int) -> None:
         raise Broken("values nest too deep")
 
 
-def _span(data: bytes, at: int) -> tuple[int, int]:
+def _span(data: Data, at: int) -> tuple[int, int]:
     """Return start and end of bytes that come with their length."""
     length = data[at]
     at += 1
@@ -248,14 +266,14 @@ def _span(data: bytes, at: int) -> tuple[int, int]:
     return at, end
 
 
-def _number(data: bytes, at: int, kind: int) -> tuple[int, int]:
+def _number(data: Data, at: int, kind: int) -> tuple[int, int]:
     value, at = _unsigned(data, at)
     if value >> _WIDTH[kind]:
         raise Broken(f"a number takes more than {_WIDTH[kind]} bits")
     return (value >> 1) ^ -(value & 1), at
 
 
-def _unsigned(data: bytes, at: int) -> tuple[int, int]:
+def _unsigned(data: Data, at: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 7 * _VARINT_BYTES, 7):
         byte = data[at]

@@ -1,0 +1,232 @@
+"""What the pages of a column say of themselves.
+
+A footer only claims. What Arrow allocates by is in the headers of pages: what each unpacks to, how many
+values it has, and how they are told. So these are looked at before Arrow is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from icetree.codec.parquet.deltas import count_of, read_deltas
+from icetree.codec.parquet.footer import Chunk, Column
+from icetree.codec.parquet.thrift import (
+    BOOLEAN,
+    I32,
+    STRUCT,
+    Broken,
+    Data,
+    Fields,
+    Struct,
+    Wanted,
+    read_struct,
+    read_unsigned,
+    skip_struct,
+)
+
+_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
+_DELTA_LENGTH, _FRONT_CODED = 6, 7
+_BY_DICTIONARY: Final = (2, 8)
+_RLE: Final = 3
+_LENGTH_BYTES: Final = 4
+#: Codecs by their numbers, as pyarrow calls them.
+CODECS: Final = {0: None, 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
+
+# Field ids of the Parquet format.
+_KIND, _UNPACKED, _PACKED = 1, 2, 3
+_HEADS: Final = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
+_VALUES, _ENCODING, _LEVELS, _MORE_LEVELS = 1, 2, 3, 4
+_V2_ENCODING, _V2_LEVEL_BYTES, _V2_MORE_BYTES, _V2_COMPRESSED = 4, 5, 6, 7
+_NUMBER: Final = Wanted(I32)
+_PAGE: Final[Fields] = {
+    **dict.fromkeys((_KIND, _UNPACKED, _PACKED), _NUMBER),
+    5: Wanted(STRUCT, fields=dict.fromkeys((1, 2, 3, 4), _NUMBER)),
+    7: Wanted(STRUCT, fields=dict.fromkeys((1, 2), _NUMBER)),
+    8: Wanted(STRUCT, fields={**dict.fromkeys((1, 4, 5, 6), _NUMBER), 7: Wanted(BOOLEAN)}),
+}
+
+# Nearly every header is one of these two, and an expression sees that much sooner.
+_SIZE: Final = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
+_SIZES: Final = rb"\x15" + _SIZE + rb"\x15" + _SIZE
+_CHECKSUM: Final = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
+_SMALL: Final = rb"\x15([\x00-\x7f])"
+_USUAL_DATA: Final = re.compile(
+    rb"\x15\x00%s(?:%s\x1c|\x2c)\x15%s%s%s%s([\x00\x1c])"
+    % (_SIZES, _CHECKSUM, _SIZE, _SMALL, _SMALL, _SMALL),
+    re.DOTALL,
+)
+_USUAL_DICTIONARY: Final = re.compile(
+    rb"\x15\x04%s(?:%s\x3c|\x4c)\x15%s%s[\x11\x12]?\x00\x00" % (_SIZES, _CHECKSUM, _SIZE, _SMALL),
+    re.DOTALL,
+)
+
+
+class Page(NamedTuple):
+    """A page: what its header says, and where its content is."""
+
+    kind: int
+    unpacked_bytes: int
+    packed_bytes: int
+    values: int
+    encoding: int
+    at: int
+    #: What else the header says, None of the usual one, whose levels are in runs.
+    head: Struct | None
+
+
+@dataclass(slots=True)
+class Pages:
+    """What a column of a row group holds, by its pages."""
+
+    values: int = 0
+    #: What the largest page unpacks to.
+    largest: int = 0
+    #: What pages unpack to that tell their values one by one.
+    told: int = 0
+    #: Values that are told by the dictionary.
+    looked_up: int = 0
+    dictionary: Page | None = None
+    #: Pages that say more about lengths in their content.
+    with_lengths: list[Page] = field(default_factory=list)
+
+
+def read_pages(data: Data, at: int, chunk: Chunk, column: Column) -> Pages:
+    """Return what the pages of a column say whose first is at `at`: those that Arrow would read."""
+    found, end = Pages(), at + chunk.packed_bytes
+    while found.values < chunk.values:
+        if at >= end:
+            raise Broken(f"pages have {found.values} values, the footer says {chunk.values}")
+        page = _page(data, at)
+        at = page.at + page.packed_bytes
+        if min(page.unpacked_bytes, page.packed_bytes, page.values) < 0 or at > end:
+            raise Broken("a page has a negative size or passes the end of its column")
+        if page.kind == _DICTIONARY:
+            _require_dictionary(page, column, found)
+            found.dictionary = page
+        elif page.kind in _HEADS:
+            found.values += page.values
+            found.largest = max(found.largest, page.unpacked_bytes, page.packed_bytes)
+            if page.encoding in _BY_DICTIONARY:
+                found.looked_up += page.values
+            else:
+                found.told += max(page.unpacked_bytes, page.packed_bytes)
+            if page.encoding in (_DELTA_LENGTH, _FRONT_CODED):
+                found.with_lengths.append(page)
+    return found
+
+
+def _require_dictionary(page: Page, column: Column, found: Pages) -> None:
+    if found.dictionary is not None:
+        raise Broken("a column has two dictionaries")
+    width = _LENGTH_BYTES if column.width is None else column.width
+    if page.values * width > max(page.unpacked_bytes, page.packed_bytes):
+        raise Broken(f"a dictionary of {page.values} values does not fit its page")
+
+
+def _page(data: Data, at: int) -> Page:
+    usual = _USUAL_DATA.match(data, at)
+    if usual is not None:
+        unpacked, packed, values, encoding, levels, more, last = usual.groups()
+        if levels[0] >> 1 == more[0] >> 1 == _RLE:
+            end = usual.end()
+            if last != b"\0":
+                end = skip_struct(data, end) + 1
+            if data[end : end + 1] == b"\0":
+                sizes = _size(unpacked), _size(packed), _size(values), encoding[0] >> 1
+                return Page(_DATA, *sizes, end + 1, None)
+    usual = _USUAL_DICTIONARY.match(data, at)
+    if usual is not None:
+        unpacked, packed, values, encoding = usual.groups()
+        sizes = _size(unpacked), _size(packed), _size(values), encoding[0] >> 1
+        return Page(_DICTIONARY, *sizes, usual.end(), None)
+    return _unusual_page(data, at)
+
+
+def _size(varint: bytes) -> int:
+    if len(varint) == 1:
+        return varint[0] >> 1 ^ -(varint[0] & 1)
+    number, _ = read_unsigned(varint, 0)
+    return number >> 1 ^ -(number & 1)
+
+
+def _unusual_page(data: Data, at: int) -> Page:
+    said, at = read_struct(data, at, _PAGE)
+    try:
+        kind, unpacked, packed = said[_KIND], said[_UNPACKED], said[_PACKED]
+        if kind not in _HEADS:
+            return Page(kind, unpacked, packed, 0, 0, at, said)
+        head = said[_HEADS[kind]]
+        encoding = head[_V2_ENCODING if kind == _DATA_V2 else _ENCODING]
+        return Page(kind, unpacked, packed, head[_VALUES], encoding, at, head)
+    except KeyError as error:
+        raise Broken(f"a page lacks field {error}") from None
+
+
+# --- lengths within pages ------------------------------------------------------------------------
+
+
+def repeated_bytes(data: Data, page: Page, codec: int, levels: tuple[int, int]) -> int:
+    """Return how many bytes a page repeats of the values before, having checked its counts of lengths.
+
+    `levels` are the highest levels of repetition and of definition that the column has.
+    """
+    content = _content(data, page, codec, levels)
+    if not content:
+        return 0
+    if page.encoding == _DELTA_LENGTH:
+        count_of(content, 0, page.values)
+        return 0
+    prefixes, at = read_deltas(content, 0, page.values)
+    count_of(content, at, page.values)
+    if prefixes.size and prefixes.min() < 0:
+        raise Broken("a length is negative")
+    return int(prefixes.sum())
+
+
+def longest_text(data: Data, page: Page, codec: int) -> int:
+    """Return how long the longest text of a dictionary is."""
+    content = _unpacked(data[page.at : page.at + page.packed_bytes], page.unpacked_bytes, codec)
+    at = longest = 0
+    for _ in range(page.values):
+        length = int.from_bytes(content[at : at + _LENGTH_BYTES], "little")
+        longest = max(longest, length)
+        at += _LENGTH_BYTES + length
+    if at > len(content):
+        raise Broken("a dictionary ends in the middle")
+    return longest
+
+
+def _content(data: Data, page: Page, codec: int, levels: tuple[int, int]) -> bytes:
+    """Return the values of a page as they are encoded, without levels."""
+    content: Data = data[page.at : page.at + page.packed_bytes]
+    head: dict[int, Any] = page.head or {}
+    if page.kind == _DATA_V2:
+        before = head.get(_V2_LEVEL_BYTES, 0) + head.get(_V2_MORE_BYTES, 0)
+        if not 0 <= before <= min(page.unpacked_bytes, len(content)):
+            raise Broken("levels do not fit their page")
+        packed = head.get(_V2_COMPRESSED, True)
+        return _unpacked(content[before:], page.unpacked_bytes - before, codec if packed else 0)
+    content = _unpacked(content, page.unpacked_bytes, codec)
+    if head and {head.get(_LEVELS), head.get(_MORE_LEVELS)} != {_RLE} and any(levels):
+        raise Broken("levels are told in a way that does not go with lengths")
+    at = 0
+    for highest in levels:
+        if highest:
+            length = int.from_bytes(content[at : at + _LENGTH_BYTES], "little")
+            at += _LENGTH_BYTES + length
+    if at > len(content):
+        raise Broken("levels do not fit their page")
+    return content[at:]
+
+
+def _unpacked(content: Data, size: int, codec: int) -> bytes:
+    if codec not in CODECS:
+        raise Broken(f"pages under codec {codec} are not looked into")
+    name = CODECS[codec]
+    if name is None or not content:
+        return bytes(content)
+    return bytes(pa.Codec(name).decompress(content, size))
