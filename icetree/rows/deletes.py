@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema, prune_columns
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField
+from pyroaring import BitMap64
 
 from icetree.codec import bitmap, puffin
 from icetree.codec.places import stored_form
@@ -219,6 +220,19 @@ def key_type(key: KeyColumn) -> pa.DataType:
 
 def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows:
     """Return the positions in the data DV of a task, ascending."""
+    vector = open_vector(store, task, table_location)
+    # Before it is taken apart: a few bytes can name any number of rows.
+    if vector and vector.max() >= task["record_count"]:
+        raise CorruptTable(
+            absolute(task["dv_location"], table_location),
+            f"the DV of {task['location']} removes row {vector.max()} of {task['record_count']}",
+        )
+    found: Rows = bitmap.to_array(vector).to_numpy()
+    return found
+
+
+def open_vector(store: Store, task: dict[str, Any], table_location: str) -> BitMap64:
+    """Return the data DV of a task, which has as many rows as its entry says."""
     location = absolute(task["dv_location"], table_location)
     offset, size = task["dv_offset"], task["dv_size_in_bytes"]
     if offset is None or size is None:
@@ -231,14 +245,7 @@ def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows
             f"the DV of {task['location']} has {len(vector)} rows, "
             f"its entry says {task['dv_cardinality']}",
         )
-    # Before it is taken apart: a few bytes can name any number of rows.
-    if vector and vector.max() >= task["record_count"]:
-        raise CorruptTable(
-            location,
-            f"the DV of {task['location']} removes row {vector.max()} of {task['record_count']}",
-        )
-    found: Rows = bitmap.to_array(vector).to_numpy()
-    return found
+    return vector
 
 
 def by_file(table: pa.Table, table_location: str, *, delete_file: str) -> dict[str, Rows]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +13,10 @@ from pyroaring import BitMap64
 from icetree.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.deletes import by_file
+from icetree.rows.deletes import by_file, open_vector
 from icetree.rows.files import open_file, position_deletes
 from icetree.rows.write_deletes import as_vector, write_data_vectors
+from icetree.spec.arrays import is_among
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import (
@@ -24,6 +25,7 @@ from icetree.spec.entry import (
     concat,
     has_format,
     is_content,
+    is_data_dv,
     is_data_file,
     only,
 )
@@ -38,12 +40,19 @@ from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import of_clients
 from icetree.table.commit.removing import removal_of
 from icetree.table.export.ahead import Ahead, read_ahead
-from icetree.table.export.foreign import Foreign, read_foreign, snapshot_of
+from icetree.table.export.foreign import Foreign, alone, read_foreign, snapshot_of
+from icetree.table.export.stand_ins import as_vectors, is_stand_in
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.live import placed
+
+#: What a task says of its data file's DV.
+_VECTOR: Final = (
+    *("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality"),
+    "dv_key_metadata",
+)
 
 
 def commit_foreign(
@@ -81,13 +90,13 @@ def commit_foreign(
         tx.rely_on(*facts)
         if not is_free:
             tx.rely_on(f"ref {branch or MAIN}")
-        added = _with_vectors(foreign.added, parent, tx)
+        added, removed = _with_vectors(foreign, parent, tx)
         age = parent.sequence_number if parent and asked.operation == "replace" else None
         tx.apply(
             Changes(
                 intent=_intent(foreign),
                 added=tx.entries_of(added, sequence_number=age),
-                removed=removal_of(placed(foreign.removed, leaf=None)),
+                removed=removal_of(placed(removed, leaf=None)),
             )
         )
         return tx.commit()
@@ -186,24 +195,53 @@ def _intent(foreign: Foreign) -> Intent:
 # --- deletes of v2 -----------------------------------------------------------------------------
 
 
-def _with_vectors(added: Entries, parent: Snapshot | None, tx: Transaction) -> Entries:
-    """Return new files with DVs in place of position delete files, which v4 does not add."""
+def _with_vectors(
+    foreign: Foreign, parent: Snapshot | None, tx: Transaction
+) -> tuple[Entries, Entries]:
+    """Return what comes and what goes with DVs in place of position delete files, as v4 has them.
+
+    Those that come join the DV that their data file has. One that goes and stands for a DV is that
+    DV: it goes, unless others come for the same data file, which must have its rows then.
+    """
+    added, metadata, files = foreign.added, tx.metadata, tx.table_files
     by_position = pc.and_not(
         is_content(added, Content.POSITION_DELETES), has_format(added, "puffin")
     )
     deletes = only(added, by_position)
-    if not deletes.num_rows:
-        return added
-    files, metadata = tx.table_files, tx.metadata
+    stands = only(foreign.removed, is_stand_in(foreign.removed, metadata.location))
+    if not deletes.num_rows and not stands.num_rows:
+        return added, foreign.removed
     gone = _rows_deleted(deletes, metadata, files)
     plan = planner(files, metadata, parent, stats_columns=True, every_row=True).whole()
     there = set(plan.tasks["location"].to_pylist())
     for name in gone.keys() - there:
         raise InvalidInput(f"a position delete names {name}, which is no file of the table")
+    removed = as_vectors(foreign.removed, plan.tasks, metadata.location)
+    replaced = pc.and_(
+        is_data_dv(removed), is_among(removed["referenced_file"], pa.array(gone, pa.string()))
+    )
+    _require_covered(only(removed, replaced)["referenced_file"], gone, plan.tasks, tx)
     vectors = write_data_vectors(
         gone, tasks=plan.tasks, metadata=metadata, store=files.store, deletes=plan.deletes
     )
-    return concat([only(added, pc.invert(by_position)), tx.adopt(vectors)])
+    added = concat([only(added, pc.invert(by_position)), tx.adopt(vectors)])
+    return added, alone(only(removed, pc.invert(replaced)), added)
+
+
+def _require_covered(
+    names: pa.ChunkedArray, gone: Mapping[str, BitMap64], tasks: pa.Table, tx: Transaction
+) -> None:
+    """Refuse position deletes in the place of a DV that are without some of its rows.
+
+    What else may have deleted these, before there was the DV, is known no more.
+    """
+    for fact in tasks.filter(is_among(tasks["location"], names)).select(_VECTOR).to_pylist():
+        before = open_vector(tx.table_files.store, fact, tx.metadata.location)
+        if not before <= gone[fact["location"]]:
+            raise InvalidInput(
+                f"new position deletes of {fact['location']} leave out rows that were deleted by "
+                "what they replace: remove that alone, or delete these rows too"
+            )
 
 
 def _rows_deleted(

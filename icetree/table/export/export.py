@@ -7,7 +7,7 @@ is exported, so whoever exports the same again finds it, and two who do so at on
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -21,6 +21,7 @@ from icetree.codec.legacy.encode_manifest import Layout
 from icetree.errors import AlreadyExists, CorruptTable, IcetreeError, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.encryption import data_key_bytes, is_encrypted
+from icetree.spec.entry import Entries
 from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
@@ -30,11 +31,13 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.export.places import (
     apart,
     export_folder,
+    list_shown,
     manifest_list_at,
     metadata_at,
     part_of,
 )
 from icetree.table.export.shown import guarded, partition_specs, shown
+from icetree.table.export.stand_ins import StandIns
 from icetree.table.export.twins import Tree
 from icetree.table.state import State
 from icetree.tree.leaf import NewFile
@@ -178,16 +181,18 @@ def export_snapshot(
     metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, format_version: int
 ) -> Made:
     """Make sure that a snapshot's export is there, but for the metadata that shows it."""
-    if snapshot.manifest_list is not None:
-        return Made(manifest_list=absolute(snapshot.manifest_list, metadata.location))
+    at = list_shown(snapshot, metadata.location, format_version)
+    if at == snapshot.manifest_list:
+        return Made(manifest_list=absolute(at, metadata.location))
     folder = export_folder(metadata.location, format_version)
-    at = manifest_list_at(folder, snapshot)
     key_bytes = data_key_bytes(metadata.properties)
     at = at if key_bytes is None else apart(at)
     absolute_at = absolute(at, metadata.location)
     if key_bytes is None and files.store.exists(absolute_at):
         return Made(manifest_list=absolute_at)
-    tree = _tree(metadata, files, snapshot, format_version, folder)
+    stand_ins = StandIns(files=files, table_location=metadata.location)
+    without_dvs = stand_ins.told if format_version < 3 else None
+    tree = _tree(metadata, files, snapshot, format_version, folder, without_dvs)
     listed: list[Listed] = []
     written: list[str] = []
     known = {} if key_bytes else _known(metadata, files, snapshot, folder)
@@ -201,7 +206,7 @@ def export_snapshot(
         files.store.write_new(absolute_at, content)
     return Made(
         manifest_list=absolute_at,
-        written=(*written, at),
+        written=(*stand_ins.written, *written, at),
         reused=len(listed) - len(written),
         key=key,
     )
@@ -217,7 +222,12 @@ def _stored(listed: Listed, file: NewFile, files: TableFiles) -> Listed:
 
 
 def _tree(
-    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, version: int, folder: str
+    metadata: TableMetadata,
+    files: TableFiles,
+    snapshot: Snapshot,
+    version: int,
+    folder: str,
+    without_dvs: Callable[[Entries], Entries] | None = None,
 ) -> Tree:
     schema_ids = {each["schema-id"] for each in metadata.schemas}
     schema_id = snapshot.schema_id if snapshot.schema_id in schema_ids else None
@@ -236,6 +246,7 @@ def _tree(
         table_location=metadata.location,
         format_version=version,
         key_bytes=data_key_bytes(metadata.properties),
+        without_dvs=without_dvs,
     )
 
 

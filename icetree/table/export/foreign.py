@@ -20,6 +20,7 @@ from icetree.codec import legacy, limits
 from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge
 from icetree.files.table_files import TableFiles
+from icetree.spec import stats
 from icetree.spec.arrays import is_among
 from icetree.spec.entry import (
     POSITION,
@@ -36,11 +37,12 @@ from icetree.spec.entry import (
     only,
     with_columns,
 )
+from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.ahead import Ahead
-from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, export_folder, manifest_list_at
+from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, list_shown
 from icetree.tree.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
@@ -146,7 +148,7 @@ class _Reading:
         self._require_accounted(only(before, is_live(before)), stays, went)
         self._require_inside(added)
         return Foreign(
-            snapshot=self._snapshot, added=self._fresh(added), removed=_alone(went, added)
+            snapshot=self._snapshot, added=self._fresh(added), removed=alone(went, added)
         )
 
     # --- reading ---------------------------------------------------------------------------
@@ -178,11 +180,11 @@ class _Reading:
             return empty()
         if based_on is not None:
             return self._list(self._inside(based_on, "manifest list"))
-        if parent.manifest_list is not None:
-            return self._list(stored_form(parent.manifest_list, self._metadata.location))
         said = open_avro(content, file=stored).metadata.get("format-version")
         for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
-            at = manifest_list_at(export_folder(self._metadata.location, version), parent)
+            at = list_shown(parent, self._metadata.location, version)
+            if at == parent.manifest_list:
+                return self._list(stored_form(at, self._metadata.location))
             with suppress(NotFound):
                 return self._exported(at)
         raise self._refusal(
@@ -209,8 +211,10 @@ class _Reading:
         """Return new files without what a commit gives them; one that keeps its age says so."""
         age = added["sequence_number"]
         is_older = pc.less(age, pa.scalar(self._snapshot.sequence_number, pa.int64()))
+        # Of the paths in deletes by position v4 has no stats.
+        of_paths = {stats.column(DELETE_FILE_PATH_FIELD, each) for each in stats.STATS}
         return with_columns(
-            added,
+            added.drop_columns([*of_paths & {*added.schema.names}]),
             snapshot_id=None,
             sequence_number=pc.if_else(is_older, age, pa.scalar(None, pa.int64())),
             file_sequence_number=None,
@@ -259,16 +263,19 @@ class _Reading:
 
 
 def _names(entries: Entries) -> pa.Array:
+    """Return what tells files apart; the data file that one of positions is for not every client tells."""
     if not entries.num_rows:
         return pa.array([], pa.string())
-    return identity(entries).combine_chunks()
+    nothing = pa.scalar(None, pa.string())
+    owners = pc.if_else(is_data_dv(entries), entries["referenced_file"], nothing)
+    return identity(with_columns(entries, referenced_file=owners)).combine_chunks()
 
 
 def _first(broken: Any, names: pa.Array) -> Iterable[str]:
     return (each.split("\0")[1] for each in names.filter(broken)[:1].to_pylist())
 
 
-def _alone(went: Entries, added: Entries) -> Entries:
+def alone(went: Entries, added: Entries) -> Entries:
     """Return what goes without the DVs that go by themselves: with their data files, or replaced."""
     if not went.num_rows:
         return went

@@ -25,11 +25,31 @@ _LAYOUT: Final = b"parts"
 
 
 @lru_cache(maxsize=64)
+def _folder(table_location: str) -> str:
+    place = canonical(table_location, table_location).rstrip("/")
+    return f"{EXPORTS}{hashed(place.encode(), _LAYOUT)}/"
+
+
 def export_folder(table_location: str, format_version: int) -> str:
     """Return the folder of the exports of a table that is at a location, as stored."""
-    place = canonical(table_location, table_location).rstrip("/")
-    here = hashed(place.encode(), _LAYOUT)
-    return f"{EXPORTS}{here}/v{format_version}/"
+    return f"{_folder(table_location)}v{format_version}/"
+
+
+def stand_in_folder(table_location: str) -> str:
+    """Return the folder of what stands for data DVs where a version has none, as stored."""
+    return f"{_folder(table_location)}rows/"
+
+
+def stand_in_at(folder: str, vector_file: str, offset: int, data_file: str) -> str:
+    """Return where the rows of a data DV lie: told by the file it is in, its place there and its owner."""
+    which = hashed(str(offset).encode(), data_file.encode())
+    return f"{folder}{vectors_in(vector_file)}-{which}.parquet"
+
+
+@lru_cache(maxsize=4096)
+def vectors_in(vector_file: str) -> str:
+    """Return what tells the file of some data DVs, in the names of what stands for them."""
+    return hashed(vector_file.encode())
 
 
 def export_of(snapshot: Snapshot) -> str:
@@ -37,13 +57,25 @@ def export_of(snapshot: Snapshot) -> str:
 
     Clients choose ids, and one that was forgotten may be given again; trees are made once.
     """
-    tree = [snapshot.root_manifest or "", *(snapshot.manifests or ())]
+    top = snapshot.root_manifest or snapshot.manifest_list or ""
+    tree = [top, *(snapshot.manifests or ())]
     return f"{snapshot.snapshot_id}-{hashed(*(each.encode() for each in tree))}"
 
 
 def manifest_list_at(folder: str, snapshot: Snapshot) -> str:
     """Return where the manifest list of an exported snapshot lies or would lie, as stored."""
     return f"{folder}snap-{export_of(snapshot)}.avro"
+
+
+def list_shown(snapshot: Snapshot, table_location: str, format_version: int) -> str:
+    """Return where the manifest list lies that clients of a version are shown, or would lie.
+
+    One of before the upgrade is its own, unless it is of v3 and may tell of what v2 does not have.
+    """
+    is_of_v3 = snapshot.first_row_id is not None
+    if snapshot.manifest_list is None or (is_of_v3 and format_version < 3):
+        return manifest_list_at(export_folder(table_location, format_version), snapshot)
+    return snapshot.manifest_list
 
 
 def own_manifest_at(folder: str, snapshot: Snapshot, ordinal: int) -> str:
@@ -86,10 +118,14 @@ def apart(stored: str) -> str:
 
 
 def read_name(stored: str, table_location: str) -> tuple[str, str] | Part | None:
-    """Return what a file of an export is of: a part, ("snapshot", …) or ("metadata", …).
+    """Return what a file of an export is of: a part, ("snapshot", …), ("metadata", …), ("rows", …).
 
-    None for what is no file of an export of the table where it is now.
+    The last is of the data DVs in a file. None for what is no file of an export of the table where
+    it is now.
     """
+    rows = stored.removeprefix(stand_in_folder(table_location))
+    if rows != stored:
+        return "rows", rows.partition("-")[0]
     for version in FORMAT_VERSIONS:
         folder = export_folder(table_location, version)
         name = stored.removeprefix(folder)

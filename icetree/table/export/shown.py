@@ -21,7 +21,7 @@ from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, Table
 from icetree.spec.retention import GC_ENABLED
 from icetree.spec.schema_tree import Place, walk
 from icetree.spec.snapshot import LogEntry, Ref, Snapshot
-from icetree.table.export.places import FORMAT_VERSIONS, export_folder, manifest_list_at
+from icetree.table.export.places import FORMAT_VERSIONS, list_shown
 
 #: The operations that clients know. Any other may have changed anything.
 _OPERATIONS: Final = ("append", "replace", "overwrite", "delete")
@@ -229,8 +229,7 @@ def _ref(ref: Ref) -> Ref:
 
 
 def _snapshot(snapshot: Snapshot, metadata: TableMetadata, version: int) -> Snapshot:
-    folder = export_folder(metadata.location, version)
-    at = snapshot.manifest_list or manifest_list_at(folder, snapshot)
+    at = list_shown(snapshot, metadata.location, version)
     has_lineage = version >= 3 and snapshot.first_row_id is not None
     summary = dict(snapshot.summary or {})
     if summary.get("operation") not in _OPERATIONS:

@@ -5,7 +5,7 @@ A leaf has a twin for each part of it, made once, and used again while the same 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +19,7 @@ from icetree.codec.legacy.encode_list import COUNTS, Listed
 from icetree.codec.legacy.encode_manifest import Layout, encode_manifest
 from icetree.codec.legacy.tuples import Summary
 from icetree.codec.single_value_bytes import encode_bounds
-from icetree.errors import CorruptTable, Unsupported
+from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.entry import (
     FILES,
@@ -75,6 +75,8 @@ class Tree:
     format_version: int
     #: How long the keys of manifests are; None where they are plain.
     key_bytes: int | None = None
+    #: Tells entries without data DVs, for a version that has none; None for one that has.
+    without_dvs: Callable[[Entries], Entries] | None = None
     #: By spec id and content: what names say of layouts, worked out once.
     _told: dict[tuple[int, str], str] = field(default_factory=dict)
 
@@ -87,7 +89,7 @@ class Tree:
         went: list[Entries] = []
         for leaf in leaves_in(only(self.root, is_live(self.root))):
             gone = removed.get(leaf.location)
-            if leaf.file_format == "avro" and not gone:
+            if not gone and self._is_kept(leaf, known):
                 yield Manifest(listed=self._as_it_is(leaf, rows, known))
                 continue
             parts = {
@@ -171,7 +173,6 @@ class Tree:
         for there in known.get(location, ()):
             if there.first_row_id == first_row_id and there.snapshot_id == leaf.snapshot_id:
                 return there
-        self._require_sayable(leaf)
         row = self.root.slice(places[leaf.location], 1)
         counts = {name: row[name][0].as_py() or 0 for name in COUNTS}
         return Listed(
@@ -188,20 +189,21 @@ class Tree:
             first_row_id=first_row_id,
         )
 
-    def _require_sayable(self, leaf: Leaf) -> None:
-        """Refuse to tell v2 of a manifest with data DVs."""
-        if self.format_version < 3 and leaf.content_type == Content.DELETE_MANIFEST:
-            entries = self.reader.leaf(
-                leaf, columns=("status", "content_type", "file_format", "location")
-            )
-            self._require_no_dvs(only(entries, is_live(entries)))
-
-    def _require_no_dvs(self, entries: Entries) -> None:
-        if self.format_version < 3 and pc.any(is_data_dv(entries)).as_py():
-            raise Unsupported(
-                "this snapshot has deletion vectors, which are new in v3: export it as v3, or "
-                "compact the table's data files first"
-            )
+    def _is_kept(self, leaf: Leaf, known: Mapping[str, Sequence[Listed]]) -> bool:
+        """Tell whether a leaf is Avro already, and says nothing that the version cannot."""
+        if leaf.file_format != "avro":
+            return False
+        if self.without_dvs is None or leaf.content_type != Content.DELETE_MANIFEST:
+            return True
+        if absolute(leaf.location, self.table_location) in known:
+            return True
+        if any(
+            self._there(part, known) for part in parts_of(leaf.location, leaf.record_count, None)
+        ):
+            return False
+        columns = ("status", "content_type", "file_format", "location")
+        entries = self.reader.leaf(leaf, columns=columns)
+        return not pc.any(is_data_dv(only(entries, is_live(entries)))).as_py()
 
     # --- the root --------------------------------------------------------------------------
 
@@ -218,7 +220,7 @@ class Tree:
 
     def _groups(self, entries: Entries) -> Iterator[tuple[str, int, bool, Entries]]:
         """Yield (content, spec, whether they have row ids, entries): what one manifest may hold."""
-        self._require_no_dvs(only(entries, is_live(entries)))
+        entries = entries if self.without_dvs is None else self.without_dvs(entries)
         is_data = is_data_file(entries)
         for content, of_it in ((_DATA, is_data), (_DELETES, pc.invert(is_data))):
             alike = only(entries, of_it)

@@ -20,7 +20,7 @@ from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
-from icetree.table.maintain.exports import exports_only_of
+from icetree.table.maintain.exports import exports_only_of, stand_ins_of
 from icetree.table.maintain.reach import Reach, less, less_needed, named, only_in
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
@@ -219,17 +219,17 @@ def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table]:
     What commits that came in between need stays: the newest word counts.
     """
     reader = table.files.reader(table.metadata.shape())
-    exports = less_needed(exports_only_of(plan.gone, plan.kept, table.files), plan.kept, reader)
+    exports = exports_only_of(plan.gone, plan.kept, table.files)
     known = {each.snapshot_id for each in plan.history}
     new = [
         each for each in history(table.metadata, table.files.page) if each.snapshot_id not in known
     ]
-    if not new:
-        return plan.files, exports
     later, shape = Reach(), table.metadata.shape()
     for each in new:
         later.add(each, table.files, shape)
-    going = less_needed(plan.files, later, reader, known=plan.kept)
+    going = less_needed(plan.files, later, reader, known=plan.kept) if new else plan.files
+    exports = pa.concat_tables([exports, stand_ins_of(going, table.files)])
+    exports = less_needed(exports, plan.kept, reader)
     return going, less_needed(exports, later, reader, known=plan.kept)
 
 

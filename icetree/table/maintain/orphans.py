@@ -296,7 +296,7 @@ class _Known:
         reach = Reach()
         reach.gather(new, files, shape, what="trees", tell=self.search.tell)
         found, outside = there.less(named_by(table.state), reach, table, but=self.leaves)
-        found = less_exports(found, reach, table.state)
+        found = less_exports(found, reach, files.reader(shape), table.state)
         self.snapshot_ids |= {each.snapshot_id for each in new}
         self.leaves |= reach.leaves.keys()
         if not (found.num_rows and len(outside)) or self.search.mode == "delete":
