@@ -39,6 +39,7 @@ PLACES = {
     "tests/serve/test_signing_clients.py": "PyIceberg, and Spark with Iceberg Java, without keys",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",
+    "tests/serve/test_writing_deletes.py": "PyIceberg, which writes",
     "tests/spark/cluster": "executors on other machines, S3 and PostgreSQL",
     "tests/spark/test_bench_systems.py": "the systems that benchmarks compare",
     "tests/spark/test_demo.py": "PyIceberg, which commits beside us",

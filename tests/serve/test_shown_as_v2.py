@@ -1,0 +1,97 @@
+"""A client that asks for v2 is shown tables with deletion vectors, and deletes by position itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from icetree.serve.server import Server
+from icetree.spec.location import absolute
+from icetree.table.lake import Lake
+from icetree.table.table import Table
+from tests.serve.asking import Client, Told
+from tests.serve.test_requirements import REBASE, new_lake, rows
+from tests.table.changing import delete_rows, some
+from tests.table.export.stock_client import StockClient
+from tests.table.export.test_foreign import first
+from tests.table.export.test_stand_ins_sent import position_deletes, tell_deletes
+
+T = "/v1/namespaces/db/tables/t"
+TWO = {"x-icetree-format-version": "2"}
+
+
+def asking(lake: Lake) -> Client:
+    return Client(Server(lake), headers=TWO)
+
+
+def send(lake: Lake, client: StockClient, operation: str = "delete") -> Told:
+    head = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": client.parent}
+    moved = {"ref-name": "main", "type": "branch", "snapshot-id": client.id}
+    body = {
+        "requirements": [head],
+        "updates": [
+            {"action": "add-snapshot", "snapshot": client.snapshot(operation)},
+            {"action": "set-snapshot-ref", **moved},
+        ],
+    }
+    return asking(lake).post(T, body)
+
+
+def table_of(lake: Lake) -> Table:
+    table = lake.table("db.t")
+    table.append(some(*((id, "a") for id in range(4))))
+    table.append(some(*((id, "b") for id in range(4, 8))))
+    return table
+
+
+def require_shown(lake: Lake) -> None:
+    """Require that the table is shown as v2, with every file that it takes there."""
+    told = asking(lake).get(T)
+    assert told.status == 200
+    metadata: dict[str, Any] = told.json["metadata"]
+    assert metadata["format-version"] == 2
+    store = lake.store
+    table = lake.table("db.t")
+    for each in StockClient(table, version=2, id=1).files(holds_data=False).to_pylist():
+        assert each["file_format"] == "parquet"
+        size = store.size(absolute(each["location"], table.location))
+        assert each["status"] == 2 or size == each["file_size_in_bytes"]
+
+
+@pytest.mark.parametrize("properties", [{}, REBASE], ids=["strict", "rebase"])
+def test_who_deletes_by_position_is_shown_the_table_after_it(properties: dict[str, str]) -> None:
+    lake = new_lake(**properties)
+    table = table_of(lake)
+    client = StockClient(table, version=2)
+    name = first(client)
+    gone = {0: 1, 1: 2} if "a" in _values(table, name) else {0: 5, 1: 6}
+    client.add(position_deletes(table, name, 1, 2))
+    assert send(lake, client).status == 200
+    left = {*range(8)} - {*gone.values()}
+    assert rows(lake) == sorted(left)
+    require_shown(lake)
+    # Once more on the same file: the first deletes stay, told by the one that stands for them.
+    table.refresh()
+    client = StockClient(table, version=2, id=4712)
+    tell_deletes(client, name)
+    client.add(position_deletes(table, name, 0, 1, 2))
+    assert send(lake, client).status == 200
+    left.discard(0 if 1 in gone.values() else 4)
+    assert rows(lake) == sorted(left)
+    require_shown(lake)
+
+
+def _values(table: Table, name: str) -> set[str]:
+    found = table.scan(columns=["v", "_file"]).to_arrow().to_pylist()
+    return {each["v"] for each in found if each["_file"].endswith(name)}
+
+
+def test_a_delete_by_a_vector_locks_out_no_client_of_v2() -> None:
+    lake = new_lake()
+    table = table_of(lake)
+    require_shown(lake)
+    delete_rows(table, [1, 6])
+    require_shown(lake)
+    python = Client(Server(lake), headers={"user-agent": "PyIceberg/0.12.0"})
+    assert python.get(T).json["metadata"]["format-version"] == 2
