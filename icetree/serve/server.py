@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from icetree.serve.access import Access
 from icetree.serve.call import PLAN_PAGE, PLAN_S, SUBMIT_S, Call, Serving
+from icetree.serve.exporting import FORMER_S
 from icetree.serve.groups import PATIENCE_S, Groups
 from icetree.serve.held import Held
 from icetree.serve.idempotency import Answered
@@ -42,6 +43,7 @@ class Server:
         plan_page: int = PLAN_PAGE,
         plan_s: float = PLAN_S,
         submit_s: float = SUBMIT_S,
+        former_s: float = FORMER_S,
         routes: Sequence[Route] = ROUTES,
     ) -> None:
         #: Places at work, of which requests have one each while they are answered.
@@ -56,7 +58,7 @@ class Server:
             submit_s=submit_s,
             submitted=Submitted(self.workers),
             groups=Groups(self.workers.waiting, patience=PATIENCE_S),
-            showing=Showing(self.workers.waiting),
+            showing=Showing(self.workers.waiting, former_s=former_s),
         )
         self._answered = Answered()
         self._routes = routes
@@ -80,6 +82,7 @@ class Server:
     def close(self) -> None:
         """End what goes on without a request; those that were begun are done by now."""
         self.serving.submitted.close()
+        self.serving.showing.close()
 
     def admits(self, head: Request) -> Route | None:
         """Return the route of a request that has come without its body yet; never raises.

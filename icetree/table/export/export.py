@@ -7,7 +7,7 @@ is exported, so whoever exports the same again finds it, and two who do so at on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -16,25 +16,24 @@ from msgspec.structs import replace as changed
 
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.encryption.stream import seal
-from icetree.codec.legacy.encode_list import Listed, encode_manifest_list, read_listed
+from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import Layout
-from icetree.errors import AlreadyExists, CorruptTable, IcetreeError, NotFound, Unsupported
+from icetree.errors import AlreadyExists, IcetreeError, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.encryption import data_key_bytes, is_encrypted
 from icetree.spec.entry import Entries
 from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.retention import line_of
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.table.export.known import Known, heads_of, known_to_relatives
 from icetree.table.export.places import (
     apart,
     export_folder,
+    export_of,
     list_shown,
-    manifest_list_at,
     metadata_at,
-    part_of,
 )
 from icetree.table.export.shown import guarded, partition_specs, shown
 from icetree.table.export.stand_ins import StandIns
@@ -119,28 +118,35 @@ def _as_it_is(state: State, snapshot: Snapshot | None) -> Exported:
     )
 
 
-def export_heads(metadata: TableMetadata, files: TableFiles, *, format_version: int = 3) -> None:
-    """Make sure that what branches and tags point to is exported; other snapshots are not.
+def export_heads(
+    metadata: TableMetadata,
+    files: TableFiles,
+    *,
+    format_version: int = 3,
+    there: Collection[str] = frozenset(),
+) -> set[str]:
+    """Make sure that what branches and tags point to is exported; return what tells those that are.
 
-    `Unsupported` where that version cannot say it all. A store that cannot be written to is no
-    reason not to show a table: who plans at the server needs no export.
+    Of what is `there` nothing is asked. `Unsupported` where that version cannot say it all. A store
+    that cannot be written to is no reason not to show a table: who plans at the server needs no export.
+    Nor is one made of an encrypted table: only who wrote it would know its keys.
     """
-    if metadata.format_version <= format_version:
-        return
-    if is_encrypted(metadata):
-        raise Unsupported(
-            f"{metadata.location} is encrypted: a client that reads manifests by itself has no keys "
-            "of it; have scans planned here, or read it with icetree"
-        )
-    heads = [metadata.current_snapshot_id, *(each.snapshot_id for each in metadata.refs.values())]
-    for id in dict.fromkeys(heads):
-        if id is not None:
-            try:
-                export_snapshot(metadata, files, metadata.snapshot(id), format_version)
-            except Unsupported:
-                raise
-            except (IcetreeError, OSError) as error:
-                log.warning("snapshot %d of %s is not exported: %s", id, metadata.location, error)
+    done: set[str] = set()
+    if metadata.format_version <= format_version or is_encrypted(metadata):
+        return done
+    for each in heads_of(metadata):
+        if export_of(each) in there:
+            continue
+        try:
+            export_snapshot(metadata, files, each, format_version, there=there)
+            done.add(export_of(each))
+        except Unsupported:
+            raise
+        except (IcetreeError, OSError) as error:
+            log.warning(
+                "snapshot %d of %s is not exported: %s", each.snapshot_id, metadata.location, error
+            )
+    return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +158,8 @@ class Made:
     #: As stored.
     written: tuple[str, ...] = ()
     reused: int = 0
+    #: The manifests; none where the list was there already, and was not looked into.
+    listed: tuple[Listed, ...] = ()
     #: What opens the manifest list of an encrypted table.
     key: bytes | None = field(default=None, repr=False)
 
@@ -178,9 +186,22 @@ def told_of(
 
 
 def export_snapshot(
-    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, format_version: int
+    metadata: TableMetadata,
+    files: TableFiles,
+    snapshot: Snapshot,
+    format_version: int,
+    *,
+    known: Known | None = None,
+    there: Collection[str] = frozenset(),
+    look: bool = True,
+    keep: bool = True,
 ) -> Made:
-    """Make sure that a snapshot's export is there, but for the metadata that shows it."""
+    """Make sure that a snapshot's export is there, but for the metadata that shows it.
+
+    Manifests that are there are those `known`, or looked for: in exports that are `there` for sure, before
+    others. Unless told to `look` whether it is there as a whole, it is made. Its root is kept, for who
+    reads it next, if so told.
+    """
     at = list_shown(snapshot, metadata.location, format_version)
     if at == snapshot.manifest_list:
         return Made(manifest_list=absolute(at, metadata.location))
@@ -188,14 +209,17 @@ def export_snapshot(
     key_bytes = data_key_bytes(metadata.properties)
     at = at if key_bytes is None else apart(at)
     absolute_at = absolute(at, metadata.location)
-    if key_bytes is None and files.store.exists(absolute_at):
+    if look and key_bytes is None and files.store.exists(absolute_at):
         return Made(manifest_list=absolute_at)
     stand_ins = StandIns(files=files, table_location=metadata.location)
     without_dvs = stand_ins.told if format_version < 3 else None
-    tree = _tree(metadata, files, snapshot, format_version, folder, without_dvs)
+    tree = _tree(metadata, files, snapshot, format_version, folder, without_dvs, keep=keep)
     listed: list[Listed] = []
     written: list[str] = []
-    known = {} if key_bytes else _known(metadata, files, snapshot, folder)
+    if key_bytes is not None:
+        known = {}
+    elif known is None:
+        known = known_to_relatives(metadata, files, snapshot, folder, there)
     for made in tree.manifests(known):
         listed.append(made.listed if made.file is None else _stored(made.listed, made.file, files))
         written += [] if made.file is None else [made.file.location]
@@ -208,6 +232,7 @@ def export_snapshot(
         manifest_list=absolute_at,
         written=(*stand_ins.written, *written, at),
         reused=len(listed) - len(written),
+        listed=tuple(listed),
         key=key,
     )
 
@@ -228,12 +253,14 @@ def _tree(
     version: int,
     folder: str,
     without_dvs: Callable[[Entries], Entries] | None = None,
+    *,
+    keep: bool,
 ) -> Tree:
     schema_ids = {each["schema-id"] for each in metadata.schemas}
     schema_id = snapshot.schema_id if snapshot.schema_id in schema_ids else None
     shape = metadata.shape(schema_id)
     reader = files.reader(shape)
-    root = files.root(snapshot, shape, keep=True)
+    root = files.root(snapshot, shape, keep=keep)
     if snapshot.root_manifest is None:
         root = with_counts(root, reader)
     return Tree(
@@ -276,42 +303,3 @@ def _header(snapshot: Snapshot, version: int) -> dict[str, str]:
     if version >= 3 and snapshot.first_row_id is not None:
         told["first-row-id"] = str(snapshot.first_row_id)
     return told
-
-
-# --- what is there already ---------------------------------------------------------------------
-
-
-def _known(
-    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, folder: str
-) -> dict[str, list[Listed]]:
-    """Return the manifests that the nearest exported ancestor has.
-
-    Twins are told by the parts that they are of, all others by their locations.
-    """
-    place = absolute(folder, metadata.location)
-    for at in _lists_of_ancestors(metadata, files, snapshot, folder):
-        try:
-            listed = read_listed(files.store.read(at), file=at)
-        except (NotFound, CorruptTable):
-            continue
-        found: dict[str, list[Listed]] = {}
-        for each in listed:
-            part = part_of(each.location.removeprefix(place))
-            found.setdefault(each.location if part is None else str(part), []).append(each)
-        return found
-    return {}
-
-
-def _lists_of_ancestors(
-    metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, folder: str
-) -> Iterator[str]:
-    """Yield where exports of ancestors lie, the nearest first: the parent's, there or not."""
-    places = [
-        absolute(manifest_list_at(folder, each), metadata.location)
-        for each in line_of(metadata.by_id, snapshot.parent_snapshot_id)
-    ]
-    yield from places[:1]
-    if len(places) > 1:
-        # Asking for many that are not there takes longer than to see what is.
-        there = {each.location for each in files.store.list(absolute(folder, metadata.location))}
-        yield from (at for at in places[1:] if at in there)
