@@ -54,7 +54,7 @@ KNOWN = SHARED | words(
     """
     after alias allow_incompatible before by cache case_sensitive catalog changes checkpoint clauses connection
     create_branch deep default deletes doc dry_run equal_authorities equal_schemes exist_ok facts files first folder force
-    format_version images
+    format_version history images
     isolation keeper kept key kind lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net nulls objects
     older_than on_batch open_cost_bytes options order_by parent partition_by paths

@@ -14,9 +14,12 @@ from icetree.cli.options import as_json_option, at_option, pass_lake, table_argu
     "--format-version", type=int, default=3, help="3, or 2 for clients that know no other."
 )
 @at_option
+@click.option("--history", is_flag=True, help="Write every snapshot that the table has.")
 @as_json_option
 @pass_lake
-def export(lake: Chosen, name: str, format_version: int, at: str | None, as_json: bool) -> None:
+def export(
+    lake: Chosen, name: str, format_version: int, at: str | None, history: bool, as_json: bool
+) -> None:
     """Write a snapshot as v3 or v2 has it; data files are shared.
 
     Prints the metadata file that other engines open.
@@ -24,7 +27,7 @@ def export(lake: Chosen, name: str, format_version: int, at: str | None, as_json
     from icetree.cli.output import print_json, say
 
     with lake.table(name) as table:
-        done = table.export(format_version=format_version, at=at)
+        done = table.export(format_version=format_version, at=at, history=history)
     if as_json:
         print_json(done.as_dict())
         return

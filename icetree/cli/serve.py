@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="How long a client waits for a plan before it is told to ask for it again.",
 )
+@click.option(
+    "--former-seconds",
+    default=1.0,
+    show_default=True,
+    help="How long a client waits for manifests of former snapshots before they are made without it.",
+)
 @click.option("--quiet", is_flag=True, help="Write no line for each request.")
 @click.option("--new-secret", is_flag=True, help="Only make a secret for a client, and show it.")
 @pass_lake
@@ -52,6 +58,7 @@ def serve(
     workers: int,
     plan_seconds: float,
     submit_seconds: float,
+    former_seconds: float,
     quiet: bool,
     new_secret: bool,
 ) -> None:
@@ -72,8 +79,7 @@ def serve(
         raise InvalidInput(f"--workers {workers}: at least one is needed")
     if not plan_seconds > 0:
         raise InvalidInput(f"--plan-seconds {plan_seconds:g}: no plan is made in that time")
-    if not submit_seconds >= 0:
-        raise InvalidInput(f"--submit-seconds {submit_seconds:g}: give 0 or more")
+    _require_times({"--submit-seconds": submit_seconds, "--former-seconds": former_seconds})
     known = None if grants is None else read_grants(grants)
     address = run.Address(host=host, port=port)
     if known is None and not anyone and not address.is_loopback:
@@ -94,9 +100,21 @@ def serve(
         listening = address.listen()
         access = Access(grants=known, any_host=anyone)
         _show(lake, address, listening.getsockname()[1], grants, access, tls)
-        server = Server(lake, access, plan_s=plan_seconds, submit_s=submit_seconds)
+        server = Server(
+            lake,
+            access,
+            plan_s=plan_seconds,
+            submit_s=submit_seconds,
+            former_s=former_seconds,
+        )
         run.serve(server, listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
+
+
+def _require_times(given: dict[str, float]) -> None:
+    for option, seconds in given.items():
+        if not seconds >= 0:
+            raise InvalidInput(f"{option} {seconds:g}: give 0 or more")
 
 
 def _show(

@@ -9,8 +9,10 @@ from icetree.serve.idempotency import LIFETIME
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 
+#: How clients are told to have scans planned by the server.
+PLANNED_HERE: Final[dict[str, str]] = {"scan-planning-mode": "server"}
 #: What a client may set otherwise.
-DEFAULTS: Final[dict[str, str]] = {"scan-planning-mode": "server"}
+DEFAULTS: Final = PLANNED_HERE
 #: What holds whatever a client has set.
 OVERRIDES: Final[dict[str, str]] = {}
 

@@ -13,8 +13,7 @@ from icetree.errors import Unsupported
 from icetree.serve.exporting import FORMER_S, Exports
 from icetree.serve.groups import Groups
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Page
-from icetree.table.export.shown import guarded
+from icetree.table.export.shown import guarded, older_pages
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
 
@@ -92,7 +91,7 @@ class Showing:
     def _shown(
         self, table: Table, version: int, snapshots: str = "all", *, with_former: bool = True
     ) -> Shown:
-        pages = () if snapshots == "refs" else _older(table)
+        pages = [] if snapshots == "refs" else older_pages(table.metadata, table.files.page)
         more = [snapshot for page in pages for snapshot in page.snapshots]
         seen = as_older(
             table.metadata,
@@ -109,10 +108,3 @@ class Showing:
             kept = tuple(each for each in seen.snapshots if each.snapshot_id in pinned)
             seen = msgspec.structs.replace(seen, snapshots=kept)
         return Shown(metadata_location=table.state.metadata_location, document=as_json(seen))
-
-
-def _older(table: Table) -> Sequence[Page]:
-    """Return the pages of history, oldest first."""
-    known = table.metadata.snapshot_pages
-    by_age = sorted(known, key=lambda each: each.first_log_timestamp_ms or 0)
-    return [table.files.page(each) for each in by_age]

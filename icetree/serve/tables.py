@@ -12,6 +12,7 @@ from icetree.catalog.base import TableName
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, Unsupported
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
+from icetree.serve.config import PLANNED_HERE
 from icetree.serve.delegation import delegated, keys_tag
 from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
@@ -19,6 +20,7 @@ from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.showing import Shown, as_json
 from icetree.serve.stock import stock_of
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.metadata import TableMetadata
 from icetree.table.export.places import FORMAT_VERSIONS
 from icetree.table.export.shown import shown as as_older
@@ -155,7 +157,11 @@ def as_clients_see(metadata: TableMetadata) -> TableMetadata:
 def _files(call: Call, table: Table) -> dict[str, Any]:
     namespace = quote(SEPARATOR.join(table.name.namespace), safe="")
     path = f"namespaces/{namespace}/tables/{quote(table.name.name, safe='')}"
-    return delegated(call, path, table.state.metadata_location)
+    told = delegated(call, path, table.state.metadata_location)
+    if is_encrypted(table.metadata):
+        # There are no manifests of it for who has no keys: whatever a client has set, it is planned here.
+        told["config"] = {**told["config"], **PLANNED_HERE}
+    return told
 
 
 def _versions(call: Call) -> tuple[int, ...]:

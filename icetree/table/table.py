@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.schema import Schema
 
 from icetree.catalog.base import Catalog, TableName
+from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles
 from icetree.filters.filter import Filter
 from icetree.spec.edit.words import partition_words, sort_words
@@ -192,17 +193,23 @@ class Table(Commits, Evolution[Committed], References, Shown):
         """Yield every snapshot the table still has, newest first."""
         return history(self.metadata, self.files.page)
 
-    def export(self, *, format_version: int = 3, at: Point | None = None) -> Exported:
+    def export(
+        self, *, format_version: int = 3, at: Point | None = None, history: bool = False
+    ) -> Exported:
         """Write a snapshot as v3 or v2 has it, for clients that read manifests themselves.
 
         Data files and DVs are shared, and so are manifests with exports before: only what changed
-        is written. It lives as long as the snapshot.
+        is written. It lives as long as the snapshot. With `history`, every snapshot that the table has.
         """
         from icetree.table.export.export import export
+        from icetree.table.export.shown import older_pages
 
+        if history and at is not None:
+            raise InvalidInput("give at, or history, not both: history is every snapshot")
         snapshot = self.snapshot(at)
         format_version = whole(format_version, what="format_version")
-        return export(self.state, self.files, snapshot, format_version=format_version)
+        pages = older_pages(self.metadata, self.files.page) if history else None
+        return export(self.state, self.files, snapshot, format_version=format_version, pages=pages)
 
     # --- questions -------------------------------------------------------------------------
 

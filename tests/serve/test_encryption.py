@@ -1,4 +1,4 @@
-"""Encrypted tables behind the server: it plans with keys, and refuses what would need them elsewhere."""
+"""Encrypted tables behind the server: it shows them, and plans with keys; manifests are nobody's."""
 
 from __future__ import annotations
 
@@ -35,10 +35,29 @@ def test_a_plan_has_the_keys_of_data_files_and_of_vectors(client: Client) -> Non
         assert bytes.fromhex(one["key-metadata"])[:1] == b"\1"
 
 
-def test_who_reads_manifests_is_told_that_there_are_none(client: Client) -> None:
+def test_a_load_comes_before_a_plan_and_sends_clients_there(client: Client, lake: Lake) -> None:
     told = client.get(PLACE)
-    assert told.error[1] == "UnsupportedOperationException"
-    assert "a client that reads manifests by itself has no keys" in str(told.json)
+    assert told.status == 200
+    # Of a table this goes before what a client has set for all of them.
+    assert told.json["config"]["scan-planning-mode"] == "server"
+    shown = told.json["metadata"]
+    assert shown["format-version"] == 3
+    assert len(shown["snapshots"]) == 2
+    asked = {"snapshot-id": shown["current-snapshot-id"]}
+    assert client.post(f"{PLACE}/plan", asked).json["status"] == "completed"
+    lake.create_table("db.plain", pa.schema([("id", pa.int64())]))
+    assert "scan-planning-mode" not in client.get("/v1/namespaces/db/tables/plain").json["config"]
+
+
+def test_nothing_is_exported_that_nobody_could_open(client: Client, lake: Lake) -> None:
+    shown = client.get(PLACE).json["metadata"]
+    assert not [each for each in shown["snapshots"] if lake.store.exists(each["manifest-list"])]
+    assert [*lake.store.list(f"{lake.table('db.t').location}/metadata/export")] == []
+
+
+def test_who_can_only_write_v2_is_shown_v3(client: Client) -> None:
+    told = client.get(PLACE, user_agent="PyIceberg/0.12.0")
+    assert told.json["metadata"]["format-version"] == 3
 
 
 def test_a_commit_of_manifests_is_refused(client: Client, lake: Lake) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from icetree.table.export.places import EXPORTS
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.serve.asking import Client
-from tests.serve.test_requirements import REBASE, lake_on, request
+from tests.serve.test_requirements import lake_on, request
 from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import ARROW, LEAFY, now, some
 
@@ -362,14 +363,43 @@ def test_a_table_that_is_dropped_meanwhile_is_left_alone(
     assert exports(table) == set()
 
 
-def test_appends_that_land_together_are_not_kept_by_exports_of_each_other(
-    lake: Lake, table: Table
+def test_of_appends_that_land_together_the_last_is_exported_and_others_once_somebody_looks(
+    lake: Lake, table: Table, store: Asked
 ) -> None:
-    """Only who is alone has former snapshots exported: of a group, the next who looks."""
-    table.set_properties(REBASE)
+    """Exports of each would cost what landing together has saved."""
     grow(table, 1)
+    handles = [lake.table("db.t")]
+    for number in (5, 6):
+        table.append(some((number, "a")))
+        handles.append(lake.table("db.t"))
     server = Server(lake, former_s=60)
-    bodies = [request(table, number, id=5000 + number) for number in range(2)]
-    told = [Client(server).post(PLACE, each) for each in bodies]
-    assert [each.status for each in told] == [200, 200]
+    showing = server.serving.showing
+    begun, go_on = Event(), Event()
+
+    def stand_still(request: Request) -> None:
+        if request.operation == "write_new" and not begun.is_set():
+            begun.set()
+            assert go_on.wait(30)
+
+    store.before = stand_still
+    with ThreadPoolExecutor() as pool:
+        shown = [pool.submit(showing.show_landed, handles[0], 3)]
+        assert begun.wait(30)
+        shown += [pool.submit(showing.show_landed, each, 3) for each in handles[1:]]
+        [line] = showing._groups._lines.values()
+        while len(line.waiting) < 2:
+            time.sleep(0.01)
+        go_on.set()
+    assert {each.result().metadata_location for each in shown[1:]} == {
+        handles[2].state.metadata_location
+    }
+    newest = loaded(Client(Server(lake, former_s=60)), "?snapshots=refs")["current-snapshot-id"]
+    lists = [each for each in exports(table) if each.rpartition("-")[2] != "0.avro"]
+    assert sorted(id for id in ids(table) if any(f"/snap-{id}-" in each for each in lists)) == (
+        sorted([now(handles[0]), newest])
+    )
     assert missing(lake, loaded(Client(server))) == []
+
+
+def ids(table: Table) -> list[int]:
+    return [each.snapshot_id for each in table.refresh().history()]

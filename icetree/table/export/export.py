@@ -7,7 +7,7 @@ is exported, so whoever exports the same again finds it, and two who do so at on
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -26,8 +26,8 @@ from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
-from icetree.table.export.known import Known, heads_of, known_to_relatives
+from icetree.spec.snapshot import Page, Snapshot
+from icetree.table.export.known import Known, heads_of, known_in, known_of, known_to_relatives
 from icetree.table.export.places import (
     apart,
     export_folder,
@@ -57,6 +57,8 @@ class Exported:
     written: tuple[str, ...]
     #: Manifests that were there already.
     reused_manifests_count: int
+    #: How many snapshots are exported, of those that the metadata shows.
+    snapshots_count: int
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""
@@ -64,6 +66,7 @@ class Exported:
 
     def __str__(self) -> str:
         what = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
+        what = f"{self.snapshots_count:,} snapshots" if self.snapshots_count > 1 else what
         return (
             f"exported {what} as v{self.format_version}: {self.metadata_location}; "
             f"{len(self.written):,} files written, {self.reused_manifests_count:,} manifests reused"
@@ -71,29 +74,44 @@ class Exported:
 
 
 def export(
-    state: State, files: TableFiles, snapshot: Snapshot | None, *, format_version: int = 3
+    state: State,
+    files: TableFiles,
+    snapshot: Snapshot | None,
+    *,
+    format_version: int = 3,
+    pages: Sequence[Page] | None = None,
 ) -> Exported:
     """Write a snapshot, and the table's metadata, as an older version has them.
 
-    `Unsupported` says what that version cannot say. Snapshots other than this one are shown where
-    their exports would lie, whether they are there or not.
+    With the `pages` of its history every snapshot of the table is written, and shown. Without,
+    snapshots other than this one are shown where their exports would lie, whether they are there or
+    not. `Unsupported` says what that version cannot say.
     """
     metadata = state.metadata
     is_past = snapshot is not None and snapshot.snapshot_id not in metadata.by_id
-    more = (snapshot,) if snapshot is not None and is_past else ()
-    document = shown(metadata, format_version=format_version, more=more)
+    more = [each for page in pages or () for each in page.snapshots]
+    if pages is None and snapshot is not None and is_past:
+        more.append(snapshot)
+    more_log = [each for page in pages or () for each in page.snapshot_log]
+    document = shown(metadata, format_version=format_version, more=more, more_log=more_log)
     if document is metadata:
         return _as_it_is(state, snapshot)
-    made = Made()
-    if snapshot is not None:
-        made = export_snapshot(metadata, files, snapshot, format_version)
-        document = told_of(document, snapshot, made, files)
-    written = list(made.written)
+    wanted = [] if snapshot is None else [snapshot]
+    if pages is not None:
+        others = {each.snapshot_id: each for each in (*more, *metadata.snapshots)}
+        by_age = sorted(others.values(), key=lambda each: each.sequence_number, reverse=True)
+        wanted += [each for each in by_age if each != snapshot]
+    series, every = Series(format_version=format_version), list[Made]()
+    for each in wanted:
+        made = series.export(metadata, files, each, keep=each is snapshot)
+        document = told_of(document, each, made, files)
+        every.append(made)
     folder = export_folder(metadata.location, format_version)
-    past = snapshot.snapshot_id if snapshot is not None and is_past else None
+    past = "history" if pages else str(snapshot.snapshot_id) if snapshot and is_past else None
     location = metadata_at(folder, state.metadata_location, past)
-    location = location if made.key is None else apart(location)
+    location = location if all(each.key is None for each in every) else apart(location)
     content = metadata_codec.encode(guarded(document), compress=False)
+    written = [name for each in every for name in each.written]
     with suppress(AlreadyExists):
         files.store.write_new(absolute(location, metadata.location), content)
         written.append(location)
@@ -101,9 +119,10 @@ def export(
         format_version=format_version,
         snapshot_id=None if snapshot is None else snapshot.snapshot_id,
         metadata_location=absolute(location, metadata.location),
-        manifest_list=made.manifest_list,
+        manifest_list=every[0].manifest_list if every else None,
         written=tuple(absolute(each, metadata.location) for each in written),
-        reused_manifests_count=made.reused,
+        reused_manifests_count=sum(each.reused for each in every),
+        snapshots_count=len(every),
     )
 
 
@@ -115,6 +134,7 @@ def _as_it_is(state: State, snapshot: Snapshot | None) -> Exported:
         manifest_list=None if snapshot is None else snapshot.manifest_list,
         written=(),
         reused_manifests_count=0,
+        snapshots_count=0 if snapshot is None else 1,
     )
 
 
@@ -237,6 +257,41 @@ def export_snapshot(
     )
 
 
+@dataclass(slots=True, kw_only=True)
+class Series:
+    """Exports snapshots of a table one after the other: each uses what those before it have."""
+
+    format_version: int
+    _known: dict[str, list[Listed]] = field(default_factory=dict)
+
+    def learn(
+        self, metadata: TableMetadata, files: TableFiles, snapshots: Iterable[Snapshot]
+    ) -> None:
+        """Look into exports that are there, for what others may use."""
+        folder = export_folder(metadata.location, self.format_version)
+        for each in snapshots:
+            at = absolute(manifest_list_at(folder, each), metadata.location)
+            self._known |= known_in(at, files, absolute(folder, metadata.location)) or {}
+
+    def export(
+        self,
+        metadata: TableMetadata,
+        files: TableFiles,
+        snapshot: Snapshot,
+        *,
+        look: bool = True,
+        keep: bool = False,
+    ) -> Made:
+        """Do `export_snapshot`."""
+        known, version = self._known or None, self.format_version
+        made = export_snapshot(
+            metadata, files, snapshot, version, known=known, look=look, keep=keep
+        )
+        place = absolute(export_folder(metadata.location, version), metadata.location)
+        self._known |= known_of(made.listed, place)
+        return made
+
+
 def _stored(listed: Listed, file: NewFile, files: TableFiles) -> Listed:
     """Store a manifest, and return how it is listed; it may be there, packed by another machine."""
     try:
@@ -254,7 +309,7 @@ def _tree(
     folder: str,
     without_dvs: Callable[[Entries], Entries] | None = None,
     *,
-    keep: bool,
+    keep: bool = True,
 ) -> Tree:
     schema_ids = {each["schema-id"] for each in metadata.schemas}
     schema_id = snapshot.schema_id if snapshot.schema_id in schema_ids else None

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from icetree.codec.legacy.encode_list import Listed
 from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.export import Made, export_snapshot
-from icetree.table.export.known import heads_of, known_in, known_of
-from icetree.table.export.places import export_folder, export_of, manifest_list_at, read_name
+from icetree.table.export.export import Made, Series
+from icetree.table.export.known import heads_of
+from icetree.table.export.places import export_folder, export_of, read_name
 
 log = logging.getLogger(__name__)
 
@@ -54,35 +53,6 @@ def exports_in(metadata: TableMetadata, files: TableFiles, format_version: int) 
             case ("snapshot", export) if stored == f"{folder}snap-{export}.avro":
                 found.add(export)
     return found
-
-
-@dataclass(slots=True, kw_only=True)
-class Series:
-    """Exports snapshots of a table one after the other: each uses what those before it have."""
-
-    format_version: int
-    _known: dict[str, list[Listed]] = field(default_factory=dict)
-
-    def learn(
-        self, metadata: TableMetadata, files: TableFiles, snapshots: Iterable[Snapshot]
-    ) -> None:
-        """Look into exports that are there, for what others may use."""
-        folder = export_folder(metadata.location, self.format_version)
-        for each in snapshots:
-            at = absolute(manifest_list_at(folder, each), metadata.location)
-            self._known |= known_in(at, files, absolute(folder, metadata.location)) or {}
-
-    def export(
-        self, metadata: TableMetadata, files: TableFiles, snapshot: Snapshot, *, look: bool = True
-    ) -> Made:
-        """Make sure that a snapshot's export is there; whether it is, is looked for if need be."""
-        known = self._known or None
-        made = export_snapshot(
-            metadata, files, snapshot, self.format_version, known=known, look=look, keep=False
-        )
-        place = absolute(export_folder(metadata.location, self.format_version), metadata.location)
-        self._known |= known_of(made.listed, place)
-        return made
 
 
 @dataclass(slots=True, kw_only=True)

@@ -104,10 +104,10 @@ def part_of(name: str) -> Part | None:
     return None
 
 
-def metadata_at(folder: str, metadata_location: str, snapshot_id: int | None = None) -> str:
-    """Return where metadata lies that shows a metadata file, and maybe a snapshot of the past."""
+def metadata_at(folder: str, metadata_location: str, more: str | None = None) -> str:
+    """Return where metadata lies that shows a metadata file, and maybe more: what is its name."""
     name = metadata_location.rpartition("/")[2].removesuffix(".metadata.json").removesuffix(".gz")
-    past = "" if snapshot_id is None else f"-{snapshot_id}"
+    past = "" if more is None else f"-{more}"
     return f"{folder}{name}{past}.metadata.json"
 
 

@@ -18,9 +18,10 @@ from icetree.spec.expressions import Expression
 from icetree.spec.layout import UNSORTED, PartitionField, PartitionSpec, SortField, SortOrder
 from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.pages import ReadPage
 from icetree.spec.retention import GC_ENABLED
 from icetree.spec.schema_tree import Place, walk
-from icetree.spec.snapshot import LogEntry, Ref, Snapshot
+from icetree.spec.snapshot import LogEntry, Page, Ref, Snapshot
 from icetree.table.export.places import FORMAT_VERSIONS, list_shown
 
 #: The operations that clients know. Any other may have changed anything.
@@ -91,6 +92,12 @@ def shown(
         next_row_id=metadata.next_row_id if has_lineage else None,
         encryption_keys=metadata.encryption_keys if has_lineage else (),
     )
+
+
+def older_pages(metadata: TableMetadata, read_page: ReadPage) -> list[Page]:
+    """Return the pages of history, oldest first, as `shown` takes what is in them."""
+    by_age = sorted(metadata.snapshot_pages, key=lambda each: each.first_log_timestamp_ms or 0)
+    return [read_page(each) for each in by_age]
 
 
 def guarded(document: TableMetadata) -> TableMetadata:
