@@ -9,10 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-import icetree
 from campaigns.pyiceberg_tests import outcomes as plugin
 from campaigns.pyiceberg_tests.expected import CHANGED, DIFFER, LEFT_OUT
-from campaigns.pyiceberg_tests.servers import catalog_in, serving, spark_connect, store
+from campaigns.pyiceberg_tests.servers import serving, spark_connect, store
 from campaigns.pyiceberg_tests.shipped import readdressed
 from campaigns.pyiceberg_tests.verdict import Verdict, judged, outcomes, pattern
 
@@ -25,8 +24,6 @@ QUICK: Final = (
     "test_sort_order_update.py",
     "test_statistics_operations.py",
 )
-#: What PyIceberg plans by itself between former snapshots: there are manifests of heads alone.
-_FORMER: Final = "default.test_incremental_read"
 
 
 def run(source: Path, python: str, folder: Path, *, quick: bool, asked: Sequence[str]) -> Verdict:
@@ -45,7 +42,6 @@ def run(source: Path, python: str, folder: Path, *, quick: bool, asked: Sequence
         at = readdressed(source, folder / "pyiceberg", {**places, **CHANGED})
         if not quick:
             _run([python, "dev/provision.py"], at, folder / "provision.log")
-            _export_former(folder, s3.properties())
         told = folder / "outcomes.jsonl"
         told.unlink(missing_ok=True)
         tests = [f"tests/integration/{each}" for each in QUICK] if quick else ["tests/integration"]
@@ -69,10 +65,3 @@ def _run(command: list[str], at: Path, log: Path) -> None:
         ended = subprocess.run(command, cwd=at, stdout=writing, stderr=writing, check=False)
     if ended.returncode:
         raise RuntimeError(f"the tests' tables could not be made: see {log}")
-
-
-def _export_former(folder: Path, properties: dict[str, str]) -> None:
-    with icetree.connect(catalog_in(folder), properties=properties) as lake:
-        table = lake.table(_FORMER)
-        for each in table.history():
-            table.export(format_version=2, at=each.snapshot_id)

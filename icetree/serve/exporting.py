@@ -83,6 +83,8 @@ class _Work:
     wanted: Sequence[Snapshot]
     #: Whether nothing is known yet of what is there.
     is_cold: bool
+    #: What tells those that were seen to: what is known of others may be forgotten meanwhile.
+    seen_to: set[str] = field(default_factory=set)
     began_s: float = field(default_factory=elapsed_s)
     done: Event = field(default_factory=Event)
 
@@ -197,6 +199,7 @@ class Exports:
                 sure = self._sure.of(folder) or frozenset()
                 near = [each for each in work.wanted if export_of(each) in sure][:1]
                 work.former.export(snapshot, near)
+                work.seen_to.add(export_of(snapshot))
                 self._sure.add(folder, [export_of(snapshot)])
         except BaseException as error:
             # Nobody is to be told, and nothing ends this thread but the server.
@@ -205,7 +208,7 @@ class Exports:
         return True
 
     def _next(self, folder: str, work: _Work) -> Snapshot | None:
-        sure = self._sure.of(folder) or frozenset()
+        sure = (self._sure.of(folder) or frozenset()) | work.seen_to
         return next((each for each in work.wanted if export_of(each) not in sure), None)
 
 

@@ -108,6 +108,19 @@ BUSY = [
     for start in (0, 5, 10)
 ]
 
+
+def _of_the_past(table: Table) -> dict[str, Any]:
+    """Return questions about a table of four appends that Spark answers by manifests, and the answers."""
+    ids = [each.snapshot_id for each in sorted(table.history(), key=lambda e: e.sequence_number)]
+    between = f"'start-snapshot-id' = '{ids[0]}', 'end-snapshot-id' = '{ids[2]}'"
+    return {
+        f"SELECT id FROM {table.name} WITH ({between}) ORDER BY id": [[1], [2]],
+        f"SELECT count(*) FROM {table.name}.all_data_files": [[1 + 2 + 3 + 4]],
+        f"SELECT count(DISTINCT file_path) FROM {table.name}.all_files": [[4]],
+        f"SELECT count(DISTINCT reference_snapshot_id) FROM {table.name}.all_manifests": [[4]],
+    }
+
+
 #: What is done with views, beside one of ours that is there.
 VIEWS = [
     "SELECT * FROM db.ours ORDER BY number",
@@ -183,9 +196,12 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             table.create_tag("start")
         busy = {"commit.retry.num-retries": _TRIES}
         lake.create_table("db.busy", "id long, n int, c string", properties=busy)
-        made = "db.made"
+        made, past = "db.made", lake.create_table("db.past", "id long")
+        for id in range(4):
+            past.append(pa.table({"id": [id]}))
+        of_the_past = _of_the_past(past)
         asked = [each for name in names.values() for each in statements(name)]
-        asked += [*BUSY, *EVOLVED]
+        asked += [*BUSY, *EVOLVED, *of_the_past]
         then = [each for name in names.values() for each in _as_it_was(lake.table(name), name)]
         asked += then
         asked += [
@@ -214,6 +230,7 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             assert ours.metadata.format_version == 4
             ours.delete("id = 1000")
             assert ours.verify(deep=True).findings == ()
+        assert {each: answers[each] for each in of_the_past} == of_the_past
         assert answers[f"SELECT id FROM {made} ORDER BY id"] == [[0], [1], [2]]
         assert answers[VIEWS[0]] == [[0], [1], [2]]
         assert (answers[VIEWS[2]], answers[VIEWS[6]]) == ([[3]], [[12]])

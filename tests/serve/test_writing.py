@@ -106,3 +106,27 @@ def test_pyiceberg_inspects_every_entry(theirs: RestCatalog, lake: Lake) -> None
     found = peer.refresh().inspect.entries().to_pylist()
     assert [each["data_file"]["record_count"] for each in found] == [10, 10]
     assert [dict(each["data_file"]["value_counts"]) for each in found] == [{1: 10, 2: 10}] * 2
+
+
+def test_pyiceberg_reads_manifests_of_former_snapshots(theirs: RestCatalog, lake: Lake) -> None:
+    ours = lake.create_table("db.t", "id long, country string", partition_by=["country"])
+    for start in range(0, 40, 10):
+        ours.append(rows(start, start + 10, "DE" if start % 20 else "FR"))
+    ours.delete("country = 'FR' and id < 10")
+    peer = RestCatalog("alone", uri=theirs.uri, **{"scan-planning-mode": "client"})
+    assert not peer.supports_server_side_planning()
+    table = peer.load_table("db.t")
+    for snapshot in table.snapshots():
+        found = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()["id"].to_pylist()
+        mine = ours.scan(at=snapshot.snapshot_id, columns=["id"]).to_arrow()["id"].to_pylist()
+        assert sorted(found) == sorted(mine)
+        assert table.inspect.files(snapshot.snapshot_id).num_rows == len(mine) // 10
+    assert table.inspect.all_files().num_rows == 1 + 2 + 3 + 4 + 3
+    assert {*table.inspect.all_files()["file_path"].to_pylist()} == {
+        task.file.file_path
+        for each in table.snapshots()
+        for task in table.scan(snapshot_id=each.snapshot_id).plan_files()
+    }
+    reference = table.inspect.all_manifests()["reference_snapshot_id"].to_pylist()
+    assert {*reference} == {each.snapshot_id for each in table.snapshots()}
+    assert table.inspect.history().num_rows == 5

@@ -33,6 +33,7 @@ from icetree.table.export.places import (
     export_folder,
     export_of,
     list_shown,
+    manifest_list_at,
     metadata_at,
 )
 from icetree.table.export.shown import guarded, partition_specs, shown

@@ -12,13 +12,13 @@ from typing import Final
 
 from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
-from icetree.spec.location import absolute, stored_form
+from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.export import Made, Series
 from icetree.table.export.known import heads_of
-from icetree.table.export.places import export_folder, export_of, read_name
+from icetree.table.export.places import export_folder, export_of, is_list
 
 log = logging.getLogger(__name__)
 
@@ -44,15 +44,9 @@ def former_of(metadata: TableMetadata, shown: Iterable[Snapshot]) -> list[Snapsh
 
 def exports_in(metadata: TableMetadata, files: TableFiles, format_version: int) -> set[str]:
     """Return what tells the exports that are there, with one look at their folder."""
-    folder = export_folder(metadata.location, format_version)
-    found = set()
-    for each in files.store.list(absolute(folder, metadata.location)):
-        stored = stored_form(each.location, metadata.location)
-        match read_name(stored, metadata.location):
-            # Manifests of a snapshot's own have a number after what tells it.
-            case ("snapshot", export) if stored == f"{folder}snap-{export}.avro":
-                found.add(export)
-    return found
+    place = absolute(export_folder(metadata.location, format_version), metadata.location)
+    names = (each.location.removeprefix(place) for each in files.store.list(place))
+    return {each.removeprefix("snap-").removesuffix(".avro") for each in names if is_list(each)}
 
 
 @dataclass(slots=True, kw_only=True)

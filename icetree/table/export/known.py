@@ -15,7 +15,7 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.retention import line_of
 from icetree.spec.snapshot import Snapshot
-from icetree.table.export.places import export_of, manifest_list_at, part_of
+from icetree.table.export.places import export_of, is_list, manifest_list_at, part_of
 
 #: Twins by the parts that they are of, all others by their locations.
 Known: TypeAlias = Mapping[str, Sequence[Listed]]
@@ -73,10 +73,15 @@ def _lists_of_relatives(
     yield from places(each for each in ancestors if export_of(each) in there)
     before, after = places(ancestors), places(_descendants(metadata, snapshot))
     yield from before[:1]
-    if before[1:] or after:
-        # Asking for many that are not there takes longer than to see what is.
-        found = {each.location for each in files.store.list(absolute(folder, metadata.location))}
-        yield from (at for at in (*before[1:], *after) if at in found)
+    if snapshot.parent_snapshot_id is None and not after:
+        return
+    # Asking for many that are not there takes longer than to see what is.
+    place = absolute(folder, metadata.location)
+    found = {each.location: each.modified_at_ms for each in files.store.list(place)}
+    yield from (at for at in (*before[1:], *after) if at in found)
+    # Relatives that are left may be in pages of history: the last export is of one of them, as a rule.
+    lists = [at for at in found if is_list(at.removeprefix(place))]
+    yield from sorted(lists, key=found.__getitem__)[-1:]
 
 
 def _descendants(metadata: TableMetadata, snapshot: Snapshot) -> Iterator[Snapshot]:

@@ -78,6 +78,14 @@ def list_shown(snapshot: Snapshot, table_location: str, format_version: int) -> 
     return snapshot.manifest_list
 
 
+def is_list(name: str) -> bool:
+    """Tell by its name within its folder whether a file is the manifest list of an export."""
+    match name.removesuffix(".avro").split("-"):
+        case ["snap", _, _]:
+            return True
+    return False
+
+
 def own_manifest_at(folder: str, snapshot: Snapshot, ordinal: int) -> str:
     """Return where a manifest of what a snapshot's root holds itself lies."""
     return f"{folder}snap-{export_of(snapshot)}-{ordinal}.avro"

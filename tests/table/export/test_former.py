@@ -76,6 +76,20 @@ def test_a_former_snapshot_uses_what_a_later_one_has() -> None:
     assert table.export(at=first.snapshot_id).written
 
 
+def test_what_was_exported_is_found_again_however_many_commits_came_since() -> None:
+    """Snapshots in between are in pages of history, where their parents cannot be followed."""
+    table = grown(6, **PAGED)
+    table.export()
+    # Leaves stay as they are.
+    table.set_properties({"write.root.max-data-entries": "1000"})
+    for number in range(30):
+        table.append(some((number, "b")))
+    before = {each for each in exports(table) if "/part-" in each}
+    made = {each for each in table.export().written if "/part-" in each}
+    assert before
+    assert not before & made
+
+
 def test_exports_of_an_encrypted_history_have_keys_each() -> None:
     lake = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://w")
     lake.keeper = LocalKeys({"k": b"0123456789012345"})
