@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -11,6 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
+from py4j.java_gateway import JavaGateway
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -20,14 +23,21 @@ from icetree.spark import local
 from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
 from icetree.spark.write.arrange import arranged
-from icetree.spark.write.unweighed import LARGE, done_unweighed, with_size
+from icetree.spark.write.internals import not_weighed
+from icetree.spark.write.unweighed import LARGE, Share, done_unweighed, share_of, with_size
+from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata import new_table as new_metadata
+from icetree.spec.snapshot import Snapshot
 from tests.effort import law
 
 _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH = 64 * 1024 * 1024
-#: What a row may take: ten thousand of them fill a batch.
-_SHARE = _BATCH // 10_000
+#: What a row may take: so many of them fill a batch.
+_AT_ONCE = 1_000
+_SHARE = _BATCH // _AT_ONCE
 _SEEN = pa.schema([("rows", pa.int64()), ("bytes", pa.int64()), ("bound", pa.int64())])
+_NO_COLUMNS = {"type": "struct", "fields": []}
 _TOLD = "rows bigint, bytes bigint, bound bigint"
 
 
@@ -41,51 +51,96 @@ def _seen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist([told], schema=_SEEN)
 
 
-def _done(rows: DataFrame, *, table: str | None = None) -> tuple[list[dict[str, int]], list[int]]:
+def _metadata(**totals: int) -> TableMetadata:
+    """Return the metadata of a table that nobody has heard of, and what its snapshot tells of it."""
+    made = new_metadata(
+        table_uuid=str(uuid4()), location="memory://t", schema=_NO_COLUMNS, at_ms=1_000
+    )
+    if not totals:
+        return made
+    summary = {"operation": "append"} | {
+        name.replace("_", "-"): str(total) for name, total in totals.items()
+    }
+    snapshot = Snapshot(
+        snapshot_id=1, sequence_number=1, timestamp_ms=1_000, manifest_list="r", summary=summary
+    )
+    return replace(made, snapshots=(snapshot,), current_snapshot_id=1)
+
+
+def _done(
+    rows: DataFrame, metadata: TableMetadata | None = None
+) -> tuple[list[dict[str, int]], list[int]]:
     """Return what was told of batches, and how many answers were undone, time by time."""
     undone: list[int] = []
     found = done_unweighed(
         rows,
         _seen,
         _SEEN,
-        table=table or str(uuid4()),
+        table="db.docs",
+        metadata=metadata or _metadata(),
         undo=lambda told: undone.append(told.num_rows),
     )
     assert found.schema.names == _SEEN.names
     return found.to_pylist(), undone
 
 
+def _sized(rows: DataFrame) -> DataFrame | None:
+    share = share_of(rows.sparkSession)
+    return None if share is None else with_size(rows, share)
+
+
+@contextmanager
+def _set(spark: SparkSession, name: str, value: int) -> Iterator[None]:
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.unset(name)
+
+
 def _texts(spark: SparkSession, count: int, size: int) -> DataFrame:
     return spark.range(0, count, 1, 1).select("id", f.expr(f"repeat('x', {size})").alias("text"))
 
 
-def test_batches_of_small_rows_are_not_weighed(spark: SparkSession) -> None:
-    found, undone = _done(_texts(spark, 10_000, 100))
-    assert [(each["rows"], each["bound"]) for each in found] == [(10_000, 2**31 - 1)]
+def test_batches_of_small_rows_are_not_weighed_and_are_put_together_again(
+    spark: SparkSession,
+) -> None:
+    found, undone = _done(_texts(spark, 12_500, 100))
+    told = [(each["rows"], each["bound"]) for each in found]
+    assert told == [(10_000, 2**31 - 1), (2_500, 2**31 - 1)]
     assert not undone
 
 
 def test_a_batch_of_the_largest_small_rows_is_no_larger_than_one_that_was_weighed(
     spark: SparkSession,
 ) -> None:
-    found, undone = _done(_texts(spark, 10_000, _SHARE - 17))
-    assert [each["rows"] for each in found] == [10_000]
-    assert found[0]["bytes"] < _BATCH
+    # The id, and where the text ends.
+    rows = _texts(spark, _AT_ONCE, _SHARE - 17 - 9)
+    found, undone = _done(rows)
+    assert [each["rows"] for each in found] == [_AT_ONCE]
+    assert _BATCH * 0.99 < found[0]["bytes"] < _BATCH
     assert not undone
+    assert _done(_texts(spark, 1, _SHARE - 17 - 8))[1] == [0]
 
 
-def test_large_rows_are_done_again_in_batches_that_spark_weighs(spark: SparkSession) -> None:
+def test_large_rows_are_done_again_in_batches_that_spark_weighs(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
     rows = _texts(spark, 1_000, 80_000)
     found, undone = _done(rows)
+    assert [each["bound"] for each in found] == [None, None]
     assert sum(each["rows"] for each in found) == 1_000
     assert max(each["bytes"] for each in found) < 2 * _BATCH
     assert undone == [0]
+    [told] = [each.getMessage() for each in caplog.records if each.name == unweighed.__name__]
+    assert "db.docs: a row takes more than 67108 bytes" in told
+    assert f"set {_BYTES}" in told
 
 
 def test_what_is_large_never_goes_to_python_unweighed(spark: SparkSession) -> None:
-    told = with_size(_texts(spark, 10_000, 80_000))
+    told = _sized(_texts(spark, 10_000, 80_000))
     assert told is not None
-    with unweighed._not_weighed(spark):
+    with not_weighed(spark, 10_000):
         found = done_in_python(told, _seen, _TOLD)
     assert [each["rows"] for each in found.to_pylist()] == [10_000]
     assert found["bytes"][0].as_py() < 2_000_000
@@ -99,10 +154,36 @@ def test_one_large_row_of_many_undoes_what_others_did(spark: SparkSession) -> No
     assert undone == [3]
 
 
-def test_a_table_that_was_given_large_rows_is_weighed_from_then_on(spark: SparkSession) -> None:
-    table = str(uuid4())
-    assert _done(_texts(spark, 10, 80_000), table=table)[1] == [0]
-    assert _done(_texts(spark, 10, 80_000), table=table)[1] == []
+def test_a_table_that_was_given_large_rows_is_weighed_from_then_on(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    metadata = _metadata()
+    assert _done(_texts(spark, 10, 80_000), metadata)[1] == [0]
+    caplog.clear()
+    found, undone = _done(_texts(spark, 10, 80_000), metadata)
+    assert [each["bound"] for each in found] == [None]
+    assert undone == []
+    assert not caplog.records
+    # Another one may have the same name, in another lake.
+    assert _done(_texts(spark, 10, 10))[0][0]["bound"] is not None
+
+
+@pytest.mark.parametrize(
+    ("totals", "weighed"),
+    [
+        ({"total_records": 10_000, "total_files_size": 10_000 * 20_000}, True),
+        ({"total_records": 10_000, "total_files_size": 10_000 * 10_000}, False),
+        # The footers of files are most of what these few take.
+        ({"total_records": 10, "total_files_size": 10 * 20_000}, False),
+        ({"total_records": 0, "total_files_size": 0}, False),
+        ({"total_records": 10_000}, False),
+    ],
+)
+def test_a_table_whose_files_tell_of_large_rows_is_weighed_at_once(
+    spark: SparkSession, totals: dict[str, int], weighed: bool
+) -> None:
+    found, _ = _done(_texts(spark, 10, 10), _metadata(**totals))
+    assert [each["bound"] is None for each in found] == [weighed]
 
 
 def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
@@ -113,43 +194,132 @@ def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
         told = done_in_python(rows, _seen, _TOLD)
         found.extend(told["bound"].to_pylist())
 
-    with unweighed._not_weighed(spark):
+    with not_weighed(spark, _AT_ONCE):
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
     assert found == [None]
     assert spark.sparkContext.getLocalProperty(_BYTES) is None
+    assert spark.sparkContext.getLocalProperty(_ROWS) is None
 
 
 def test_what_somebody_said_of_batches_stays(spark: SparkSession) -> None:
-    spark.conf.set(_BYTES, 1_000_000)
-    try:
-        assert with_size(_texts(spark, 10, 10)) is None
-    finally:
-        spark.conf.unset(_BYTES)
+    with _set(spark, _BYTES, 1_000_000):
+        assert share_of(spark) is None
+    with _set(spark, _ROWS, 5_000):
+        assert share_of(spark) == Share(rows=5_000, bytes=_BATCH // 5_000)
+        assert _done(_texts(spark, 10, 14_000))[1] == [0]
+    with _set(spark, _ROWS, 20_000):
+        assert share_of(spark) is None
+    with _set(spark, _ROWS, 0):
+        assert share_of(spark) is None
 
 
-@pytest.mark.parametrize("kind", ["function", "batches", "stream", "nested"])
-def test_where_others_would_go_to_python_unweighed_all_are_weighed(
-    spark: SparkSession, kind: str
+def test_where_java_has_no_thread_for_each_of_pythons_all_are_weighed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = _texts(spark, 10, 10)
+    gateway = spark.sparkContext._gateway
+    # What PYSPARK_PIN_THREAD=false has in its place.
+    unpinned = JavaGateway.__new__(JavaGateway)
+    vars(unpinned).update(vars(gateway))
+    monkeypatch.setattr(type(spark.sparkContext), "_gateway", unpinned)
+    assert share_of(spark) is None
 
-    def same(values: pa.Array) -> pa.Array:
-        return values
 
-    same.__annotations__ = {"values": pa.Array, "return": pa.Array}
-    in_python = arrow_udf(same, "string")
-    made = {
-        "function": lambda: rows.withColumn("text", in_python("text")),
-        "batches": lambda: rows.mapInArrow(lambda batches: batches, rows.schema),
-        # What a stream hands over hides how it came about.
-        "stream": lambda: spark.createDataFrame(rows.rdd, rows.schema),
-        "nested": lambda: rows.join(
+def test_a_column_may_have_the_name_of_the_sign(spark: SparkSession) -> None:
+    rows = _texts(spark, 10, 10).withColumn(LARGE.upper(), f.lit(True))
+    found, undone = _done(rows)
+    assert [(each["rows"], each["bound"]) for each in found] == [(10, None)]
+    assert not undone
+
+
+def _same(values: pa.Array) -> pa.Array:
+    return values
+
+
+_same.__annotations__ = {"values": pa.Array, "return": pa.Array}
+
+
+class _Parts:
+    """A function that makes rows of a text."""
+
+    def eval(self, text: str) -> Iterator[tuple[str]]:
+        yield (text[:1],)
+
+
+def _in_python(spark: SparkSession, rows: DataFrame) -> dict[str, DataFrame]:
+    """Return rows that are, or may be, computed in Python on their way, by how."""
+    in_python = arrow_udf(_same, "string")
+    rows.createOrReplaceTempView("rows_of_java")
+    # What a stream hands over hides how it came about.
+    hidden = spark.createDataFrame(rows.rdd, rows.schema)
+    hidden.createOrReplaceTempView("rows_of_who_knows")
+    for name, arrow in (("parts", False), ("arrow_parts", True)):
+        made = f.udtf(_Parts, returnType="part string", useArrow=arrow)  # type: ignore[call-overload]
+        spark.udtf.register(name, made)
+    within = "SELECT id FROM rows_of_java WHERE id IN (SELECT id FROM rows_of_java WHERE {})"
+    return {
+        "function": rows.withColumn("text", in_python("text")),
+        "batches": rows.mapInArrow(lambda batches: batches, rows.schema),
+        "groups": rows.groupBy("id").applyInArrow(lambda table: table, rows.schema),
+        "stream": hidden,
+        "nested": rows.join(
             rows.select(in_python("text").alias("text")).distinct(), "text", "left_semi"
         ),
-    }[kind]()
-    assert with_size(made) is None
+        "table function": spark.sql("SELECT id, part FROM rows_of_java, LATERAL parts(text)"),
+        "arrow table function": spark.sql(
+            "SELECT id, part FROM rows_of_java, LATERAL arrow_parts(text)"
+        ),
+        "view": spark.sql(
+            "WITH made AS (SELECT part FROM arrow_parts('ab')) SELECT part FROM made"
+        ),
+        "subquery": spark.sql(
+            "SELECT id, text FROM rows_of_java WHERE id IN (SELECT id FROM rows_of_who_knows)"
+        ),
+        "subquery of a subquery": spark.sql(
+            within.format("id = (SELECT max(id) FROM rows_of_who_knows)")
+        ),
+        "table function of a subquery": spark.sql(
+            within.format("EXISTS (SELECT 1 FROM arrow_parts('ab'))")
+        ),
+        "long": spark.sql(" UNION ALL ".join(["SELECT 1 AS id"] * 150)),
+    }
+
+
+_KINDS = (
+    *("function", "batches", "groups", "stream", "nested", "table function"),
+    *("arrow table function", "view", "subquery", "subquery of a subquery"),
+    *("table function of a subquery", "long"),
+)
+
+
+@pytest.fixture(scope="module")
+def of_python(spark: SparkSession) -> dict[str, DataFrame]:
+    return _in_python(spark, _texts(spark, 10, 10))
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_where_others_would_go_to_python_unweighed_all_are_weighed(
+    of_python: dict[str, DataFrame], kind: str
+) -> None:
+    assert _sized(of_python[kind]) is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH a AS (SELECT * FROM texts) SELECT a.id FROM a JOIN a AS b ON a.id = b.id LIMIT 3",
+        "SELECT id, row_number() OVER (ORDER BY id) AS n FROM texts WHERE id IN (SELECT 1)",
+        "SELECT id, each FROM texts LATERAL VIEW explode(split(text, ' ')) AS each",
+        "SELECT DISTINCT text FROM texts UNION SELECT text FROM texts GROUP BY text HAVING count(*) > 1",
+        "SELECT id, (SELECT max(id) FROM texts) AS most FROM texts TABLESAMPLE (50 PERCENT) ORDER BY 1",
+        "SELECT t.id, s.id AS other FROM texts AS t, LATERAL (SELECT t.id + 1 AS id) AS s",
+        "SELECT id FROM texts EXCEPT SELECT id FROM VALUES (1), (2) AS v(id)",
+    ],
+)
+def test_what_java_does_alone_is_not_weighed(spark: SparkSession, query: str) -> None:
+    _texts(spark, 10, 10).createOrReplaceTempView("texts")
+    assert _sized(spark.sql(query)) is not None
 
 
 @pytest.mark.parametrize(
@@ -161,7 +331,7 @@ def test_rows_that_cannot_tell_their_size_for_nothing_are_weighed(
     rows = spark.range(1).select(
         f.expr("parse_json('1')" if type == "variant" else f"CAST(NULL AS {type})")
     )
-    assert with_size(rows) is None
+    assert _sized(rows) is None
 
 
 def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_path: Path) -> None:
@@ -172,7 +342,7 @@ def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_
         "db.t", schema, partition_by=["bucket(4, id)", "truncate(1, `a.b c`)"]
     )
     made = spark.range(0, 400, 1, 8).select("id", f.expr("CAST(id % 2 AS STRING)").alias("a.b c"))
-    assert with_size(arranged(made, table.metadata)) is not None
+    assert _sized(arranged(made, table.metadata)) is not None
     lake.append("db.t", made)
     files = lake.table("db.t").inspect.files()
     assert files.num_rows == 8
@@ -198,8 +368,8 @@ def test_a_row_is_large_if_what_varies_of_it_is(spark: SparkSession, data: st.Da
     rows = spark.createDataFrame(given_rows, schema).localCheckpoint()
     # Handed over by Python, they would be weighed: what is looked at here is what a row tells.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unweighed, "_is_python_elsewhere", lambda _: False)
-        told = with_size(rows)
+        patch.setattr(unweighed, "is_all_javas", lambda _: True)
+        told = _sized(rows)
     assert told is not None
     for (a, b, c), was, now in zip(drawn, given_rows, told.collect(), strict=True):
         varies = (a or 0) // 2 * 2 + (b or 0) + (c or 0) // 17 * 17
@@ -219,14 +389,14 @@ def test_large_rows_are_appended_and_merged_whole_and_nothing_else_stays(
     lake.create_namespace("db")
     lake.create_table("db.large", pa.schema([("id", pa.int64()), ("text", pa.string())]))
     source = tmp_path / "source"
-    sizes = "CASE WHEN id % 100 = 99 THEN 9000 ELSE 5 END"
+    sizes = "CASE WHEN id % 100 = 99 THEN 90000 ELSE 5 END"
     made = spark.range(0, 400, 1, 4).select("id", f.expr(f"repeat('y', {sizes})").alias("text"))
     made.write.parquet(str(source))
     rows = spark.read.parquet(str(source))
     lake.append("db.large", rows)
     assert sorted(map(tuple, lake.read("db.large").collect())) == sorted(map(tuple, rows.collect()))
-    unweighed._HAVE_LARGE.remove("db.large")
-    more = spark.range(390, 410).select("id", f.expr("repeat('z', 9000)").alias("text"))
+    unweighed._HAVE_LARGE.remove(str(lake.table("db.large").metadata.table_uuid))
+    more = spark.range(390, 410).select("id", f.expr("repeat('z', 90000)").alias("text"))
     lake.merge(
         "db.large", more, ["id"]
     ).when_matched_update_all().when_not_matched_insert_all().run()

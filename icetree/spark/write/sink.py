@@ -109,7 +109,12 @@ def sink(
 
     with one_line():
         found = done_unweighed(
-            rows, work, _OUT, table=table, undo=lambda told: _undone(told, metadata, store)
+            rows,
+            work,
+            _OUT,
+            table=table,
+            metadata=metadata,
+            undo=lambda told: _undone(told, metadata, store),
         )
     files, gone, numbers = [], dict[int, BitMap64](), [(0, 0)]
     try:

@@ -8,8 +8,9 @@ without what is large in it, as a sign: then nothing of it counts, and all is do
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -19,30 +20,50 @@ from pyspark.sql import types as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from icetree.spark.in_python import done_in_python
-from icetree.spark.jvm import java_of
 from icetree.spark.names import quoted
-from icetree.spark.trees import kind, seq
+from icetree.spark.write.internals import BYTES, bounds, is_all_javas, not_weighed
+from icetree.spec.metadata import TableMetadata
+
+log = logging.getLogger(__name__)
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 #: Whether a row takes more than its share; among answers, whether a task met such a row.
 LARGE: Final = "__icetree_large"
 
-_BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
-#: Spark's word for a batch that is not weighed.
-_UNBOUNDED: Final = 2**31 - 1
+#: Rows of a batch where nobody has said how many: fewer than Spark's ten thousand, so that each may
+#: take more.
+_ROWS: Final = 1_000
+#: A row of less than that is not large to anybody: where a batch has so many rows, it is weighed.
+_LEAST_SHARE: Final = 4096
+#: Up to how many rows and bytes batches are put together again, once they are in Python: what is done
+#: with a batch takes as long for a few.
+_GATHERED_ROWS: Final = 10_000
+_GATHERED_BYTES: Final = 16 * 1024 * 1024
+#: How much smaller rows may be in files than in memory.
+_PACKED: Final = 4
+#: From how many bytes on files tell how large rows are: of small ones, footers are most.
+_TELLING_BYTES: Final = 16 * 1024 * 1024
 #: What a value of a type that is always the same takes at most, its share of what is null included.
 _FIXED_BYTES: Final = 17
+#: What is beside a value that varies: where it ends, whether it is null.
+_BESIDE_BYTES: Final = 9
 _FIXED: Final = (
     *(sql.BooleanType, sql.NumericType, sql.DateType, sql.TimeType),
     *(sql.TimestampType, sql.TimestampNTZType, sql.NullType),
     *(sql.DayTimeIntervalType, sql.YearMonthIntervalType),
 )
-#: Rows that others compute, perhaps in Python themselves, of batches that nobody has weighed then.
-_HIDDEN: Final = frozenset({"LogicalRDD", "ExternalRDD"})
 
-#: Tables that were given large rows: the next ones are weighed from the start.
+#: Tables, by UUID, that were given large rows in this process: the next ones are weighed at once.
 _HAVE_LARGE: Final[set[str]] = set()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What a batch that is not weighed may hold: so many rows, of which each takes so many bytes."""
+
+    rows: int
+    bytes: int
 
 
 def done_unweighed(
@@ -51,41 +72,64 @@ def done_unweighed(
     returns: pa.Schema,
     *,
     table: str,
+    metadata: TableMetadata,
     undo: Callable[[pa.Table], object],
 ) -> pa.Table:
     """Compute rows of a table and return what a function makes of their batches.
 
     When a row is too large for that, what came of it so far goes to `undo`, and all of it is done
-    again.
+    again. The log calls it `table`.
     """
-    told = None if table in _HAVE_LARGE else with_size(rows)
+    share = share_of(rows.sparkSession)
+    if share is None or _has_large(metadata, share):
+        return done_in_python(rows, work, _ddl(returns))
+    told = with_size(rows, share)
     if told is not None:
         marked = pa.schema([*returns, (LARGE, pa.bool_())])
-        with _not_weighed(rows.sparkSession):
+        with not_weighed(rows.sparkSession, share.rows):
             found = done_in_python(told, _unless_large(work, marked), _ddl(marked))
         if not pc.any(found[LARGE]).as_py():
             return found.drop_columns([LARGE])
-        _HAVE_LARGE.add(table)
+        _HAVE_LARGE.add(_id(metadata))
+        log.warning(
+            "table %s: a row takes more than %d bytes, so all are computed and written once more, in "
+            "batches that Spark weighs; further writes of this process begin so. To have every "
+            "write of a session begin so, set %s, such as to 64m",
+            table, share.bytes, BYTES,
+        )  # fmt: skip
         undo(found.filter(pc.is_null(found[LARGE])).drop_columns([LARGE]))
     return done_in_python(rows, work, _ddl(returns))
 
 
-def with_size(rows: DataFrame) -> DataFrame | None:
+def share_of(spark: SparkSession) -> Share | None:
+    """Return what batches may hold so that none is too large; None where Spark is to weigh them.
+
+    That is so where somebody has said how large batches may be, or that they have very many rows.
+    """
+    found = bounds(spark)
+    if found is None or found.rows <= 0 or found.bytes_set:
+        return None
+    rows = found.rows if found.rows_set else min(found.rows, _ROWS)
+    bytes = found.bytes // rows
+    return None if bytes < _LEAST_SHARE else Share(rows=rows, bytes=bytes)
+
+
+def with_size(rows: DataFrame, share: Share) -> DataFrame | None:
     """Return rows with `LARGE`, and nulls for what is large of those; None where Spark is to weigh.
 
-    That is so where somebody has said how large batches may be, where a row cannot tell its size for
-    next to nothing, and where other batches than these would go to Python unweighed, too.
+    That is so where a row cannot tell its size for next to nothing, and where other batches than
+    these would go to Python unweighed, too.
     """
-    share = _share(rows)
     sizes = {field.name: _size(field.dataType, quoted(field.name)) for field in rows.schema}
-    if share is None or None in sizes.values() or _is_python_elsewhere(rows):
+    names = [*rows.columns, LARGE]
+    if None in sizes.values() or not _tell_apart(names) or not is_all_javas(rows):
         return None
-    fixed = sum(each for each in sizes.values() if isinstance(each, int))
     varying = {name: each for name, each in sizes.items() if isinstance(each, str)}
-    if fixed > share:
+    fixed = sum(each for each in sizes.values() if isinstance(each, int))
+    if fixed > share.bytes:
         return None
     size = " + ".join([f"{fixed}L", *varying.values()])
-    marked = rows.selectExpr("*", f"{size} > {share}L AS {LARGE}")
+    marked = rows.selectExpr("*", f"{size} > {share.bytes}L AS {LARGE}")
     without = [
         f"IF({LARGE}, NULL, {quoted(name)}) AS {quoted(name)}" if name in varying else quoted(name)
         for name in rows.columns
@@ -93,17 +137,21 @@ def with_size(rows: DataFrame) -> DataFrame | None:
     return marked.selectExpr(*without, LARGE)
 
 
-def _share(rows: DataFrame) -> int | None:
-    """Return how many bytes a row may take so that no batch is too large; None where that is not ours to say."""
-    session = rows.sparkSession
-    if not hasattr(session, "_jsparkSession"):
-        return None
-    settings = session._jsparkSession.sessionState().conf()  # noqa: SLF001  # Spark has no other door
-    most: int = settings.arrowMaxRecordsPerBatch()
-    if most <= 0 or settings.contains(_BYTES) or not _tell_apart(rows.columns):
-        return None
-    bytes: int = settings.arrowMaxBytesPerBatch()
-    return bytes // most
+def _has_large(metadata: TableMetadata, share: Share) -> bool:
+    """Tell whether a table was given large rows before, or has some by what is known of its files."""
+    if _id(metadata) in _HAVE_LARGE:
+        return True
+    snapshot = metadata.current_snapshot()
+    totals = (snapshot.summary if snapshot is not None else None) or {}
+    try:
+        bytes, rows = (int(totals[name]) for name in ("total-files-size", "total-records"))
+    except (KeyError, ValueError):
+        return False
+    return bytes >= _TELLING_BYTES and bytes * _PACKED > rows * share.bytes
+
+
+def _id(metadata: TableMetadata) -> str:
+    return metadata.table_uuid or metadata.location
 
 
 def _tell_apart(names: list[str]) -> bool:
@@ -115,40 +163,19 @@ def _size(type: sql.DataType, value: str) -> str | int | None:
     """Return what values of a type take, or SQL that tells it of one; None where that costs."""
     match type:
         case sql.StringType() | sql.BinaryType():
-            return f"COALESCE(CAST(OCTET_LENGTH({value}) AS BIGINT), 0L)"
+            return f"COALESCE(CAST(OCTET_LENGTH({value}) AS BIGINT), 0L) + {_BESIDE_BYTES}L"
         case sql.ArrayType() if isinstance(type.elementType, _FIXED):
-            return f"COALESCE(CAST(ARRAY_SIZE({value}) AS BIGINT), 0L) * {_FIXED_BYTES}L"
+            return f"COALESCE(CAST(ARRAY_SIZE({value}) AS BIGINT), 0L) * {_FIXED_BYTES}L + {_BESIDE_BYTES}L"
         case sql.StructType():
             sizes = [_size(each.dataType, f"{value}.{quoted(each.name)}") for each in type]
             if None in sizes or not _tell_apart(type.names):
                 return None
             if all(isinstance(each, int) for each in sizes):
-                return sum(sizes)  # type: ignore[arg-type]
-            return " + ".join(f"{each}L" if isinstance(each, int) else str(each) for each in sizes)
+                return sum(sizes) + 1  # type: ignore[arg-type]
+            return " + ".join(
+                ["1L", *(f"{each}L" if isinstance(each, int) else str(each) for each in sizes)]
+            )
     return _FIXED_BYTES if isinstance(type, _FIXED) else None
-
-
-def _is_python_elsewhere(rows: DataFrame) -> bool:
-    """Tell whether more than what is done with the rows is, or may be, done in Python."""
-    java = java_of(rows.sparkSession)
-    plan = rows._jdf.queryExecution().analyzed()  # noqa: SLF001
-    in_python = java.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-    return plan.containsPattern(in_python) or any(
-        kind(leaf) in _HIDDEN for leaf in seq(plan.collectLeaves())
-    )
-
-
-@contextmanager
-def _not_weighed(spark: SparkSession) -> Iterator[None]:
-    """Have batches of this thread's jobs end at their number of rows alone."""
-    # A setting would be that of all threads; what a session has not set, a thread's jobs may.
-    context = spark.sparkContext
-    before = context.getLocalProperty(_BYTES)
-    context.setLocalProperty(_BYTES, str(_UNBOUNDED))
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_BYTES, before)  # type: ignore[arg-type]
 
 
 class _LargeRow(Exception):
@@ -173,10 +200,19 @@ def _unless_large(work: Work, returns: pa.Schema) -> Work:
 
 
 def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what is in batches, as fewer of them; a large row raises."""
+    held: list[pa.RecordBatch] = []
+    rows = bytes = 0
     for batch in batches:
         if pc.any(batch[LARGE]).as_py():
             raise _LargeRow
-        yield batch.drop_columns([LARGE])
+        held.append(batch.drop_columns([LARGE]))
+        rows, bytes = rows + batch.num_rows, bytes + batch.nbytes
+        if rows >= _GATHERED_ROWS or bytes >= _GATHERED_BYTES:
+            yield pa.concat_batches(held)
+            held, rows, bytes = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _ddl(schema: pa.Schema) -> str:
