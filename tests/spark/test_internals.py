@@ -1,9 +1,9 @@
-"""What reading knows of Spark's internals: a test fails here when Spark changes one of them."""
+"""What reading and writing know of Spark's internals: a test fails here when Spark changes one of them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from icetree.errors import CorruptTable
 from icetree.spark.read import internals as read
 from icetree.spark.read.internals import ROW_INDEX, Asked, Internals, internals
 from icetree.spark.read.marks import is_marked, marks_of
+from icetree.spark.write.internals import Bounds, bounds, is_all_javas, not_weighed
 from tests.spark.files_read import files_read
 from tests.spark.reading import reading
 
@@ -217,3 +218,52 @@ def test_where_internals_are_not_to_be_had_there_are_none(
     monkeypatch.setattr(read, "_SOURCE", "internals.py")
     with caplog.at_level(logging.WARNING, logger=read.__name__):
         assert internals(spark) is None
+
+
+def _batches(rows: DataFrame) -> list[tuple[int, int]]:
+    """Return how many rows and bytes each batch has that goes to Python."""
+
+    def seen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pylist([{"rows": batch.num_rows, "bytes": batch.nbytes}])
+
+    return [tuple(row) for row in rows.mapInArrow(seen, "rows bigint, bytes bigint").collect()]
+
+
+def test_a_thread_may_have_its_batches_end_at_a_number_of_rows_alone(spark: SparkSession) -> None:
+    found = bounds(spark)
+    assert found == Bounds(rows=10_000, bytes=2**26, rows_set=False, bytes_set=False)
+    large = spark.range(0, 900, 1, 1).select(f.expr("repeat('x', 80000)").alias("text"))
+    [first, *more] = _batches(large)
+    assert first[0] < 900 == first[0] + sum(rows for rows, _ in more)
+    with not_weighed(spark, 2_000):
+        [(rows, size)] = _batches(large)
+    assert rows == 900
+    assert size > found.bytes
+    with not_weighed(spark, 500):
+        assert [rows for rows, _ in _batches(large)] == [500, 400]
+    assert _batches(large)[0] == first
+
+
+def test_what_a_session_has_set_goes_before_what_a_thread_wants(spark: SparkSession) -> None:
+    few = spark.range(0, 50, 1, 1)
+    wanted = {"maxRecordsPerBatch": "20", "maxBytesPerBatch": "1000000"}
+    names = {f"spark.sql.execution.arrow.{name}": value for name, value in wanted.items()}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        found = bounds(spark)
+        assert found == Bounds(rows=20, bytes=1_000_000, rows_set=True, bytes_set=True)
+        with not_weighed(spark, 30):
+            assert [rows for rows, _ in _batches(few)] == [20, 20, 10]
+    finally:
+        for name in names:
+            spark.conf.unset(name)
+
+
+def test_a_plan_tells_what_of_it_is_pythons(spark: SparkSession, folder: Path) -> None:
+    few = spark.read.parquet(str(folder))
+    assert is_all_javas(few.join(spark.range(3), few["n"] == f.col("id")))
+    assert not is_all_javas(few.select(f.udf(lambda n: str(n), "string")("n").alias("text")))
+    assert not is_all_javas(few.mapInArrow(lambda batches: batches, "n long"))
+    assert not is_all_javas(spark.createDataFrame(few.rdd, "n long"))

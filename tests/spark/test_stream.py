@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,16 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from icetree.catalog.base import Catalog
 from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, local
 from icetree.spark.source import register
 from icetree.spark.source.options import options_of
 from icetree.spark.stream.write import Batch, stop, write_stream
+from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import usually
+from tests.spark.java_log import java_log
 
 _SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
@@ -312,10 +317,55 @@ def test_a_query_that_is_stopped_within_a_batch_ends_quietly_and_commits_nothing
     while not Path(begun).exists():
         assert query.isActive
         time.sleep(0.05)
-    with caplog.at_level(logging.ERROR, logger="py4j"):
+    with caplog.at_level(logging.ERROR, logger="py4j"), java_log(lake.spark) as logged:
         query.stop()
+    assert "StackOverflowError" not in logged()
     [said] = [record.exc_text or "" for record in caplog.records if record.name.startswith("py4j")]
     assert len(said.rpartition("An error occurred while calling")[2]) < 1000
     assert query.exception() is None
     assert query.status["message"] == "Stopped"
     assert table.refresh().current_snapshot is None
+
+
+class _StandingCatalog:
+    """A catalog of which a swap stands still until it is told to go on."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self.reached, self.go = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._catalog, name)
+
+    def swap(self, name: Any, *, expected: str, to: str) -> Any:
+        self.reached.set()
+        self.go.wait(60)
+        return self._catalog.swap(name, expected=expected, to=to)
+
+
+@pytest.mark.parametrize("mode", usually(["append", "upsert"], "append"))
+def test_a_query_that_is_stopped_while_it_commits_ends_soon_with_all_rows_of_the_batch(
+    lake: SparkLake, tmp_path: Path, mode: str
+) -> None:
+    table = _table(lake)
+    _drop(tmp_path, "a", (1, "one"), (2, "two"))
+    standing: Any = _StandingCatalog(lake.catalog)
+    slow = SparkLake(lake.spark, Lake(catalog=standing, store=lake.store, warehouse=lake.warehouse))
+    query = write_stream(
+        slow, "db.t", _incoming(lake, tmp_path), checkpoint=tmp_path / "checkpoint", mode=mode
+    )
+    assert standing.reached.wait(60)
+    with java_log(lake.spark) as logged, ThreadPoolExecutor(1) as other:
+        ended = other.submit(query.stop)
+        while query.isActive:
+            time.sleep(0.01)
+        standing.go.set()
+        ended.result(10)
+    assert "StackOverflowError" not in logged()
+    assert query.exception() is None
+    assert query.status["message"] == "Stopped"
+    assert table.refresh().verify(deep=True).is_clean
+    assert _rows(lake) == [(1, "one"), (2, "two")]
+    # Where Spark has not noted that the batch is done, the table has.
+    assert all(again.repeated for again in _run(lake, tmp_path, mode=mode))
+    assert _rows(lake) == [(1, "one"), (2, "two")]

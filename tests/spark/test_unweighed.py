@@ -34,7 +34,7 @@ _BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 _ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BATCH = 64 * 1024 * 1024
 #: What a row may take: so many of them fill a batch.
-_AT_ONCE = 1_000
+_AT_ONCE = 2_000
 _SHARE = _BATCH // _AT_ONCE
 _SEEN = pa.schema([("rows", pa.int64()), ("bytes", pa.int64()), ("bound", pa.int64())])
 _NO_COLUMNS = {"type": "struct", "fields": []}
@@ -133,7 +133,7 @@ def test_large_rows_are_done_again_in_batches_that_spark_weighs(
     assert max(each["bytes"] for each in found) < 2 * _BATCH
     assert undone == [0]
     [told] = [each.getMessage() for each in caplog.records if each.name == unweighed.__name__]
-    assert "db.docs: a row takes more than 67108 bytes" in told
+    assert "db.docs: a row takes more than 33554 bytes" in told
     assert f"set {_BYTES}" in told
 
 
@@ -172,7 +172,7 @@ def test_a_table_that_was_given_large_rows_is_weighed_from_then_on(
     ("totals", "weighed"),
     [
         ({"total_records": 10_000, "total_files_size": 10_000 * 20_000}, True),
-        ({"total_records": 10_000, "total_files_size": 10_000 * 10_000}, False),
+        ({"total_records": 10_000, "total_files_size": 10_000 * 8_000}, False),
         # The footers of files are most of what these few take.
         ({"total_records": 10, "total_files_size": 10 * 20_000}, False),
         ({"total_records": 0, "total_files_size": 0}, False),

@@ -33,7 +33,7 @@ LARGE: Final = "__icetree_large"
 
 #: Rows of a batch where nobody has said how many: fewer than Spark's ten thousand, so that each may
 #: take more.
-_ROWS: Final = 1_000
+_ROWS: Final = 2_000
 #: A row of less than that is not large to anybody: where a batch has so many rows, it is weighed.
 _LEAST_SHARE: Final = 4096
 #: Up to how many rows and bytes batches are put together again, once they are in Python: what is done
@@ -209,10 +209,15 @@ def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held.append(batch.drop_columns([LARGE]))
         rows, bytes = rows + batch.num_rows, bytes + batch.nbytes
         if rows >= _GATHERED_ROWS or bytes >= _GATHERED_BYTES:
-            yield pa.concat_batches(held)
+            yield _one(held)
             held, rows, bytes = [], 0, 0
     if held:
-        yield pa.concat_batches(held)
+        yield _one(held)
+
+
+def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    # One that is alone would be copied.
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _ddl(schema: pa.Schema) -> str:

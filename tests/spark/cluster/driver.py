@@ -13,7 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -22,18 +22,22 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyspark
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from icetree.spark import SparkLake, connect
 from icetree.spark.java import java_home
 from icetree.spark.leaves import SETTING
 from icetree.spark.read.internals import internals
 from icetree.spark.read.plan import plan
+from icetree.spark.write import unweighed
 from tests.spark.cluster.standalone import QUICK_JAVA
 from tests.spark.test_row_laws import SparkPlayer
 
 T = TypeVar("T")
 _LOOPBACK = "127.0.0.1"
 _PATIENCE_S = 120.0
+#: More than the share of a row.
+LARGE_SIZE = 40_000
 #: As many files in leaves as a few commits give.
 _LEAFY = {"write.root.max-data-entries": "1", "write.leaf.max-entries": "4"}
 
@@ -261,6 +265,58 @@ def stream(name: str, start: int, stop: int) -> None:
         name, _waiting(lake.read_stream(source)), checkpoint=checkpoint, trigger="available-now"
     )
     query.awaitTermination()
+
+
+def append_unweighed(name: str, start: int, stop: int) -> None:
+    """Append rows that go to Python in batches that nobody weighs."""
+    with _unweighed():
+        _lake().append(name, _rows(start, stop, of="new"))
+
+
+def merge_unweighed(name: str, start: int, stop: int) -> None:
+    """Merge such rows."""
+    with _unweighed():
+        merging = _lake().merge(name, _rows(start, stop, of="new"), ["id"])
+        merging.when_matched_update_all().when_not_matched_insert_all().run()
+
+
+def append_large(name: str, start: int, stop: int) -> None:
+    """Append rows of which the last are large: what tasks wrote of the others is done again."""
+    lake = _lake()
+    size = f"IF(id < {stop - 5}, 0, {LARGE_SIZE})"
+    rows = _rows(start, stop).withColumn("v", f.expr(f"concat('new', repeat(' ', {size}))"))
+    with _unweighed():
+        # As they come: large rows are in one of four tasks, and the others write.
+        lake.write(name, rows).option("use-table-distribution-and-ordering", "false").append()
+    assert lake.table(name).metadata.table_uuid in unweighed._HAVE_LARGE
+
+
+@contextmanager
+def _unweighed() -> Iterator[None]:
+    """Require that something is done within of which batches are not weighed."""
+    was, seen = unweighed.not_weighed, list[int]()
+
+    def noting(spark: SparkSession, rows: int) -> AbstractContextManager[None]:
+        seen.append(rows)
+        return was(spark, rows)
+
+    unweighed.not_weighed = noting
+    try:
+        yield
+    finally:
+        unweighed.not_weighed = was
+    assert seen == [2_000]
+
+
+def remove_orphans(name: str) -> int:
+    """Remove what nothing needs; return how many files that were. None of them is left."""
+    soon = datetime.now(timezone.utc) + timedelta(hours=1)
+    found, left = (
+        _lake().remove_orphan_files(name, older_than=soon, force=True).orphan_file_location
+        for _ in range(2)
+    )
+    assert not left, left
+    return len(found)
 
 
 def leave_something_to_do(name: str, rows: int) -> None:

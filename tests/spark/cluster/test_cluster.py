@@ -173,6 +173,38 @@ def test_a_worker_that_is_lost_in_maintenance_changes_no_row(
     driver.do(task.wait_for_executors, WORKERS)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "verb",
+    [task.append_unweighed, task.merge_unweighed, task.append_large],
+    ids=lambda each: each.__name__,
+)
+def test_a_worker_that_is_lost_while_it_writes_what_nobody_weighed_costs_and_doubles_no_row(
+    cluster: Standalone, driver: Driver, wire: Wire, verb: Callable[[str, int, int], None]
+) -> None:
+    name = f"db.{verb.__name__}"
+    driver.do(task.create, name, ROWS)
+    expected = driver.do(task.values, name)
+    new = range(50 if verb is task.merge_unweighed else ROWS, 150)
+    wire.hold = hold = Hold((b"PUT ", b"/data/"))
+    running = driver.start(verb, name, new.start, new.stop)
+    cluster.lose_client(hold.held.get(timeout=120))
+    wire.hold = None
+    hold.go.set()
+    running.result(240)
+    expected |= dict.fromkeys(new, "new")
+    if verb is task.append_large:
+        expected |= dict.fromkeys(new[-5:], "new" + " " * task.LARGE_SIZE)
+    assert driver.do(task.values, name) == expected
+    assert driver.do(task.is_sound, name)
+    # What the lost worker wrote is an orphan, and no file is anything else.
+    driver.do(task.remove_orphans, name)
+    assert driver.do(task.values, name) == expected
+    assert driver.do(task.is_sound, name)
+    cluster.add_worker()
+    driver.do(task.wait_for_executors, WORKERS)
+
+
 def _told(file: Path) -> str:
     """Return what a file says, as soon as it is there."""
     give_up = time.monotonic() + 120
