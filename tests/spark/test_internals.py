@@ -264,6 +264,6 @@ def test_what_a_session_has_set_goes_before_what_a_thread_wants(spark: SparkSess
 def test_a_plan_tells_what_of_it_is_pythons(spark: SparkSession, folder: Path) -> None:
     few = spark.read.parquet(str(folder))
     assert is_all_javas(few.join(spark.range(3), few["n"] == f.col("id")))
-    assert not is_all_javas(few.select(f.udf(lambda n: str(n), "string")("n").alias("text")))
+    assert not is_all_javas(few.select(f.udf(lambda n: f"{n}", "string")("n").alias("text")))
     assert not is_all_javas(few.mapInArrow(lambda batches: batches, "n long"))
     assert not is_all_javas(spark.createDataFrame(few.rdd, "n long"))
