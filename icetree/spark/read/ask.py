@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache, partial, reduce
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyspark.sql import SparkSession
 
 from icetree.errors import Unsupported
@@ -19,6 +19,7 @@ from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.read.facts import Facts
 from icetree.spark.read.internals import SETTING, Asked
 from icetree.spark.read.plan import LEAVES, Executors
+from icetree.spark.read.question import question
 from icetree.table.scan.scan import Scan
 from icetree.tree.tasks import Plan
 
@@ -40,10 +41,16 @@ def known_files(tasks: pa.Table, deletes: pa.Table, facts: Facts) -> Asked:
 def planned_files(spark: SparkSession, scan: Scan, facts: Facts, names: Mapping[str, str]) -> Asked:
     """Return what plans a scan when it is asked; `names` are the table's of the columns read."""
 
+    #: Plans that told a size: Spark asks for it before it asks for the files.
+    waiting: dict[str, Plan] = {}
+
     def files(conditions: list[Any]) -> pa.Buffer:
         told = [filter_of(each, scan.schema, names) for each in conditions]
-        where = _all_of([scan.where, *told])
-        return _once(scan, ("answers", where, facts), lambda: answer(plan(where)))
+        where = question(scan.where, told)
+        known = waiting.pop(repr(where), None)
+        return _once(
+            scan, ("answers", where, facts), lambda: answer(plan(where) if known is None else known)
+        )
 
     def answer(found: Plan) -> pa.Buffer:
         # Spark reads a column that a file lacks as null, and would take rows with nulls away.
@@ -62,10 +69,13 @@ def planned_files(spark: SparkSession, scan: Scan, facts: Facts, names: Mapping[
         if isinstance(scan.where, AlwaysTrue):
             return _told_size(scan)
 
-        def left() -> int:
-            return pc.sum(plan(scan.where).tasks["file_size_in_bytes"]).as_py() or 0
+        where = question(scan.where)
 
-        return int(_once(scan, ("sizes", scan.where), left, weigh=lambda _: 1))
+        def left() -> int:
+            found = waiting[repr(where)] = plan(where)
+            return pc.sum(found.tasks["file_size_in_bytes"]).as_py() or 0
+
+        return int(_once(scan, ("sizes", where), left, weigh=lambda _: 1))
 
     return Asked(files=files, size=size)
 
@@ -88,27 +98,6 @@ def _told_size(scan: Scan) -> int:
         return 0
     told = (scan.snapshot.summary or {}).get("total-files-size")
     return int(told) if told is not None and told.isdecimal() else _UNKNOWN_BYTES
-
-
-def _all_of(filters: Iterable[BooleanExpression]) -> BooleanExpression:
-    """Return the conjunction, every part of it once."""
-    parts: dict[str, BooleanExpression] = {}
-    for each in filters:
-        for part in _parts(each):
-            if not isinstance(part, AlwaysTrue):
-                parts.setdefault(repr(part), part)
-    return reduce(And, parts.values()) if parts else AlwaysTrue()
-
-
-def _parts(filter: BooleanExpression) -> list[BooleanExpression]:
-    found, waiting = [], [filter]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, And):
-            waiting += [each.right, each.left]
-        else:
-            found.append(each)
-    return found
 
 
 def _once(scan: Scan, asked: tuple[Any, ...], make: Callable[[], Any], *, weigh: Any = None) -> Any:

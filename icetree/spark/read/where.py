@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pyiceberg.expressions import AlwaysTrue
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from icetree.spark.complaints import plainly
 from icetree.spark.names import as_column, column
 from icetree.spark.read.condition import condition_filter
+from icetree.spark.read.question import question
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import is_known
 from icetree.table.point import Point
@@ -30,7 +32,8 @@ def rows_where(
     whole = table.scan(at=at)
     wanted = whole if columns is None else table.scan(columns=columns, at=at)
     alias = table.name.name
-    filter = condition_filter(spark, whole.schema, where, alias=alias)
+    # As Spark will ask for the files itself, so that they are planned once.
+    filter = question(AlwaysTrue(), [condition_filter(spark, whole.schema, where, alias=alias)])
     # A column that Spark has no type for is not there, unless it is asked for.
     known = [field.name for field in whole.schema.fields if is_known(field)]
     asked = [field.name for field in wanted.columns.fields]
