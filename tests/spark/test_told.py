@@ -12,16 +12,30 @@ from icetree.spark.sql.statement import run_sql
 from tests.rows.lake import foreign_delete
 from tests.spark.sql_lake import SqlLake
 
-TABLES = ("t", "marked", "keyed")
+TABLES = ("t", "marked", "keyed", "daily")
 
 
 @pytest.fixture(scope="module")
 def sql(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlLake:
     """Hold a table that nothing is deleted from, one with a DV, and one with an equality delete."""
     made = SqlLake(spark, tmp_path_factory.mktemp("told"))
-    made("CREATE TABLE t (id BIGINT, d DATE, at TIMESTAMP, m DECIMAL(9, 2), x DOUBLE, s STRING)")
-    made("INSERT INTO t SELECT id, DATE'2024-02-29', now(), id / 3, id, 'a' FROM range(1, 9, 1, 2)")
-    made("INSERT INTO t VALUES (NULL, NULL, NULL, NULL, NULL, NULL)")
+    made(
+        "CREATE TABLE t (id BIGINT, d DATE, at TIMESTAMP, m DECIMAL(9, 2), x DOUBLE, s STRING, "
+        "n TIMESTAMP_NTZ, b BOOLEAN, w STRING)"
+    )
+    made(
+        "INSERT INTO t SELECT id, DATE'2024-02-29', now(), id / 3, id, 'it''s \\\\ ü' || id, "
+        "TIMESTAMP_NTZ'1969-12-31 23:59:59.000001' + make_dt_interval(id * 100), id > 2, "
+        "repeat('long', 9) || id FROM range(1, 9, 1, 2)"
+    )
+    made("INSERT INTO t (id) VALUES (NULL)")
+    made("CREATE TABLE daily (day INT, k STRING, id INT, x DOUBLE) PARTITIONED BY (day, k)")
+    made(
+        "INSERT INTO daily SELECT nullif(id % 4, 3), 'k' || id % 2, id, id FROM range(0, 40, 1, 1)"
+    )
+    made("DELETE FROM daily WHERE day = 1 AND id = 9")
+    made("ALTER TABLE daily ALTER COLUMN id TYPE BIGINT")
+    made("INSERT INTO daily VALUES (7, 'k7', 7000000000, DOUBLE('NaN')), (7, 'k7', 4, -0.0D)")
     made("CREATE TABLE marked AS SELECT id FROM range(0, 9, 1, 1)")
     made("DELETE FROM marked WHERE id IN (0, 8)")
     made("CREATE TABLE keyed AS SELECT id FROM range(0, 9, 1, 1)")
@@ -51,7 +65,31 @@ def is_told(rows: DataFrame) -> bool:
         ("SELECT count(*) FROM {keyed}", False),
         ("SELECT min(id) FROM {keyed}", False),
         ("SELECT max(x) FROM {t}", False),
-        ("SELECT max(s) FROM {t}", False),
+        ("SELECT min(s), max(s), min(n), max(n), min(b), max(b) FROM {t}", True),
+        # Bounds of long texts are cut.
+        ("SELECT max(w) FROM {t}", False),
+        ("SELECT count(*) FROM {daily} WHERE day = 0", True),
+        ("SELECT count(*), count(1) FROM {daily} AS a WHERE a.day = 1 AND k = 'k1'", True),
+        ("SELECT count(*) FROM {daily} WHERE day IS NULL", True),
+        ("SELECT count(*) FROM {daily} WHERE day IS NOT NULL AND day <= 2", True),
+        ("SELECT count(*) FROM {daily} WHERE DAY IN (0, 7)", True),
+        ("SELECT count(*) FROM {daily} WHERE day = '2' OR k = 'k1'", True),
+        ("SELECT count(*) FROM {daily} WHERE day > 70", True),
+        ("SELECT min(id), max(id), max(k) FROM {daily} WHERE day = 7", True),
+        ("SELECT count(*), max(id) FROM {daily} WHERE day = 2 AND id < 50", True),
+        ("SELECT count(*) FROM {daily} WHERE day = 2 AND id < 5", False),
+        ("SELECT max(id) FROM {daily} WHERE day = 1", False),
+        ("SELECT max(id) FROM {daily} WHERE day <= 2", False),
+        ("SELECT count(*) FROM {daily} WHERE day <> 7", False),
+        ("SELECT count(*) FROM {daily} WHERE day % 2 = 0", False),
+        ("SELECT count(*) FROM {daily} WHERE day = 7 AND x = 0.0D", False),
+        ("SELECT count(*) FROM {daily} WHERE day = 7 AND x > 1D", False),
+        ("SELECT count(*) FROM {daily} WHERE x < 1e9D", False),
+        ("SELECT count(*) FROM {daily} WHERE day = 0 AND spark_partition_id() >= 0", False),
+        ("SELECT count(*) FROM {daily} WHERE day = CAST(date_part('YEAR', now()) AS INT)", False),
+        ("SELECT count(*) FROM {daily} WHERE day = (SELECT max(day) FROM {t} JOIN {daily})", False),
+        ("SELECT count(*) FROM {daily} WHERE false", False),
+        ("SELECT count(*) FROM {daily} WHERE day = 0 GROUP BY day", False),
         ("SELECT count(id) FROM {t}", False),
         ("SELECT count(DISTINCT id) FROM {t}", False),
         ("SELECT count(*) FILTER (WHERE id > 3) FROM {t}", False),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -59,7 +60,9 @@ def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
     plan = parse(lake.spark, text) if plan is None else plan
     bound = bind(lake, text, plan)
     rows = _selected(lake, text, bound)
-    told = told_by_metadata(lake, plan, bound, rows)
+    # What the time of day decides is decided when the query runs.
+    same = None if _CLOCK.search(text) else partial(_on_nothing, lake, text, bound)
+    told = told_by_metadata(lake, plan, bound, rows, same)
     return rows if told is None else told
 
 
@@ -145,6 +148,18 @@ def _pushed_down(
     lake: SparkLake, rewritten: str, bound: Sequence[Bound]
 ) -> dict[str, BooleanExpression]:
     markers: dict[str, Pruned] = {}
+    plan = _planned_on_nothing(lake, rewritten, bound, markers)
+    return pruned_by(plan, markers)
+
+
+def _on_nothing(lake: SparkLake, text: str, bound: Sequence[Bound]) -> Any:
+    return _planned_on_nothing(lake, rewrite(text, bound), bound, {})
+
+
+def _planned_on_nothing(
+    lake: SparkLake, rewritten: str, bound: Sequence[Bound], markers: dict[str, Pruned]
+) -> Any:
+    """Return Spark's plan of a query whose tables are empty, and note which is which."""
 
     def empty(each: BoundTable) -> DataFrame:
         if each.scan is None or each.kept is not None:
@@ -155,8 +170,7 @@ def _pushed_down(
         return found
 
     with _views(lake, bound, empty), plainly(called(bound)):
-        plan = optimized(lake.spark.sql(rewritten))
-    return pruned_by(plan, markers)
+        return optimized(lake.spark.sql(rewritten))
 
 
 # --- views -------------------------------------------------------------------------------------

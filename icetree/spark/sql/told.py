@@ -5,62 +5,88 @@ The answer is a row that Spark reads from its own plan, under an alias that says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyiceberg.expressions import AlwaysTrue
+from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.types import (
+    BooleanType,
     DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
     NestedField,
+    StringType,
+    TimestampType,
     TimestamptzType,
 )
 from pyspark.sql import DataFrame
 
-from icetree.errors import InvalidInput
+from icetree.filters.text import predicate_text
 from icetree.spark.names import quoted
+from icetree.spark.pushdown.exact import exact_filter
+from icetree.spark.read.plan import LEAVES, Executors
 from icetree.spark.sql.bind import Bound, BoundTable
 from icetree.spark.trees import kind, option, seq
 from icetree.spark.types import spark_type
-from icetree.spec.stats import column
-from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
+from icetree.table.scan.told import EXACT, End, told
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-#: Types whose bounds are values, and compare the same everywhere.
-_PLAIN: Final = (DateType, DecimalType, IntegerType, LongType, TimestamptzType)
+log = logging.getLogger(__name__)
+
 _RELATIONS: Final = ("UnresolvedRelation", "RelationTimeTravel")
+_MICROS_A_DAY: Final = 86_400 * 10**6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
     """An aggregate: `count` of rows, or `min` or `max` of a column."""
 
-    what: str
+    what: Literal["count", "min", "max"]
     of: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Query:
+    """A query that is nothing but aggregates of a table, perhaps of some of its rows."""
+
+    asked: tuple[_Asked, ...]
+    has_condition: bool
+
+
 def told_by_metadata(
-    lake: SparkLake, plan: Any, bound: Sequence[Bound], rows: DataFrame
+    lake: SparkLake,
+    plan: Any,
+    bound: Sequence[Bound],
+    rows: DataFrame,
+    on_nothing: Callable[[], Any] | None,
 ) -> DataFrame | None:
     """Return what a query finds where metadata tells it exactly; `rows` is the query itself.
 
-    Nothing may be in the way: no condition, no grouping, and for values no deletes.
+    Nothing may be in the way: no grouping, no condition that a file meets in part, and for values no
+    deletes. `on_nothing` gives the optimised plan of the query, on a relation that is empty; None
+    where that would not be the same again.
     """
-    asked = _asked(plan)
+    query = _query(plan)
     table = bound[0] if len(bound) == 1 else None
-    if asked is None or not isinstance(table, BoundTable):
+    if query is None or not isinstance(table, BoundTable):
         return None
     if table.scan is None or table.kept is not None or table.hidden:
         return None
-    values = _values(asked, table.scan(AlwaysTrue()))
+    whole = table.scan(AlwaysTrue())
+    fields = [each.of and _field(each.of, whole) for each in query.asked]
+    if any(field is None and each.of for field, each in zip(fields, query.asked, strict=True)):
+        return None
+    where: BooleanExpression | None = AlwaysTrue()
+    if query.has_condition:
+        where = None if on_nothing is None else exact_filter(on_nothing(), whole.schema)
+    if where is None:
+        return None
+    values = _values(lake, query.asked, fields, table.scan(where))
     if values is None or len(values) != len(rows.columns):
         return None
     told = ", ".join(
@@ -70,17 +96,21 @@ def told_by_metadata(
     return lake.spark.sql(f"SELECT * FROM (SELECT {told}) AS {place}")
 
 
-def _asked(plan: Any) -> list[_Asked] | None:
+def _query(plan: Any) -> _Query | None:
     """Return the aggregates of a query that is nothing else; None for any other."""
     if kind(plan) != "Project":
         return None
     [below] = seq(plan.children())
+    has_condition = kind(below) == "Filter"
+    if has_condition:
+        [below] = seq(below.children())
     if kind(below) == "SubqueryAlias":
         [below] = seq(below.children())
     if kind(below) not in _RELATIONS:
         return None
     found = [_aggregate(each) for each in seq(plan.projectList())]
-    return [each for each in found if each] if all(found) else None
+    asked = tuple(each for each in found if each)
+    return _Query(asked=asked, has_condition=has_condition) if all(found) else None
 
 
 def _aggregate(node: Any) -> _Asked | None:
@@ -100,87 +130,67 @@ def _aggregate(node: Any) -> _Asked | None:
         return _Asked(what="count") if every or one else None
     if names in (["min"], ["max"]) and kind(argument) == "UnresolvedAttribute":
         parts = seq(argument.nameParts())
-        return _Asked(what=names[0], of=parts[0]) if len(parts) == 1 else None
+        what: Literal["min", "max"] = "min" if names == ["min"] else "max"
+        return _Asked(what=what, of=parts[0]) if len(parts) == 1 else None
     return None
-
-
-def _values(asked: list[_Asked], scan: Scan) -> list[str] | None:
-    """Return the answers as SQL; None where one is not known exactly."""
-    found: list[str] = []
-    for each in asked:
-        value = _count(scan) if each.of is None else _bound(each.what, each.of, scan)
-        if value is None:
-            return None
-        found.append(value)
-    return found
-
-
-def _count(scan: Scan) -> str | None:
-    try:
-        return f"{scan.count(metadata_only=True)}L"
-    except InvalidInput:
-        return None
-
-
-def _bound(what: str, name: str, scan: Scan) -> str | None:
-    field = _field(name, scan)
-    if field is None:
-        return None
-    tasks = (
-        planner(
-            scan.files,
-            scan.metadata,
-            scan.snapshot,
-            schema_id=scan.schema.schema_id,
-            stats_columns=True,
-        )
-        .whole()
-        .tasks
-    )
-    if not _is_whole(tasks):
-        return None
-    type = spark_type(field.field_type).simpleString()
-    values, nulls, tight, bound = (
-        _stat(tasks, field, stat)
-        for stat in ("values", "nulls", "tight", "lower" if what == "min" else "upper")
-    )
-    rows = pc.equal(values, tasks["record_count"].combine_chunks())
-    empty = pc.fill_null(pc.and_(rows, pc.equal(nulls, values)), False)
-    known = pc.and_(pc.fill_null(tight, False), pc.is_valid(bound))
-    if not pc.all(pc.or_(empty, known)).as_py():
-        return None
-    there = bound.filter(pc.invert(empty))
-    if not len(there):
-        return f"CAST(NULL AS {type})"
-    best = (pc.min if what == "min" else pc.max)(there)
-    if isinstance(field.field_type, TimestamptzType):
-        return f"timestamp_micros({best.cast(pa.int64()).as_py()})"
-    if isinstance(field.field_type, DateType):
-        return f"date_from_unix_date({best.cast(pa.int32()).as_py()})"
-    return f"CAST('{best.as_py()}' AS {type})"
 
 
 def _field(name: str, scan: Scan) -> NestedField | None:
     """Return the column of a name, where there is but one in any case, and its bounds are values."""
     alike = [each for each in scan.schema.fields if each.name.lower() == name.lower()]
-    if len(alike) != 1 or not isinstance(alike[0].field_type, _PLAIN):
+    if len(alike) != 1 or not isinstance(alike[0].field_type, EXACT):
         return None
     return alike[0]
 
 
-def _is_whole(tasks: pa.Table) -> bool:
-    """Tell whether nothing is deleted from any file."""
-    lists = (
-        pc.fill_null(pc.list_value_length(tasks[f"{each}_deletes"]), 0)
-        for each in ("equality", "position")
-    )
-    return tasks["dv_location"].null_count == tasks.num_rows and not any(
-        pc.sum(each).as_py() for each in lists
-    )
+def _values(
+    lake: SparkLake,
+    asked: Sequence[_Asked],
+    fields: Sequence[NestedField | None],
+    scan: Scan,
+) -> list[str] | None:
+    """Return the answers as SQL, from one plan; None where one is not known exactly."""
+    ends = [
+        None
+        if field is None or each.what == "count"
+        else End(what=each.what, field_id=field.field_id)
+        for each, field in zip(asked, fields, strict=True)
+    ]
+    run = Executors(spark=lake.spark, scan=scan, leaves_here=LEAVES)
+    found = told(scan, [end for end in ends if end], run=run)
+    what = "tells" if found else "does not tell"
+    log.info("metadata %s it: %r, where %s", what, scan, predicate_text(scan.where))
+    if found is None:
+        return None
+    return [
+        f"{found.rows}L" if end is None or field is None else _sql(found.ends[end], field)
+        for end, field in zip(ends, fields, strict=True)
+    ]
 
 
-def _stat(tasks: pa.Table, field: NestedField, stat: str) -> pa.Array:
-    name = column(field.field_id, stat)
-    if name not in tasks.column_names:
-        return pa.nulls(tasks.num_rows, pa.bool_() if stat == "tight" else pa.int64())
-    return tasks[name].combine_chunks()
+def _sql(value: pa.Scalar, field: NestedField) -> str:
+    type, name = field.field_type, spark_type(field.field_type).simpleString()
+    if not value.is_valid:
+        return f"CAST(NULL AS {name})"
+    match type:
+        case TimestamptzType():
+            return f"timestamp_micros({_long(value.cast(pa.int64()).as_py())})"
+        case TimestampType():
+            days, micros = divmod(value.cast(pa.int64()).as_py(), _MICROS_A_DAY)
+            seconds = f"CAST('{micros // 10**6}.{micros % 10**6:06}' AS DECIMAL(18, 6))"
+            start = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+            return f"{start} + make_dt_interval({days}, 0, 0, {seconds})"
+        case DateType():
+            return f"date_from_unix_date({value.cast(pa.int32()).as_py()})"
+        case StringType():
+            # As bytes, in which nothing needs an escape.
+            return f"CAST(X'{value.as_py().encode().hex()}' AS STRING)"
+        case BooleanType():
+            return str(value.as_py()).lower()
+    found = value.as_py()
+    return f"CAST('{found:f}' AS {name})" if isinstance(found, Decimal) else _long(found, name)
+
+
+def _long(value: int, type: str = "bigint") -> str:
+    # The least of all has no literal.
+    return f"CAST('{value}' AS {type})"

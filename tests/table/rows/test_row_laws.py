@@ -6,9 +6,11 @@ import random
 from itertools import count
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 
 from icetree.table.commit.commit import Committed
+from icetree.table.scan.told import EXACT, End, told
 from tests.chance_columns import as_told
 from tests.effort import EFFORT, SEED, length
 from tests.plain_table import LASTING, Row, comparable, within
@@ -21,6 +23,9 @@ _LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
 
 class ArrowPlayer(Player):
     """Does everything on Arrow, in this process."""
+
+    #: How often metadata told the ends of a column.
+    told = 0
 
     def create(
         self, columns: list[tuple[str, str]], partition_by: list[str], order_by: list[str]
@@ -68,6 +73,36 @@ class ArrowPlayer(Player):
         found = self.table.scan(at=snapshot_id).to_arrow()
         return found.column_names, as_told(found, set(found.column_names) - set(LASTING))
 
+    # --- what metadata tells ---------------------------------------------------------------
+
+    def compare_told(self) -> None:
+        """What metadata tells of the rows that match is what those that are read have."""
+        for where in (None, self.chance.choice(self._filters())):
+            scan = self.table.scan(where)
+            rows = scan.to_arrow()
+            known = told(scan)
+            assert known is None or known.rows == rows.num_rows
+            for field in scan.schema.fields:
+                if isinstance(field.field_type, EXACT):
+                    ends = [End(what=what, field_id=field.field_id) for what in ("min", "max")]
+                    known = told(scan, ends)
+                    found = pc.min_max(rows[field.name]).as_py()
+                    wanted = {end: found[end.what] for end in ends}
+                    if known is not None:
+                        assert {end: each.as_py() for end, each in known.ends.items()} == wanted
+                        self.told += len(rows) > 0
+
+    def _filters(self) -> list[str]:
+        drawn, number = self.chance.choice([*self.model.drawn, "s"]), self.chance.randrange(60)
+        return [
+            *(f"day {op} {number % 4}" for op in ("=", "<=", ">", "!=")),
+            *(f"{name} is {null}" for name in (drawn, "g") for null in ("null", "not null")),
+            *(f"s {op} '{word}'" for op in ("=", ">") for word in ("a", "long text long")),
+            *(f"id {op} {number}" for op in ("<", ">=")),
+            *("g > 4", "g <= 0", "g is nan", "g is not nan", "g != 4"),
+            f"id < {number} or day = {number % 3}",
+        ]
+
     # --- lineage ---------------------------------------------------------------------------
 
     def lineage(self) -> dict[int, tuple[int, int, Any]]:
@@ -98,10 +133,13 @@ def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None
         before, columns = player.lineage(), list(player.model.columns)
         player.step()
         player.compare()
+        if step % 3 == 0:
+            player.compare_told()
         if columns == player.model.columns:
             player.compare_lineage(before)
         if step % 10 == 9:
             player.compare_past()
         if player.is_done(length(seed, OPERATIONS)):
             break
+    assert player.told
     assert player.handle().verify(deep=True).findings == ()
