@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from campaigns.simulate.finding import Finding, few
@@ -16,6 +17,30 @@ if TYPE_CHECKING:
     from icetree.table.table import Table
 
 _LINEAGE = ("_row_id", "_last_updated_sequence_number")
+
+#: Shares of seeds at whose end all is done of what is dear; `docs/reliability.md` tells them.
+_READS_ALL, _VERIFIES, _VERIFIES_DEEP = 0.25, 0.5, 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looks:
+    """What is done at the end of a seed beyond what is always done."""
+
+    #: Whether every snapshot is read, and changes over all of history.
+    reads_all: bool
+    verifies: bool
+    #: Whether rows are read for that, too.
+    deep: bool
+
+
+def looks_of(chance: random.Random) -> Looks:
+    """Draw what is done at the end of a seed."""
+    reads, verifies = chance.random(), chance.random()
+    return Looks(
+        reads_all=reads < _READS_ALL,
+        verifies=verifies < _VERIFIES,
+        deep=verifies < _VERIFIES_DEEP,
+    )
 
 
 def require_rows(
@@ -72,14 +97,13 @@ def require_changes(table: Table, since: State, upto: State, *, net: bool) -> No
         )
 
 
-def require_all(world: World, chance: random.Random) -> None:
+def require_all(world: World, chance: random.Random, looks: Looks) -> None:
     """Require the laws of every table: rows of snapshots, changes over ranges, nothing to find.
 
     Every tree was held against the model when it landed, and no file of one was deleted since. So
-    what is dear is done for some worlds only, as chance has it: reading all snapshots, changes
-    over all of history, and `verify`.
+    what is dear is done for some worlds only: reading all snapshots, changes over all of history,
+    and `verify`.
     """
-    thorough, deep = chance.random() < 0.1, chance.random() < 0.5
     for name, history in world.judge.histories.items():
         table = world.lake.table(str(name))
         states = history.retained()
@@ -88,17 +112,17 @@ def require_all(world: World, chance: random.Random) -> None:
             raise Finding("history", f"{name} has {len(known)} snapshots, not {len(states)}")
         heads = {ref.snapshot_id for ref in table.refs.values()}
         some = heads | set(chance.sample(known, min(1, len(known))))
-        for id in known if thorough else sorted(some):
+        for id in known if looks.reads_all else sorted(some):
             require_rows(table, states[id])
         for head in sorted(heads):
             lineage = history.told(head)[::-1]
             if len(lineage) < 2:
                 continue
             first, last = sorted(chance.sample(range(len(lineage)), 2))
-            if not thorough:
+            if not looks.reads_all:
                 last = min(last, first + chance.choice((1, 2, 4)))
             require_changes(table, lineage[first], lineage[last], net=chance.random() < 0.5)
-        if thorough:
-            report = table.verify(deep=deep)
+        if looks.verifies:
+            report = table.verify(deep=looks.deep)
             if not report.is_clean:
                 raise Finding("verify is clean", "; ".join(map(str, report.findings[:3])))

@@ -11,7 +11,7 @@ from campaigns.simulate.clock import Clock, Surroundings
 from campaigns.simulate.finding import Finding
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.judge import Judge
-from campaigns.simulate.laws import require_all
+from campaigns.simulate.laws import looks_of, require_all
 from campaigns.simulate.line import (
     Crashed,
     Fate,
@@ -96,7 +96,8 @@ class World:
         """Check every law of what there is in the end; raise the first `Finding`."""
         try:
             with within(self._nobody):
-                require_all(self, self.script.chance("laws"))
+                looks = looks_of(self.script.chance("looks"))
+                require_all(self, self.script.chance("laws"), looks)
         except Exception as error:
             raise Finding("errors", f"looking at the end raised {error!r}") from error
 
