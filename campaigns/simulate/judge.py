@@ -28,7 +28,6 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history as all_of
 from icetree.spec.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
-from icetree.tree.changes import Intent
 
 
 class Judge:
@@ -127,7 +126,7 @@ class Judge:
             "conflicts are seen",
             f"{commit.text} landed though a snapshot that it needs had expired",
         )
-        minds = [part for part in commit.parts if part.intent is not Intent.APPEND]
+        minds = any(part.minds_others for part in commit.parts)
         if not minds or commit.branch is None:
             return
         base = head_of(commit.base, commit.branch)

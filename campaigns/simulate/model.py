@@ -124,6 +124,13 @@ class Part:
         """Whether there will be new data files."""
         return bool(self.added or self.carried)
 
+    @property
+    def minds_others(self) -> bool:
+        """Whether what others did meanwhile matters: not to new rows, nor where no row moves."""
+        if self.intent is Intent.REWRITE:
+            return bool(self.removed or self.lifted)
+        return self.intent is not Intent.APPEND
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Did:

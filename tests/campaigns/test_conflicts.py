@@ -27,3 +27,9 @@ def test_who_finds_its_rows_in_a_compacted_file_minds_no_dv_of_the_old_one(inten
 def test_who_marks_rows_where_they_are_minds_the_dv_of_another() -> None:
     assert reasons(Intent.ROW_DELTA, frozenset()) == ["no second DV"]
     assert reasons(Intent.ROW_DELTA, frozenset({"another"})) == ["no second DV"]
+
+
+def test_a_compaction_of_no_files_minds_nobody() -> None:
+    assert not Part(intent=Intent.REWRITE).minds_others
+    assert Part(intent=Intent.REWRITE, removed=frozenset({"a"})).minds_others
+    assert Part(intent=Intent.REWRITE, lifted=frozenset({"a"})).minds_others
