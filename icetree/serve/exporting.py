@@ -126,7 +126,7 @@ class Exports:
         if shown is None or not {export_of(each) for each in heads_of(metadata)} <= there:
             # Where heads cannot be written others cannot.
             return
-        wanted = former_of(metadata, shown)
+        wanted = former_of(metadata, shown, version)
         if any(export_of(each) not in there for each in wanted):
             work = self._begun(folder, table, version, wanted, is_cold=is_cold)
             if work is not None:

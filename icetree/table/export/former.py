@@ -18,7 +18,7 @@ from icetree.spec.pages import history
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.export import Made, Series
 from icetree.table.export.known import heads_of
-from icetree.table.export.places import export_folder, export_of, is_list
+from icetree.table.export.places import export_folder, export_of, is_list, list_shown
 
 log = logging.getLogger(__name__)
 
@@ -28,17 +28,20 @@ MOST: Final = 100
 _HEADS: Final = 8
 
 
-def former_of(metadata: TableMetadata, shown: Iterable[Snapshot]) -> list[Snapshot]:
+def former_of(
+    metadata: TableMetadata, shown: Iterable[Snapshot], format_version: int
+) -> list[Snapshot]:
     """Return the former snapshots that are to have exports, of all that are shown, newest first.
 
-    Those of before an upgrade have manifest lists of their own.
+    Those of before an upgrade have manifest lists of their own, if the version can read them.
     """
     heads = {each.snapshot_id for each in heads_of(metadata)}
     newest = sorted(shown, key=lambda each: (each.sequence_number, each.timestamp_ms))[-MOST:]
     return [
         each
         for each in reversed(newest)
-        if each.manifest_list is None and each.snapshot_id not in heads
+        if each.snapshot_id not in heads
+        and list_shown(each, metadata.location, format_version) != each.manifest_list
     ]
 
 

@@ -121,8 +121,21 @@ def test_heads_and_what_came_with_an_upgrade_are_no_former_snapshots() -> None:
         table.append(some((number, "b")))
     [*_, third, fourth, before, _] = sorted(table.history(), key=lambda each: each.sequence_number)
     table.create_tag("t", at=fourth.snapshot_id)
-    found = former_of(table.metadata, table.history())
+    found = former_of(table.metadata, table.history(), 3)
     assert [each.snapshot_id for each in found] == [before.snapshot_id, third.snapshot_id]
+    # Lists of v3 are none of v2: there the first has one of its own, too.
+    [*_, oldest] = former_of(table.metadata, table.history(), 2)
+    assert oldest.manifest_list is not None
+
+
+def test_what_came_with_an_upgrade_from_v3_is_exported_as_v2() -> None:
+    table = grown(2)
+    downgrade(table, dry_run=False)
+    upgrade(table, dry_run=False)
+    table.append(some((7, "b")))
+    table.export(format_version=2, history=True)
+    there = exports_in(table.metadata, table.files, 2)
+    assert there == {export_of(each) for each in table.history()}
 
 
 def test_the_command_exports_history_too(tmp_path: Path) -> None:
