@@ -37,6 +37,7 @@ PLACES = {
     "tests/serve/test_process.py": "PyIceberg, and servers in processes of their own",
     "tests/serve/test_row_kills.py": "PyIceberg, whose commits are sent again",
     "tests/serve/test_signing_clients.py": "PyIceberg, and Spark with Iceberg Java, without keys",
+    "tests/serve/test_spark_v2.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",
     "tests/serve/test_writing_deletes.py": "PyIceberg, which writes",

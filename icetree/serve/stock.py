@@ -16,18 +16,19 @@ class Stock:
 
     #: A partition with a null in it.
     reads_nulls: bool = True
+    #: Deletion vectors: v2 has position delete files in their place.
+    reads_vectors: bool = True
     #: No equality deletes, and no vector but by the full name of the data file, beside the vector.
     reads_plain_vectors_alone: bool = False
     #: Ask for a plan again that takes long: the protocol has it, and PyIceberg does not.
     polls: bool = False
 
 
+#: By which a client asks for another format version than v3.
+VERSION_HEADER: Final = "x-icetree-format-version"
 #: How any client says that it can be told to ask again.
 _ASYNC: Final = "respond-async"
 _PYICEBERG: Final = Stock(writes_v3=False, reads_nulls=False, reads_plain_vectors_alone=True)
-
-
-_JAVA: Final = Stock(polls=True)
 
 
 def stock_of(headers: Mapping[str, str]) -> Stock:
@@ -35,6 +36,6 @@ def stock_of(headers: Mapping[str, str]) -> Stock:
     told = (headers.get("x-client-version", "") or headers.get("user-agent", "")).lower()
     if told.startswith("pyiceberg"):
         return _PYICEBERG
-    if told.startswith("apache iceberg") or _ASYNC in headers.get("prefer", "").lower():
-        return _JAVA
-    return Stock()
+    polls = told.startswith("apache iceberg") or _ASYNC in headers.get("prefer", "").lower()
+    # Iceberg Java replaces the deletes of a plan, and must find them in the manifests that it was shown.
+    return Stock(polls=polls, reads_vectors=headers.get(VERSION_HEADER) != "2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from icetree.catalog.base import TableName
@@ -19,7 +19,7 @@ from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.showing import Shown, as_json
-from icetree.serve.stock import stock_of
+from icetree.serve.stock import VERSION_HEADER, stock_of
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.metadata import TableMetadata
 from icetree.table.export.places import FORMAT_VERSIONS
@@ -27,9 +27,6 @@ from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
 
 T = TypeVar("T")
-
-#: By which a client asks for another format version than v3.
-VERSION_HEADER: Final = "x-icetree-format-version"
 
 
 class Rename(Body, frozen=True, kw_only=True):

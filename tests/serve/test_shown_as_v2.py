@@ -95,3 +95,24 @@ def test_a_delete_by_a_vector_locks_out_no_client_of_v2() -> None:
     require_shown(lake)
     python = Client(Server(lake), headers={"user-agent": "PyIceberg/0.12.0"})
     assert python.get(T).json["metadata"]["format-version"] == 2
+
+
+def test_a_plan_tells_deletes_by_the_names_that_manifests_have() -> None:
+    lake = new_lake()
+    table = table_of(lake)
+    delete_rows(table, [1, 6])
+    told = asking(lake).post(f"{T}/plan", {})
+    assert told.status == 200
+    plan = told.json
+    deletes = plan["delete-files"]
+    assert {each["file-format"] for each in deletes} == {"parquet"}
+    assert not any("content-offset" in each for each in deletes)
+    manifests = StockClient(table, version=2).files(holds_data=False)
+    names = {absolute(each, table.location) for each in manifests["location"].to_pylist()}
+    assert {each["file-path"] for each in deletes} == names
+    for task in plan["file-scan-tasks"]:
+        [number] = task["delete-file-references"]
+        assert deletes[number]["referenced-data-file"] == task["data-file"]["file-path"]
+    # Who is shown v3 has the vectors themselves.
+    own = Client(Server(lake)).post(f"{T}/plan", {}).json["delete-files"]
+    assert {each["file-format"] for each in own} == {"puffin"}

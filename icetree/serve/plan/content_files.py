@@ -50,14 +50,15 @@ def data_files(tasks: pa.Table, telling: Telling, stats_fields: Sequence[int] = 
 
 
 def vector_files(tasks: pa.Table, telling: Telling) -> Texts:
-    """Return the deletion vector of each task; all of them have one."""
+    """Return the deletion vector of each task; all of them have one, or a file that stands for it."""
+    is_vector = one_chunk(pc.is_valid(tasks["dv_offset"]))
     return object_column(
         tasks.num_rows,
         {
             "spec-id": numbers(tasks["partition_spec_id"]),
             "content": '"position-deletes"',
             "file-path": _locations(tasks["dv_location"], telling),
-            "file-format": '"puffin"',
+            "file-format": pc.if_else(is_vector, '"puffin"', '"parquet"'),
             "partition": tuples(tasks, telling.shape, nulls=telling.nulls),
             "file-size-in-bytes": numbers(tasks["dv_file_size_in_bytes"]),
             "record-count": numbers(tasks["dv_cardinality"]),

@@ -23,6 +23,7 @@ from icetree.serve.plan.metrics import metric_stats
 from icetree.serve.plan.tuples import codes_of, require_told, tuple_stats, untold
 from icetree.serve.stock import Stock
 from icetree.spec.arrays import one_chunk
+from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import Entries
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
@@ -30,6 +31,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.spec.stats import parse_column
 from icetree.store.stopping import Stop
 from icetree.table.changes.changes import ChangeRange
+from icetree.table.export.stand_ins import StandIns
 from icetree.table.export.vectors import with_plain_vectors
 from icetree.table.scan.planning import planner, side_by_side
 from icetree.table.table import Table
@@ -70,6 +72,9 @@ class Planned:
         plan = replace(self.plan, tasks=self.plan.tasks.slice(part.start, len(part)))
         if client.reads_plain_vectors_alone:
             plan = with_plain_vectors(plan, table.files, table.metadata)
+        elif not client.reads_vectors and not is_encrypted(table.metadata):
+            stand_ins = StandIns(files=table.files, table_location=self.table_location)
+            plan = replace(plan, tasks=stand_ins.told_in(plan.tasks))
         tasks = plan.tasks.combine_chunks()
         if not tasks.num_rows:
             return {"file-scan-tasks": msgspec.Raw(b"[]")}

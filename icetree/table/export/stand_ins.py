@@ -7,7 +7,7 @@ that the DV is in.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -28,6 +28,7 @@ from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries, is_data_dv, is_live, only, with_columns
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute, stored_form
+from icetree.spec.locations import absolute_array
 from icetree.table.export.places import stand_in_at, stand_in_folder, vectors_in
 
 _FORMAT: Final = "parquet"
@@ -40,6 +41,15 @@ _SCHEMA: Final = pa.schema(
         )
     ]
 )
+#: What a task says of its data DV, and the entry of that.
+_WORDS: Final = {
+    "location": "referenced_file",
+    "dv_location": "location",
+    "dv_offset": "dv_offset",
+    "dv_size_in_bytes": "dv_size_in_bytes",
+    "dv_cardinality": "record_count",
+    "dv_key_metadata": "key_metadata",
+}
 #: What a row takes in memory.
 _ROW_BYTES: Final = 12
 #: How many sizes are remembered, and from how many on a folder is listed to learn of them.
@@ -66,52 +76,52 @@ class StandIns:
         vectors = one_chunk(is_data_dv(entries))
         if not vectors.true_count:
             return entries
-        facts = list(self._facts(only(entries, vectors)))
-        self._look(facts)
-        sizes = list(in_order(self._size, facts))
-        owners = [absolute(each["location"], self.table_location) for each in facts]
-
-        def placed(name: str, values: Iterable[Any]) -> pa.Array:
-            there = one_chunk(entries[name])
-            return pc.replace_with_mask(there, vectors, pa.array(values, there.type))
-
-        columns: dict[str, Iterable[Any]] = {
-            "location": [each["name"] for each in facts],
-            "file_format": [_FORMAT] * len(facts),
+        some = only(entries, vectors)
+        if some["key_metadata"].null_count < some.num_rows:
+            raise Unsupported("this snapshot has encrypted deletion vectors, and v2 knows no keys")
+        words = pa.table({word: some[name] for word, name in _WORDS.items()})
+        names, sizes = self.made(words, is_live(some).to_pylist())
+        nothing = [None] * len(names)
+        columns: dict[str, Sequence[Any]] = {
+            "location": names,
+            "file_format": [_FORMAT] * len(names),
             "file_size_in_bytes": sizes,
-            "dv_offset": [None] * len(facts),
-            "dv_size_in_bytes": [None] * len(facts),
+            "dv_offset": nothing,
+            "dv_size_in_bytes": nothing,
         }
-        entries = with_columns(
-            entries, **{name: placed(name, values) for name, values in columns.items()}
-        )
+        owners = absolute_array(some["referenced_file"], self.table_location).to_pylist()
         for stat in ("lower", "upper"):
             name = stats.column(DELETE_FILE_PATH_FIELD, stat)
+            columns[name] = owners
             if name not in entries.schema.names:
                 entries = entries.append_column(name, pa.nulls(entries.num_rows, pa.string()))
-            at = entries.schema.get_field_index(name)
-            entries = entries.set_column(at, name, placed(name, owners))
-        return entries
+        return _placed(entries, columns, vectors)
 
-    def _facts(self, vectors: Entries) -> Iterator[dict[str, Any]]:
-        """Yield what is known of data DVs, in the words of tasks, and the names to tell them by."""
-        if vectors["key_metadata"].null_count < vectors.num_rows:
-            raise Unsupported(
-                "this snapshot has deletion vectors that are encrypted, as v2 has none"
-            )
-        folder = stand_in_folder(self.table_location)
-        words = {
-            "location": "referenced_file",
-            "dv_location": "location",
-            "dv_offset": "dv_offset",
-            "dv_size_in_bytes": "dv_size_in_bytes",
-            "dv_cardinality": "record_count",
-            "dv_key_metadata": "key_metadata",
+    def told_in(self, tasks: pa.Table) -> pa.Table:
+        """Return the tasks of a plan with what stands for their data DVs, there, in place of these."""
+        vectors = one_chunk(pc.is_valid(tasks["dv_location"]))
+        if not vectors.true_count:
+            return tasks
+        some = tasks.filter(vectors)
+        names, sizes = self.made(some, [True] * some.num_rows)
+        nothing = [None] * len(names)
+        columns: dict[str, Sequence[Any]] = {
+            "dv_location": names,
+            "dv_file_size_in_bytes": sizes,
+            "dv_offset": nothing,
+            "dv_size_in_bytes": nothing,
         }
-        facts = pa.table({name: vectors[told] for name, told in words.items()})
-        for fact, live in zip(facts.to_pylist(), is_live(vectors).to_pylist(), strict=True):
-            name = _name(folder, fact)
-            yield {**fact, "name": name, "is_live": live}
+        return _placed(tasks, columns, vectors)
+
+    def made(self, tasks: pa.Table, live: Sequence[bool]) -> tuple[list[str], list[int]]:
+        """Return the names and sizes of what stands for the data DVs of tasks, of live ones there."""
+        folder = stand_in_folder(self.table_location)
+        facts = [
+            {**fact, "name": _name(folder, fact), "is_live": each}
+            for fact, each in zip(tasks.select([*_WORDS]).to_pylist(), live, strict=True)
+        ]
+        self._look(facts)
+        return [each["name"] for each in facts], list(in_order(self._size, facts))
 
     def _look(self, facts: Iterable[Mapping[str, Any]]) -> None:
         """Learn what is there by one listing, where it would take many questions."""
@@ -150,6 +160,17 @@ class StandIns:
     def _remember(self, name: str, size_bytes: int) -> int:
         # It is not asked for again: what a live DV has stays as long as the DV does.
         return self.files.cache.derive((_SIZES, name), lambda: size_bytes, most=_KEPT)
+
+
+def _placed(
+    table: pa.Table, columns: Mapping[str, Sequence[Any]], rows: pa.BooleanArray
+) -> pa.Table:
+    """Return a table with other values in some of its rows."""
+    for name, values in columns.items():
+        at, field = table.schema.get_field_index(name), table.schema.field(name)
+        new = pa.array(values, field.type)
+        table = table.set_column(at, field, pc.replace_with_mask(one_chunk(table[name]), rows, new))
+    return table
 
 
 def _name(folder: str, fact: Mapping[str, Any]) -> str:
