@@ -20,7 +20,7 @@ from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import with_previous
 from icetree.store.aside import AsideStore
-from icetree.table.commit.attempt import metadata_file
+from icetree.table.commit.attempt import metadata_file, with_pages
 from icetree.table.commit.turn import Turn
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -65,7 +65,8 @@ class _Group:
     def __init__(self, table: Table) -> None:
         self._files = table.files
         self._kept = AsideStore(table.files.store)
-        self._side = aside(_with_store(table, self._kept))
+        # Pages never change: what of the history is nobody's must not get there.
+        self._side = aside(_with_store(table, self._kept), moves_history=False)
 
     def add(self, commit: GroupCommit) -> Exception | None:
         """Make one more commit; return what it was refused with, and be as without it then."""
@@ -76,7 +77,8 @@ class _Group:
         except Exception as error:
             # One that nobody foresaw may have come after its swap.
             before.state = state
-            self._side = replace(self._side, table=aside(before).table)
+            again = aside(before, moves_history=False)
+            self._side = replace(self._side, table=again.table)
             return error
         return None
 
@@ -120,7 +122,8 @@ class _Group:
                 or each.snapshot_id == made.metadata.current_snapshot_id
             ),
         )
-        metadata = with_previous(metadata, previous, start.metadata)
+        paged = with_pages(metadata, self._side.table.files)
+        metadata = with_previous(paged.metadata, previous, start.metadata)
         file = metadata_file(metadata, after=start.metadata_location)
         at = absolute(file.location, location)
         pages = {absolute(each.location, location) for each in metadata.snapshot_pages}
@@ -130,6 +133,7 @@ class _Group:
             if not each.endswith(".metadata.json")
             and (not each.endswith(".page.json.gz") or each in pages)
         }
+        new |= {absolute(each, location): page for each, page in paged.files.items()}
         new[at] = file.content
         return State(name=made.name, metadata=metadata, metadata_location=at), new
 

@@ -45,9 +45,9 @@ class Aside:
         return self.table.state.metadata_location != self.before
 
 
-def aside(table: Table) -> Aside:
-    """Return a table to commit to that starts where another is."""
-    made = _alone(table.state, table.files)
+def aside(table: Table, *, moves_history: bool = True) -> Aside:
+    """Return a table to commit to that starts where another is; history may stay as it is there."""
+    made = _alone(table.state, table.files, moves_history=moves_history)
     return Aside(table=made, start=table.state)
 
 
@@ -56,8 +56,9 @@ def new_aside(staged: Table) -> Aside:
     return Aside(table=_alone(staged.state, staged.files), start=None)
 
 
-def _alone(state: State, files: TableFiles) -> Table:
-    return Table(catalog=catalog_of(state), files=files, state=state)
+def _alone(state: State, files: TableFiles, *, moves_history: bool = True) -> Table:
+    catalog = catalog_of(state, moves_history=moves_history)
+    return Table(catalog=catalog, files=files, state=state)
 
 
 def land(catalog: Catalog, sides: Sequence[Aside]) -> None:

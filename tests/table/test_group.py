@@ -77,6 +77,20 @@ def test_no_moment_shows_what_nobody_could_have_seen() -> None:
     assert newest.snapshot_id == table.metadata.current_snapshot_id
 
 
+def test_no_page_of_history_shows_what_nobody_could_have_seen() -> None:
+    lake = new_lake(**{"write.metadata.inline-snapshots": "1"})
+    table = lake.table("db.t")
+    for number in range(3):
+        commit_group(table, [append(100 * number + id) for id in range(1, 31)])
+    assert table.metadata.snapshot_pages
+    pages = [table.files.page(each) for each in table.metadata.snapshot_pages]
+    logged = [each.snapshot_id for page in pages for each in page.snapshot_log]
+    logged += [each.snapshot_id for each in table.metadata.snapshot_log]
+    every = [each.snapshot_id for each in reversed([*table.history()])]
+    assert logged == [every[0], every[30], every[60], every[90]]
+    assert again(lake).verify(deep=True).is_clean
+
+
 def test_each_sees_what_the_ones_before_it_did() -> None:
     lake = new_lake()
     table = lake.table("db.t")

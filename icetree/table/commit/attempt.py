@@ -20,7 +20,7 @@ from icetree.spec.metadata import (
     with_previous,
     with_snapshot,
 )
-from icetree.spec.pages import page_out, remove_snapshots
+from icetree.spec.pages import PagedOut, page_out, remove_snapshots
 from icetree.spec.properties import whole_number
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.table_properties import METADATA_COMPRESSION
@@ -49,9 +49,18 @@ class Attempt:
 
 
 def next_attempt(
-    work: Work, head: State, prepared: Prepared | None, files: TableFiles, report: Report
+    work: Work,
+    head: State,
+    prepared: Prepared | None,
+    files: TableFiles,
+    report: Report,
+    *,
+    moves_history: bool = True,
 ) -> Attempt:
-    """Build the next head: pure but for reading what the tree needs."""
+    """Build the next head: pure but for reading what the tree needs.
+
+    Where it is one of several that are seen together, history is moved to pages with the last.
+    """
     at_ms = max(now_ms(), head.metadata.last_updated_ms)
     metadata = head.metadata
     new: list[NewFile] = []
@@ -77,17 +86,10 @@ def next_attempt(
         new += grown
         metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
     with report.phase("encode"):
-        paged = page_out(
-            metadata,
-            keep=whole_number(
-                metadata.properties, INLINE_SNAPSHOTS, default=DEFAULT_INLINE_SNAPSHOTS, least=1
-            ),
-            read_page=files.page,
-            encode_page=metadata_codec.encode_page,
-            new_location=_new_page,
-        )
-        new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
-        metadata = paged.metadata
+        if moves_history:
+            paged = with_pages(metadata, files)
+            new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
+            metadata = paged.metadata
         # A table that is only just being made has none before.
         if head.metadata_location:
             previous = stored_form(head.metadata_location, metadata.location)
@@ -100,6 +102,19 @@ def next_attempt(
         metadata_location=absolute(made.location, metadata.location),
     )
     return Attempt(state=state, snapshot=snapshot, files=tuple(new))
+
+
+def with_pages(metadata: TableMetadata, files: TableFiles) -> PagedOut:
+    """Return metadata with history moved to pages, as its table asks."""
+    return page_out(
+        metadata,
+        keep=whole_number(
+            metadata.properties, INLINE_SNAPSHOTS, default=DEFAULT_INLINE_SNAPSHOTS, least=1
+        ),
+        read_page=files.page,
+        encode_page=metadata_codec.encode_page,
+        new_location=_new_page,
+    )
 
 
 def _new_page() -> str:

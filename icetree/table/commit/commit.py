@@ -198,7 +198,9 @@ def _try_until_swapped(
         elif prepared is not None and head.metadata.current_schema_id != schema_id:
             prepared = widen_prepared(prepared, head.metadata.shape())
         schema_id = head.metadata.current_schema_id
-        attempt = next_attempt(work, head, prepared, files, report)
+        attempt = next_attempt(
+            work, head, prepared, files, report, moves_history=_moves_history(catalog)
+        )
         new = [*leaves, *attempt.files]
         tried += [file.location for file in new]
         trail.written += [file.location for file in new]
@@ -236,6 +238,11 @@ def _try_until_swapped(
         f"table {name}: {report.attempts} tries lost to other commits; try again later, "
         "or raise commit.retry.num-retries"
     )
+
+
+def _moves_history(catalog: Catalog) -> bool:
+    """Tell whether a commit moves history to pages, or whoever makes it seen with others."""
+    return not isinstance(catalog, AsideCatalog) or catalog.moves_history
 
 
 def _newest(head: State, catalog: Catalog, files: TableFiles) -> State:
