@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextvars import copy_context
-from dataclasses import dataclass
-from threading import Lock
+from dataclasses import dataclass, replace
+from threading import TIMEOUT_MAX, Lock
 from typing import Any, Final, Generic, TypeVar
 
+from icetree.errors import IcetreeError
 from icetree.serve.held import Held
 from icetree.serve.workers import Workers
 from icetree.store.stopping import Stop
 from icetree.surroundings import new_pool, random_bits
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 #: How long a plan waits to be asked for: the slowest clients ask once a minute.
 HOLD_S: Final = 300.0
@@ -41,10 +44,18 @@ class Work(Generic[T]):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ticket(Generic[T]):
-    """What an id stands for: a plan that was asked for, and its work; none once it is cancelled."""
+    """What an id stands for: a plan that was asked for, and what became of it.
+
+    Of one that was made nothing but that is known: it is held with all others, and accounted for there.
+    """
 
     asked: Any = None
+    size_bytes: int = 0
+    #: None once it has ended, or is cancelled.
     work: Work[T] | None = None
+    #: What it was refused with.
+    error: BaseException | None = None
+    is_cancelled: bool = False
 
 
 class Submitted(Generic[T]):
@@ -56,6 +67,8 @@ class Submitted(Generic[T]):
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._pool = new_pool(_THREADS, "plan")
+        # As many as go on have room for sure: no id is forgotten that somebody asks for meanwhile.
+        self._going: Held[Ticket[T]] = Held(most_bytes=_MOST_BYTES, hold_s=HOLD_S)
         self._tickets: Held[Ticket[T]] = Held(most_bytes=_MOST_BYTES, hold_s=HOLD_S)
         self._lock = Lock()
         self._under_way: Counter[str] = Counter()
@@ -75,8 +88,10 @@ class Submitted(Generic[T]):
         """Wait for work to end, so many seconds at most, and tell whether it has."""
         if work.came_to.done():
             return True
+        # Whoever is to wait for ever has a number, too.
+        most_s = None if within_s is None else min(within_s, TIMEOUT_MAX)
         with self._workers.waiting():
-            return bool(wait([work.came_to], within_s).done)
+            return bool(wait([work.came_to], most_s).done)
 
     def keep(
         self, work: Work[T], asked: Any, size_bytes: int, who: str, *key: object
@@ -89,27 +104,36 @@ class Submitted(Generic[T]):
                 return None
             self._under_way[who] += 1
             self._stops.add(work.stop)
-        work.came_to.add_done_callback(lambda _: self._ended(work.stop, who))
+            id = f"{random_bits(_ID_BITS):032x}"
+            ticket = Ticket(asked=asked, size_bytes=size_bytes, work=work)
+            self._going.put(ticket, size_bytes, who, *key, id)
         work.stop.after(HOLD_S, _UNASKED)
-        id = f"{random_bits(_ID_BITS):032x}"
-        self._tickets.put(Ticket(asked=asked, work=work), size_bytes, who, *key, id)
+        work.came_to.add_done_callback(lambda _: self._ended(work, who, *key, id))
         return id
 
     def find(self, id: str, who: str, *key: object) -> Ticket[T] | None:
         """Return what an id stands for, which goes on being held; None for what nobody asked for."""
-        found = self._tickets.get(who, *key, id)
+        found = self._get(who, *key, id)
         if found is not None and found.work is not None:
             found.work.stop.after(HOLD_S, _UNASKED)
         return found
 
+    def _get(self, *key: object) -> Ticket[T] | None:
+        # What ends goes from one to the other.
+        with self._lock:
+            return self._going.get(*key) or self._tickets.get(*key)
+
     def cancel(self, id: str, who: str, *key: object) -> bool:
         """End the work under an id; tell whether there is such an id."""
-        found = self._tickets.get(who, *key, id)
-        if found is None:
-            return False
-        if found.work is not None:
-            found.work.stop.now("its client has cancelled it")
-            self._tickets.put(Ticket(), 0, who, *key, id)
+        with self._lock:
+            going = self._going.get(who, *key, id)
+            if going is not None and going.work is not None:
+                going.work.stop.now("its client has cancelled it")
+                self._going.put(Ticket(is_cancelled=True), 0, who, *key, id)
+            elif going is None and self._tickets.get(who, *key, id) is None:
+                return False
+            elif going is None:
+                self._tickets.put(Ticket(is_cancelled=True), 0, who, *key, id)
         return True
 
     def close(self) -> None:
@@ -119,9 +143,29 @@ class Submitted(Generic[T]):
                 each.now("the server stops")
         self._pool.shutdown()
 
-    def _ended(self, stop: Stop, who: str) -> None:
+    def _ended(self, work: Work[T], who: str, *key: object) -> None:
+        error = work.came_to.exception()
+        if error is not None:
+            if not isinstance(error, IcetreeError):
+                log.error("a plan failed", exc_info=error)
+            _forget_frames(error)
         with self._lock:
-            self._stops.discard(stop)
+            self._stops.discard(work.stop)
             self._under_way[who] -= 1
             if not self._under_way[who]:
                 del self._under_way[who]
+            found = self._going.get(who, *key)
+            if found is not None:
+                self._going.drop(who, *key)
+                ended = replace(found, work=None, error=error)
+                self._tickets.put(ended, found.size_bytes, who, *key)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Take from an error, and from what led to it, all that was at hand where it was raised."""
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None and each.__traceback__ is not None:
+            each.__traceback__ = None
+            left += [each.__cause__, each.__context__]

@@ -72,12 +72,16 @@ def load_plan(call: Call) -> Answer:
 
 def _of_ticket(call: Call, table: Table, ticket: Ticket[Planned]) -> Answer:
     """Tell what became of a plan that was submitted; one that is being made is waited for a while."""
-    if ticket.work is None:
+    if ticket.is_cancelled:
         return Answer(document={"status": "cancelled"})
-    if not call.serving.submitted.ends(ticket.work, within_s=call.serving.submit_s):
+    work = ticket.work
+    if work is not None and not call.serving.submitted.ends(work, within_s=call.serving.submit_s):
         return Answer(document={"status": "submitted"})
     try:
-        ticket.work.came_to.result()
+        if error := ticket.error if work is None else work.came_to.exception():
+            return Answer(document={"status": "failed", **refusal(error).document})
+        if work is not None:
+            return _told(call, table, ticket.asked, work.came_to.result())
         # Held or, where there was no room, made again.
         return _told(call, table, ticket.asked, _planned(call, table, ticket.asked))
     except Exception as error:
