@@ -15,7 +15,7 @@ from icetree.spec.schema_tree import Place, by_name, find
 from icetree.spec.texts import did_you_mean, storable
 from icetree.spec.types import VariantType, parse_type
 
-_CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*")
+_CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 #: A name in backticks, of which one within it is written twice; a comma that is not within a name.
 _QUOTED: Final = re.compile(r"`((?:[^`]|``)+)`")
 _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")

@@ -17,6 +17,7 @@ from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
+from icetree.spec.edit.terms import read_term, term_text
 from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import SortField
@@ -295,3 +296,38 @@ def _made(
     return table_metadata(
         schema, location="s3://b/t", uuid="u", at_ms=1, partition_by=by, order_by=order or by
     )
+
+
+NAMES = [
+    "a\nb",
+    "a\u2028b",
+    "a\tb",
+    "a b",
+    " a",
+    "a`b",
+    "`",
+    "``",
+    "a`,`b",
+    "a,b",
+    "f(x)",
+    ")(\n,",
+    "5",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("transform", ["identity", "bucket[4]", "truncate[3]"])
+def test_what_a_transform_is_written_as_is_read_back(name: str, transform: str) -> None:
+    fields = [(1, name), (2, "id")]
+    schema = {
+        "type": "struct",
+        "schema-id": 0,
+        "fields": [
+            {"id": id, "name": each, "required": False, "type": "long"} for id, each in fields
+        ],
+    }
+    read = read_term(term_text(transform, name), schema)
+    assert (read.transform, read.source_ids) == (transform, (1,))
+    if transform.startswith("bucket"):
+        for columns, ids in (((name, "id"), (1, 2)), (("id", name), (2, 1))):
+            assert read_term(term_text(transform, *columns), schema).source_ids == ids
