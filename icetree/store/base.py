@@ -85,6 +85,14 @@ class Store(Protocol):
         ...
 
 
+class NotDeleted(InvalidInput):
+    """Files that a store refuses to delete, each for the same reason as far as it was asked."""
+
+    def __init__(self, message: str, locations: Iterable[str]) -> None:
+        super().__init__(message)
+        self.locations = frozenset(locations)
+
+
 def side_by_side(
     call: Callable[[Unpack[Given]], None], items: Iterable[tuple[Unpack[Given]]], *, at_once: int
 ) -> None:

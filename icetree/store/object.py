@@ -23,7 +23,7 @@ from icetree.errors import (
     Unavailable,
     Unsupported,
 )
-from icetree.store.base import FileInfo, check_range, in_turn, side_by_side
+from icetree.store.base import FileInfo, NotDeleted, check_range, in_turn, side_by_side
 from icetree.store.object_options import ObjectOptions, allowance_s
 from icetree.store.ranged import ranged_file
 from icetree.surroundings import between, elapsed_s, wait
@@ -180,9 +180,27 @@ class ObjectStore:
             if len(keys) == 1:
                 raise
             # The others may not have had their turn: a client stops at what is refused.
-            side_by_side(
-                self._delete, ((name, {key: at}) for key, at in keys.items()), at_once=_AT_ONCE
-            )
+            self._delete_alone(name, keys)
+
+    def _delete_alone(self, name: str, keys: Mapping[str, str]) -> None:
+        """Delete keys one by one: a few from all over first, and no other where these are refused alike."""
+        bucket, every = self._bucket(name), [*keys.items()]
+        refused: dict[str, InvalidInput] = {}
+
+        def alone(key: str, at: str) -> None:
+            try:
+                self._retried(at, partial(_delete, bucket, [key]))
+            except InvalidInput as error:
+                refused[key] = error
+
+        few = every[:: max(1, len(every) // _AT_ONCE)]
+        side_by_side(alone, few, at_once=_AT_ONCE)
+        why = {str(error).replace(keys[key], "").replace(key, "") for key, error in refused.items()}
+        if len(refused) == len(few) < len(every) and len(why) == 1:
+            raise NotDeleted(str(next(iter(refused.values()))), keys.values())
+        side_by_side(alone, [each for each in every if each not in few], at_once=_AT_ONCE)
+        for error in refused.values():
+            raise error
 
     def _holds(self, location: str, content: bytes) -> bool:
         return self.size(location) == len(content) and self.read(location) == content

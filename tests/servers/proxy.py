@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 _PATIENCE_S: Final = 60.0
+_REQUEST: Final = re.compile(rb"^[A-Z]+ /\S* HTTP/1\.1\r$", re.MULTILINE)
 
 
 @dataclass
@@ -40,6 +42,8 @@ class Wire:
     cut_request: bytes | None = None
     cut_answer: bytes | None = None
     hold: Hold | None = None
+    #: How many requests have passed, of whatever method.
+    requests: int = 0
     _open: list[socket.socket] = field(default_factory=list)
 
     def serve(self, listener: socket.socket) -> None:
@@ -60,6 +64,7 @@ class Wire:
     def _requests(self, client: socket.socket, server: socket.socket) -> None:
         with suppress(OSError):
             while message := client.recv(65536):
+                self.requests += len(_REQUEST.findall(message))
                 if self.hold is not None:
                     self.hold.look_at(message, client)
                 if self.cut_request is not None and self.cut_request in message:

@@ -10,7 +10,7 @@ import pytest
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unavailable
 from icetree.store import object as object_store
-from icetree.store.base import Store
+from icetree.store.base import NotDeleted, Store
 from icetree.store.open import store_for
 from tests.servers.proxy import Wire, wire_to
 from tests.servers.s3 import S3Server
@@ -173,3 +173,14 @@ def test_other_spellings_of_the_scheme_mean_the_same_file(s3: S3Server, bucket: 
     assert [info.location for info in store.list(f"s3a://{bucket}/spelt")] == [
         f"s3a://{bucket}/spelt/file"
     ]
+
+
+def test_files_that_are_refused_alike_are_not_tried_one_by_one(
+    s3: S3Server, wire: Wire, bucket: str
+) -> None:
+    names = [f"s3://{bucket}/kept/{number:03}" for number in range(200)]
+    refused = store_for("s3://", {**s3.properties(port=wire.port), "s3.access-key-id": "wrong"})
+    with pytest.raises(NotDeleted, match=rf"s3://{bucket}/kept/.*credentials") as told:
+        refused.delete(names)
+    assert told.value.locations == {*names}
+    assert wire.requests < 20

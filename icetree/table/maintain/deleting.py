@@ -21,6 +21,7 @@ from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import flag
 from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.store.base import NotDeleted
 from icetree.table.progress import Progress
 
 log = logging.getLogger(__name__)
@@ -76,22 +77,27 @@ def delete(
         try:
             files.delete(batch)
         except IcetreeError as error:
-            stay = _still_there(files, batch)
+            known = error.locations if isinstance(error, NotDeleted) else frozenset[str]()
+            stay = _still_there(files, batch, known)
             log.warning("%d files stay behind, which nothing names: %s", len(stay), error)
             left += stay
         tell("files deleted", start + len(batch), len(locations))
     return tuple(left)
 
 
-def _still_there(files: TableFiles, stored: Sequence[str]) -> list[str]:
-    """Return the files that are there, or may be: once the store is silent, nothing more is asked."""
+def _still_there(files: TableFiles, stored: Sequence[str], known: frozenset[str]) -> list[str]:
+    """Return the files that are there, or may be: once the store is silent, nothing more is asked.
+
+    Nor is anything asked about files that are `known` to stay.
+    """
     silent = Event()
 
     def stays(location: str) -> bool:
-        if silent.is_set():
+        full = absolute(location, files.location)
+        if silent.is_set() or full in known:
             return True
         try:
-            return files.store.exists(absolute(location, files.location))
+            return files.store.exists(full)
         except Unavailable:
             silent.set()
         except IcetreeError as error:

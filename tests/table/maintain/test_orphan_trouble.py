@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
 import pytest
+from typing_extensions import override
 
 from icetree.errors import NotFound, Unavailable
+from icetree.store.base import NotDeleted, Store
 from icetree.surroundings import within
 from icetree.table.lake import Lake
 from tests.catalog.flaky import FlakyCatalog, Refuse
 from tests.rows.lake import rows
 from tests.store.flaky import Fault, FlakyStore, How
+from tests.store.wrapped import Request, WrappedStore
 from tests.table.maintain.history import Clock, named, stored
 from tests.table.maintain.strays import (
     LONG,
@@ -19,6 +26,8 @@ from tests.table.maintain.strays import (
     remove,
     tidy_table,
 )
+
+T = TypeVar("T")
 
 
 def at_every_step(kind: type[BaseException]) -> int:
@@ -89,3 +98,32 @@ def test_a_tree_that_cannot_be_read_keeps_every_file() -> None:
     with pytest.raises(NotFound):
         remove(fresh, clock)
     assert stored(table) == before
+
+
+class Refusing(WrappedStore):
+    """Deletes no file, and says so of all of them."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.asked: list[str] = []
+
+    @override
+    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
+        self.asked.append(request.operation)
+        return effect()
+
+    @override
+    def delete(self, locations: Iterable[str]) -> None:
+        raise NotDeleted("refused", locations)
+
+
+def test_files_that_a_store_says_to_keep_are_not_looked_for() -> None:
+    clock = Clock()
+    table = tidy_table(clock)
+    strays = plant(table, *(f"data/{number}" for number in range(20)))
+    clock.at_ms += LONG
+    store = Refusing(table.files.store)
+    table.files = replace(table.files, store=store)
+    done = remove(table, clock)
+    assert {*done.left_behind} == strays
+    assert "exists" not in store.asked
