@@ -48,8 +48,7 @@ class Source:
     apart: Callable[[list[int]], pq.ParquetFile]
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(NamedTuple):
     """A column whose pages were looked at."""
 
     wanted: Wanted
@@ -59,17 +58,10 @@ class _Column:
     @property
     def least(self) -> int:
         """How many bytes it takes, texts that are told otherwise than one by one aside."""
-        pages, column = self.pages, self.wanted.column
+        pages, width = self.pages, self.wanted.column.width
         values = max(pages.values, self.wanted.chunk.values)
-        held = pages.largest + self.dictionary_bytes
-        if column.width is None:
-            return held + OFFSET_BYTES * values + pages.told
-        return held + column.width * values
-
-    @property
-    def dictionary_bytes(self) -> int:
-        page = self.pages.dictionary
-        return 0 if page is None else max(page.unpacked_bytes, page.packed_bytes)
+        taken = width * values if width is not None else OFFSET_BYTES * values + pages.told
+        return taken + pages.largest + pages.dictionary_bytes
 
     @property
     def looked_up(self) -> int:
@@ -77,21 +69,20 @@ class _Column:
         page = self.pages.dictionary
         if page is None or self.wanted.column.width is not None:
             return 0
-        return self.pages.looked_up * (self.dictionary_bytes - OFFSET_BYTES * page.values)
+        return self.pages.looked_up * (self.pages.dictionary_bytes - OFFSET_BYTES * page.values)
 
 
 def require_modest(source: Source, wanted: Sequence[Wanted], limit: Limit, what: str) -> None:
     """Refuse to read columns that would take more than the limit together."""
     columns = [_look(source, each) for each in wanted]
-
-    def require(total: int) -> None:
-        limit.require(total, file=source.file, what=what)
-
-    total = sum(column.least for column in columns)
-    require(total)
-    total += sum(_repeated(source, column) for column in columns if column.pages.with_lengths)
-    require(total)
+    total = sum([column.least for column in columns])
     most = [column.looked_up for column in columns]
+    lengths = [column for column in columns if column.pages.with_lengths]
+    if not lengths and total + sum(most) <= limit.bytes:
+        return
+    limit.require(total, file=source.file, what=what)
+    total += sum(_repeated(source, column) for column in lengths)
+    limit.require(total, file=source.file, what=what)
     for finer in (_by_longest, _by_index):
         # Those that might take the most come first: often the others need not be looked at.
         for at in sorted(range(len(most)), key=most.__getitem__, reverse=True):
@@ -100,7 +91,7 @@ def require_modest(source: Source, wanted: Sequence[Wanted], limit: Limit, what:
             if most[at]:
                 found = finer(source, columns[at])
                 most[at] = most[at] if found is None else min(most[at], found)
-    require(total + sum(most))
+    limit.require(total + sum(most), file=source.file, what=what)
 
 
 def _look(source: Source, wanted: Wanted) -> _Column:
@@ -109,7 +100,7 @@ def _look(source: Source, wanted: Wanted) -> _Column:
     try:
         if content is None:
             raise Broken("a column passes the end of the file")
-        return _Column(wanted, read_pages(content, 0, chunk, wanted.column), content)
+        return _Column(wanted, read_pages(content, chunk, wanted.column), content)
     except Broken as error:
         raise _broken(source, wanted, error) from None
 

@@ -7,7 +7,6 @@ values it has, and how they are told. So these are looked at before Arrow is.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -24,7 +23,6 @@ from icetree.codec.parquet.thrift import (
     Struct,
     Wanted,
     read_struct,
-    read_unsigned,
     skip_struct,
 )
 
@@ -53,10 +51,11 @@ _PAGE: Final[Fields] = {
 _SIZE: Final = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
 _SIZES: Final = rb"\x15" + _SIZE + rb"\x15" + _SIZE
 _CHECKSUM: Final = rb"\x15[\x80-\xff]{0,4}[\x00-\x7f]"
+_STATISTICS: Final = b"\x1c"
 _SMALL: Final = rb"\x15([\x00-\x7f])"
 _USUAL_DATA: Final = re.compile(
-    rb"\x15\x00%s(?:%s\x1c|\x2c)\x15%s%s%s%s([\x00\x1c])"
-    % (_SIZES, _CHECKSUM, _SIZE, _SMALL, _SMALL, _SMALL),
+    rb"\x15\x00%s(?:%s\x1c|\x2c)\x15%s%s\x15\x06\x15\x06(\x00\x00|\x1c)"
+    % (_SIZES, _CHECKSUM, _SIZE, _SMALL),
     re.DOTALL,
 )
 _USUAL_DICTIONARY: Final = re.compile(
@@ -78,78 +77,79 @@ class Page(NamedTuple):
     head: Struct | None
 
 
-@dataclass(slots=True)
-class Pages:
+class Pages(NamedTuple):
     """What a column of a row group holds, by its pages."""
 
-    values: int = 0
+    values: int
     #: What the largest page unpacks to.
-    largest: int = 0
+    largest: int
     #: What pages unpack to that tell their values one by one.
-    told: int = 0
+    told: int
     #: Values that are told by the dictionary.
-    looked_up: int = 0
-    dictionary: Page | None = None
+    looked_up: int
+    dictionary: Page | None
+    dictionary_bytes: int
     #: Pages that say more about lengths in their content.
-    with_lengths: list[Page] = field(default_factory=list)
+    with_lengths: list[Page]
 
 
-def read_pages(data: Data, at: int, chunk: Chunk, column: Column) -> Pages:
-    """Return what the pages of a column say whose first is at `at`: those that Arrow would read."""
-    found, end = Pages(), at + chunk.packed_bytes
-    while found.values < chunk.values:
-        if at >= end:
-            raise Broken(f"pages have {found.values} values, the footer says {chunk.values}")
+def read_pages(data: Data, chunk: Chunk, column: Column) -> Pages:
+    """Return what the pages of a column say, which begin with the data: those that Arrow would read."""
+    at = values = largest = told = looked_up = dictionary_bytes = 0
+    dictionary, with_lengths = None, []
+    while values < chunk.values:
+        if at >= len(data):
+            raise Broken(f"pages have {values} values, the footer says {chunk.values}")
         page = _page(data, at)
-        at = page.at + page.packed_bytes
-        if min(page.unpacked_bytes, page.packed_bytes, page.values) < 0 or at > end:
+        kind, unpacked, packed, held, encoding, at, _ = page
+        at += packed
+        if unpacked < 0 or packed < 0 or held < 0 or at > len(data):
             raise Broken("a page has a negative size or passes the end of its column")
-        if page.kind == _DICTIONARY:
-            _require_dictionary(page, column, found)
-            found.dictionary = page
-        elif page.kind in _HEADS:
-            found.values += page.values
-            found.largest = max(found.largest, page.unpacked_bytes, page.packed_bytes)
-            if page.encoding in _BY_DICTIONARY:
-                found.looked_up += page.values
+        size = max(packed, unpacked)
+        if kind == _DICTIONARY:
+            if dictionary is not None:
+                raise Broken("a column has two dictionaries")
+            if held * (_LENGTH_BYTES if column.width is None else column.width) > size:
+                raise Broken(f"a dictionary of {held} values does not fit its page")
+            dictionary, dictionary_bytes = page, size
+        elif kind in _HEADS:
+            values += held
+            largest = max(largest, size)
+            if encoding in _BY_DICTIONARY:
+                looked_up += held
             else:
-                found.told += max(page.unpacked_bytes, page.packed_bytes)
-            if page.encoding in (_DELTA_LENGTH, _FRONT_CODED):
-                found.with_lengths.append(page)
-    return found
-
-
-def _require_dictionary(page: Page, column: Column, found: Pages) -> None:
-    if found.dictionary is not None:
-        raise Broken("a column has two dictionaries")
-    width = _LENGTH_BYTES if column.width is None else column.width
-    if page.values * width > max(page.unpacked_bytes, page.packed_bytes):
-        raise Broken(f"a dictionary of {page.values} values does not fit its page")
+                told += size
+            if encoding in (_DELTA_LENGTH, _FRONT_CODED):
+                with_lengths.append(page)
+    return Pages(values, largest, told, looked_up, dictionary, dictionary_bytes, with_lengths)
 
 
 def _page(data: Data, at: int) -> Page:
     usual = _USUAL_DATA.match(data, at)
     if usual is not None:
-        unpacked, packed, values, encoding, levels, more, last = usual.groups()
-        if levels[0] >> 1 == more[0] >> 1 == _RLE:
-            end = usual.end()
-            if last != b"\0":
-                end = skip_struct(data, end) + 1
-            if data[end : end + 1] == b"\0":
-                sizes = _size(unpacked), _size(packed), _size(values), encoding[0] >> 1
-                return Page(_DATA, *sizes, end + 1, None)
+        unpacked, packed, values, encoding, last = usual.groups()
+        end = usual.end()
+        if last == _STATISTICS:
+            end = skip_struct(data, end)
+            if data[end : end + 2] != b"\0\0":
+                return _unusual_page(data, at)
+            end += 2
+        return Page(
+            _DATA, _size(unpacked), _size(packed), _size(values), encoding[0] >> 1, end, None
+        )
     usual = _USUAL_DICTIONARY.match(data, at)
     if usual is not None:
         unpacked, packed, values, encoding = usual.groups()
-        sizes = _size(unpacked), _size(packed), _size(values), encoding[0] >> 1
-        return Page(_DICTIONARY, *sizes, usual.end(), None)
+        sizes = _size(unpacked), _size(packed), _size(values)
+        return Page(_DICTIONARY, *sizes, encoding[0] >> 1, usual.end(), None)
     return _unusual_page(data, at)
 
 
 def _size(varint: bytes) -> int:
-    if len(varint) == 1:
-        return varint[0] >> 1 ^ -(varint[0] & 1)
-    number, _ = read_unsigned(varint, 0)
+    number = shift = 0
+    for byte in varint:
+        number |= (byte & 0x7F) << shift
+        shift += 7
     return number >> 1 ^ -(number & 1)
 
 

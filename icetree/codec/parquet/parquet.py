@@ -157,14 +157,9 @@ def chunk_of(parquet: pq.ParquetFile, group: int, column: int) -> Chunk:
     said = parquet.metadata.row_group(group).column(column)
     first = said.data_page_offset
     dictionary = said.dictionary_page_offset or 0
-    return Chunk(
-        values=said.num_values,
-        unpacked_bytes=said.total_uncompressed_size,
-        packed_bytes=said.total_compressed_size,
-        first_page=dictionary if 0 < dictionary < first else first,
-        codec=_CODECS.get(said.compression, -1),
-        has_sound_stats=False,
-    )
+    sizes = said.num_values, said.total_uncompressed_size, said.total_compressed_size
+    codec = _CODECS.get(said.compression, -1)
+    return Chunk(*sizes, dictionary if 0 < dictionary < first else first, codec, False)
 
 
 def require_chunks(parquet: pq.ParquetFile, groups: Sequence[int], columns: Sequence[int]) -> None:
