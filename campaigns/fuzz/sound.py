@@ -327,6 +327,16 @@ def data_files() -> list[bytes]:
         _parquet(held, compression="snappy", data_page_version="2.0"),
         _parquet(held, compression="gzip", store_schema=True, write_page_index=True),
         _parquet(held, compression="lz4", use_byte_stream_split=["x"], use_dictionary=False),
+        *(
+            _parquet(
+                held,
+                compression="none",
+                use_dictionary=False,
+                write_page_checksum=False,
+                column_encoding={"country": encoding},
+            )
+            for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY")
+        ),
     ]
 
 
