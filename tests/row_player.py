@@ -14,6 +14,7 @@ from icetree.rows.write_deletes import write_equality_deletes
 from icetree.spec.entry import Content, is_live
 from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.counts import RowCounts
 from tests.chance_columns import SINGLES, Kind, default_of, is_ordered, nested
 from tests.chance_columns import partitions as partitions_of
 from tests.plain_table import (
@@ -79,6 +80,8 @@ class Player:
         #: The ids of rows that the last step updated, and of those it wrote anew by their keys.
         self.updated: set[int] = set()
         self.replaced: set[int] = set()
+        #: How many rows the last step was told to have changed.
+        self.counted: RowCounts | None = None
         self._draw()
         partitions = chance.choice(
             [["truncate(4, s)", "day"], ["day"], ["bucket(3, id)"], [], self._partition()]
@@ -177,13 +180,14 @@ class Player:
         tiny = {name: str(self.chance.choice(values)) for name, values in TINY.items()}
         self.handle().set_properties(modes | tiny)
 
-    def step(self) -> None:
-        """Do one random operation, if there is something to do it to; note what the table then was."""
+    def step(self, verb: str | None = None) -> None:
+        """Do one operation, a random one unless told, if it has anything to do; note what came of it."""
         names = ["append"] * 3 + ["delete", "update", "merge", "overwrite", "upsert"] * 2
         names += ["add_column", "rename_column", "drop_column", "repartition", "tune"]
         names += ["rename_within", "replace_by_key", "replace_by_key"]
         self.replaced = set()
-        done = getattr(self, self.chance.choice(names))()
+        done = getattr(self, verb or self.chance.choice(names))()
+        self.counted = done.rows if isinstance(done, Committed) else None
         self.operations += done is not None
         self.updated = self.model.updated
         counted = self.model.counts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from datetime import time
@@ -16,7 +17,17 @@ from pyspark.sql import functions as f
 import icetree
 from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, local
-from tests.effort import usually
+from tests.chance_columns import SINGLES
+from tests.effort import EFFORT, SEED, length, usually
+from tests.plain_table import Row
+from tests.row_lineage import lineage, require_same_rows
+from tests.row_player import Player
+from tests.spark.test_row_laws import SparkPlayer
+from tests.table.rows.test_row_laws import ArrowPlayer
+
+SEQUENCES, OPERATIONS = 2 * EFFORT, 8
+#: Types of which both doors have all values alike.
+_PLAIN = ("boolean", "int", "long", "date", "timestamptz", "string", "binary", "decimal(18, 2)")
 
 _SCHEMA = pa.schema(
     [("id", pa.int64()), ("g", pa.float64()), ("s", pa.string()), ("day", pa.int64())]
@@ -119,6 +130,65 @@ def test_both_doors_give_the_same_rows_and_row_ids(lake: SparkLake, mode: str) -
     # NaN matches NaN, both zeros are one, a null matches nothing.
     doors.merge(list(range(200, 206)), ["g", "s", "day"], lambda m: m.when_not_matched_insert_all())
     doors.compare()
+
+
+class _Alike(Player):
+    """Draws nothing that doors compare each in their own way: NaN is above all numbers to Spark alone."""
+
+    nan_is_greatest = False
+    singles = tuple(each for each in SINGLES if each.type in _PLAIN)
+    few, nested = 2, 1
+
+    def _new_rows(self, ids: list[int]) -> list[Row]:
+        return [
+            {
+                **row,
+                "g": _number(row["g"]),
+                "st": row["st"] and (row["st"][0], _number(row["st"][1])),
+            }
+            for row in super()._new_rows(ids)
+        ]
+
+
+def _number(value: float | None) -> float | None:
+    return 2.5 if value is not None and math.isnan(value) else value
+
+
+class _OnArrow(_Alike, ArrowPlayer):
+    pass
+
+
+class _OnSpark(_Alike, SparkPlayer):
+    def __init__(self, lake: SparkLake, name: str, chance: random.Random, turn: int) -> None:
+        self.lake, self.name = lake, name
+        Player.__init__(self, chance, turn)
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
+def test_any_sequence_of_statements_gives_the_same_table_through_both_doors(
+    lake: SparkLake, seed: int
+) -> None:
+    """The same rows and ages; rows stay the same ones alike; and as many are told to have changed."""
+    doors = (
+        _OnSpark(lake, f"db.drawn_{seed}", random.Random(f"doors {seed}"), seed),
+        _OnArrow(random.Random(f"doors {seed}"), seed),
+    )
+    for each in doors:
+        each.step("append")
+    while min(each.operations for each in doors) < length(seed, OPERATIONS):
+        before, columns = [lineage(each) for each in doors], list(doors[0].model.columns)
+        for each in doors:
+            each.step()
+        now = [lineage(each) for each in doors]
+        assert doors[0].counted == doors[1].counted
+        ages = [{id: (age, values) for id, (_, age, values) in each.items()} for each in now]
+        assert ages[0] == ages[1]
+        if columns == doors[0].model.columns:
+            for each, was, is_now in zip(doors, before, now, strict=True):
+                require_same_rows(each, was, is_now)
+    for each in doors:
+        each.compare()
 
 
 def test_both_lakes_write_rows_in_the_same_words(lake: SparkLake) -> None:

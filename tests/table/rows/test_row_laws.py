@@ -13,12 +13,12 @@ from icetree.table.commit.commit import Committed
 from icetree.table.scan.told import EXACT, End, told
 from tests.chance_columns import as_told
 from tests.effort import EFFORT, SEED, length
-from tests.plain_table import LASTING, Row, comparable, within
+from tests.plain_table import LASTING, Row, within
+from tests.row_lineage import lineage, require_same_rows
 from tests.row_player import Change, Player
 from tests.rows.lake import new_table
 
 SEQUENCES, OPERATIONS = 2 * EFFORT, 18
-_LINEAGE = ["id", "_row_id", "_last_updated_sequence_number"]
 
 
 class ArrowPlayer(Player):
@@ -103,40 +103,19 @@ class ArrowPlayer(Player):
             f"id < {number} or day = {number % 3}",
         ]
 
-    # --- lineage ---------------------------------------------------------------------------
-
-    def lineage(self) -> dict[int, tuple[int, int, Any]]:
-        """Return the row id, the age and the values of each row, by its own id."""
-        columns = self.model.columns
-        found = self.table.scan(columns=[*columns, *_LINEAGE[1:]]).to_arrow()
-        return {
-            row["id"]: (row["_row_id"], row[_LINEAGE[2]], comparable([row], columns))
-            for row in as_told(found, self.model.drawn)
-        }
-
-    def compare_lineage(self, before: dict[int, tuple[int, int, Any]]) -> None:
-        """Rows that were there stay the same rows; those updated, and no others, are of this age."""
-        now, snapshot = self.lineage(), self.table.metadata.current_snapshot()
-        assert len({row_id for row_id, _, _ in now.values()}) == len(now)
-        for id, (row_id, age, values) in before.items():
-            if id in now and id not in self.replaced:
-                assert now[id][0] == row_id
-                assert now[id][1] == (snapshot.sequence_number if id in self.updated else age)
-                assert now[id][2] == values or id in self.updated
-
 
 @pytest.mark.law
 @pytest.mark.parametrize("seed", range(SEED * SEQUENCES, SEED * SEQUENCES + SEQUENCES))
 def test_any_sequence_of_statements_reads_like_a_list_of_rows(seed: int) -> None:
     player = ArrowPlayer(random.Random(seed), seed)
     for step in count():
-        before, columns = player.lineage(), list(player.model.columns)
+        before, columns = lineage(player), list(player.model.columns)
         player.step()
         player.compare()
         if step % 3 == 0:
             player.compare_told()
         if columns == player.model.columns:
-            player.compare_lineage(before)
+            require_same_rows(player, before, lineage(player))
         if step % 10 == 9:
             player.compare_past()
         if player.is_done(length(seed, OPERATIONS)):
