@@ -19,6 +19,7 @@ _OTHERS = frozenset({"java"})
 
 #: Where others take part by themselves, and who they are.
 PLACES = {
+    "tests/campaigns/test_soak.py": "writers in processes of their own, and servers in trouble",
     "tests/catalog/test_many_processes.py": "writers in processes of their own",
     "tests/catalog/test_patience.py": "servers that stand still, which one has to wait for",
     "tests/cli/test_demo.py::test_without_spark_or_java_one_line_says_what_to_install": (

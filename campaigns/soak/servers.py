@@ -30,13 +30,16 @@ class Pair:
         self.first.start()
         self.standby = self._follow(0)
         self.struck: Counter[str] = Counter()
+        #: What goes wrong, one after the other and no more; None for what chance decides, without end.
+        self.coming: list[str] | None = None
         ports = ",".join(f"127.0.0.1:{each.port}" for each in (self.first, self.standby))
         one = self.first.uri().replace(f"127.0.0.1:{self.first.port}", ports)
         self.uri = f"{one}?target_session_attrs=read-write"
 
     def strike(self, choose: random.Random, stop: threading.Event) -> None:
         """Let something go wrong, and right again."""
-        kind = choose.choice(["freeze", "freeze", "restart", "crash", "failover"])
+        kinds = ["freeze", "freeze", "restart", "crash", "failover"]
+        kind = choose.choice(kinds) if self.coming is None else self.coming.pop(0)
         self.struck[kind] += 1
         if kind == "freeze":
             self.first.freeze()
@@ -114,8 +117,11 @@ def in_trouble(ground: Ground, every_s: float) -> Iterator[None]:
     stop, choose = threading.Event(), random.Random()
 
     def life() -> None:
-        while ground.pair is not None and not stop.wait(choose.uniform(0.5, 1.5) * every_s):
-            ground.pair.strike(choose, stop)
+        pair = ground.pair
+        while pair is not None and pair.coming != []:
+            if stop.wait(choose.uniform(0.5, 1.5) * every_s):
+                break
+            pair.strike(choose, stop)
 
     with ThreadPoolExecutor(1) as pool:
         lived = pool.submit(life)
