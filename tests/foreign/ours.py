@@ -10,6 +10,7 @@ from icetree.spec.entry import Content, Entry
 from icetree.table.table import Table
 from tests.foreign import blobs, parquet
 from tests.foreign.judge import (
+    FILTERS,
     LINEAGE,
     NAMES,
     as_arrow,
@@ -18,8 +19,10 @@ from tests.foreign.judge import (
     require_sound,
 )
 from tests.foreign.layout import Layout, Row, draw_rows
+from tests.foreign.world import World
 
 _PLACE = ("_file", "_pos")
+_UPDATED = "_last_updated_sequence_number"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,71 +35,163 @@ class Ours:
     #: The rows that the table has, with their lineage.
     rows: list[Row]
     next_id: int
+    branch: str = "main"
     made: int = 0
 
     def commit(self, count: int) -> None:
         """Commit at random, and hold every commit against the rows it should leave."""
         steps = (
-            self._append,
+            self.append,
             self._delete_files,
             self._vectors,
             self._equality,
             self._rewrite,
             self._rewrite_manifests,
             self._rewrite_deletes,
+            self._compact,
+            self._delete,
+            self._update,
+            self._upsert,
+            self._merge,
         )
         for _ in range(count):
-            before, since = self.rows, self._head()
+            before, since = self.rows, self.head()
             self.rng.choice(steps)()
-            head = self._head()
-            if head == since:
-                continue
-            self._settle()
-            replaced = self.table.snapshot().operation == "replace"  # type: ignore[union-attr]
-            require_rows(self.table, self.rows, self.rng)
-            require_changes(self.table, since, head, before, self.rows, replaced=replaced)
+            self.settle(before, since)
         require_sound(self.table)
 
-    def _head(self) -> int:
-        snapshot = self.table.snapshot()
+    def head(self) -> int:
+        snapshot = self.table.snapshot(self.branch)
         assert snapshot is not None
         return snapshot.snapshot_id
 
-    def _settle(self) -> None:
-        """Take over the lineage of new rows, which icetree decides, once it is seen to be sound."""
+    def settle(self, before: list[Row], since: int) -> None:
+        """Hold the newest commit, if there is one, against the rows that it should leave."""
+        head = self.head()
+        if head == since:
+            return
+        self._take_over()
+        replaced = self.table.snapshot(self.branch).operation == "replace"  # type: ignore[union-attr]
+        require_rows(self.table, self.rows, self.rng, at=self.branch)
+        require_changes(self.table, since, head, before, self.rows, replaced=replaced)
+
+    def _take_over(self) -> None:
+        """Take over the ids of new rows, which icetree decides, once they are seen to be sound.
+
+        New and changed rows are as old as the snapshot.
+        """
         found = self._read()
+        snapshot = self.table.snapshot(self.branch)
+        assert snapshot is not None
         ids = [row["_row_id"] for row in found]
         assert None not in ids
-        known = {row["id"]: row for row in found}
+        known = {row["id"]: row["_row_id"] for row in found}
         old = {row["_row_id"] for row in self.rows if "_row_id" in row}
         settled = []
         for row in self.rows:
             if "_row_id" not in row:
-                row = row | {name: known[row["id"]][name] for name in LINEAGE if row["id"] in known}
-                assert row.get("_row_id") not in old, "a new row has the id of another"
+                row = row | {"_row_id": known.get(row["id"])}
+                assert row["_row_id"] not in old, "a new row has the id of another"
+            if row.get(_UPDATED) is None:
+                row = row | {_UPDATED: snapshot.sequence_number}
             settled.append(row)
         self.rows = settled
 
     def _read(self, where: str | None = None) -> list[dict[str, Any]]:
         columns = [*NAMES, *LINEAGE, *_PLACE]
-        found: list[dict[str, Any]] = self.table.scan(where, columns=columns).to_arrow().to_pylist()
+        scan = self.table.scan(where, columns=columns, at=self.branch)
+        found: list[dict[str, Any]] = scan.to_arrow().to_pylist()
         return found
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def _delete(self) -> None:
+        where, holds = self.rng.choice(FILTERS)
+        self.table.delete(where, branch=self.branch)
+        self.rows = [row for row in self.rows if not holds(row)]
+
+    def _update(self) -> None:
+        where, holds = self.rng.choice(FILTERS)
+        change = self.rng.choice(({"note": "'changed'"}, {"n": "n + 1"}, {"name": None}))
+        self.table.update(change, where, branch=self.branch)
+        self.rows = [self._changed(row, change) if holds(row) else row for row in self.rows]
+
+    def _changed(self, row: Row, change: dict[str, Any]) -> Row:
+        """Return a row as an update leaves it: itself, and younger."""
+        after = dict(row)
+        if "note" in change:
+            after["note"] = "changed"
+        elif "name" in change:
+            after["name"] = None
+        elif row["n"] is not None:
+            after["n"] = row["n"] + 1
+        return after | {_UPDATED: None}
+
+    def _upsert(self) -> None:
+        new = self._incoming()
+        self.table.upsert(as_arrow([*new.values()], self.table), ["id"], branch=self.branch)
+        there = {row["id"] for row in self.rows}
+        self.rows = [self._taken(row, new) for row in self.rows]
+        self.rows += [row for id, row in new.items() if id not in there]
+
+    def _merge(self) -> None:
+        """Delete what matches and has a flag, change the rest that does, add what is new."""
+        new = self._incoming()
+        merge = self.table.merge(as_arrow([*new.values()], self.table), ["id"], branch=self.branch)
+        merge = merge.when_matched_delete("target.flag = true")
+        merge = merge.when_matched_update({"note": "source.name"})
+        merge.when_not_matched_insert_all().run()
+        there = {row["id"] for row in self.rows}
+        kept = [r for r in self.rows if r["id"] not in new or r["flag"] is not True]
+        self.rows = [
+            row | {"note": new[row["id"]]["name"], _UPDATED: None} if row["id"] in new else row
+            for row in kept
+        ]
+        self.rows += [row for id, row in new.items() if id not in there]
+
+    def _incoming(self) -> dict[int, Row]:
+        """Return rows by id, some of them of rows that are there."""
+        spec_id = self.table.metadata.default_spec_id
+        rows = draw_rows(self.rng, self.next_id, self.rng.randint(1, 3), self.layout, spec_id)
+        self.next_id += len(rows)
+        known = [row["id"] for row in self.rows]
+        for row in rows:
+            if known and self.rng.random() < 0.6:
+                row["id"] = self.rng.choice(known)
+        return {row["id"]: row for row in rows}
+
+    def _taken(self, row: Row, new: dict[int, Row]) -> Row:
+        """Return a row as an upsert leaves it."""
+        if row["id"] not in new:
+            return row
+        return new[row["id"]] | {"_row_id": row["_row_id"], _UPDATED: None}
+
+    # --- files -----------------------------------------------------------------------------
+
+    def _compact(self) -> None:
+        order = self.rng.choice((None, "id desc", "zorder(id, n)"))
+        options = {"rewrite-all": self.rng.random() < 0.7, "min-input-files": 2}
+        self.table.maintenance.rewrite_data_files(
+            sort_order=order, options=options, branch=self.branch
+        )
 
     def _rewrite_manifests(self) -> None:
         by = self.rng.choice([None, "id"])
-        self.table.maintenance.rewrite_manifests(by=by)
-        again = self.table.maintenance.rewrite_manifests(by=by, dry_run=True)
+        self.table.maintenance.rewrite_manifests(by=by, branch=self.branch)
+        again = self.table.maintenance.rewrite_manifests(by=by, dry_run=True, branch=self.branch)
         assert again.rewritten_manifests_count == 0
 
     def _rewrite_deletes(self) -> None:
         equality = self.rng.random() < 0.5
-        self.table.maintenance.rewrite_position_delete_files(rewrite_equality_deletes=equality)
+        self.table.maintenance.rewrite_position_delete_files(
+            rewrite_equality_deletes=equality, branch=self.branch
+        )
 
-    def _append(self) -> None:
+    def append(self) -> None:
         spec_id = self.table.metadata.default_spec_id
         rows = draw_rows(self.rng, self.next_id, self.rng.randint(1, 4), self.layout, spec_id)
         self.next_id += len(rows)
-        self.table.append(as_arrow(rows, self.table))
+        self.table.append(as_arrow(rows, self.table), branch=self.branch)
         self.rows = [*self.rows, *rows]
 
     def _files(self) -> dict[str, list[dict[str, Any]]]:
@@ -110,7 +205,7 @@ class Ours:
         if not files:
             return
         gone = self.rng.sample(sorted(files), self.rng.randint(1, min(3, len(files))))
-        self.table.delete_files(gone)
+        self.table.delete_files(gone, branch=self.branch)
         lost = {row["id"] for name in gone for row in files[name]}
         self.rows = [row for row in self.rows if row["id"] not in lost]
 
@@ -119,7 +214,7 @@ class Ours:
         files = self._files()
         if not files:
             return
-        tasks = self.table.scan().plan().tasks.to_pylist()
+        tasks = self.table.scan(at=self.branch).plan().tasks.to_pylist()
         by_name = {self._full(task["location"]): task for task in tasks}
         chosen = self.rng.sample(sorted(files), self.rng.randint(1, min(3, len(files))))
         parts, lost = [], set()
@@ -147,7 +242,7 @@ class Ours:
             )
             for (name, gone), (offset, length) in zip(parts, places, strict=True)
         ]
-        self.table.row_delta(entries)
+        self.table.row_delta(entries, branch=self.branch)
         self.rows = [row for row in self.rows if row["id"] not in lost]
 
     def _equality(self) -> None:
@@ -163,12 +258,12 @@ class Ours:
             file_size_in_bytes=len(content),
             equality_ids=[column.id],
         )
-        self.table.row_delta([entry])
+        self.table.row_delta([entry], branch=self.branch)
         self.rows = [each for each in self.rows if each["id"] != row["id"]]
 
     def _rewrite(self) -> None:
         """Change nothing but metadata: an empty commit carries over, flushes and compacts."""
-        self.table.append_files([])
+        self.table.append_files([], branch=self.branch)
 
     def _store(self, end: str, content: bytes) -> str:
         self.made += 1
@@ -178,3 +273,15 @@ class Ours:
 
     def _full(self, name: str) -> str:
         return name if "://" in name else f"{self.table.location}/{name}"
+
+
+def ours_on(world: World, table: Table, *, branch: str = "main", at: int = -1) -> Ours:
+    """Return who commits to a branch, which is at a snapshot of another writer's by its number."""
+    return Ours(
+        table=table,
+        layout=world.writer.layout,
+        rng=Random(f"{world.seed} {branch}"),
+        rows=world.rows(at),
+        next_id=world.writer.shop.next_id + (0 if branch == "main" else 10_000),
+        branch=branch,
+    )
