@@ -53,7 +53,12 @@ _SHARING = {
     "tests/spark/test_stream": "data source",
 }
 #: Laws whose parts are made to run side by side.
-_PARTS = ("test_any_history", "test_any_sequence", "test_no_seed_breaks_a_law")
+_PARTS = (
+    "test_any_history",
+    "test_any_sequence",
+    "test_no_seed_breaks_a_law",
+    "test_the_quick_form_of_a_law",
+)
 
 
 class Together(LoadScopeScheduling):

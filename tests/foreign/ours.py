@@ -267,7 +267,7 @@ class Ours:
 
     def _store(self, end: str, content: bytes) -> str:
         self.made += 1
-        location = f"{self.table.location}/data/ours-{self.made}{end}"
+        location = f"{self.table.location}/data/{self.branch}-{self.made}{end}"
         self.table.files.store.write_new(location, content)
         return location
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,6 +58,14 @@ def _batches(seed: int) -> list[pa.RecordBatch]:
     return found
 
 
+def _sorted_plainly(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Return rows by `s`, the greatest first and nulls last, and then by `n`, nulls first."""
+    found = pa.Table.from_batches(batches).to_pylist()
+    found.sort(key=lambda row: (row["n"] is not None, row["n"] or 0))
+    found.sort(key=lambda row: (row["s"] is not None, row["s"] or ""), reverse=True)
+    return found
+
+
 @pytest.mark.law
 @pytest.mark.parametrize("seed", range(6 * EFFORT))
 @pytest.mark.parametrize("kind", ORDERS)
@@ -76,6 +85,7 @@ def test_rows_are_sorted_alike_in_memory_and_on_disk(kind: str, seed: int) -> No
     assert rows(pa.concat_tables(parted)) == rows(whole)
     if kind == "sorted":
         assert repr(pa.concat_tables(parted).to_pylist()) == repr(whole.to_pylist())
+        assert repr(whole.to_pylist()) == repr(_sorted_plainly(batches))
 
 
 def test_a_sample_is_thinned_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
