@@ -23,7 +23,7 @@ from icetree.spark import local
 from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
 from icetree.spark.write.arrange import arranged
-from icetree.spark.write.internals import not_weighed
+from icetree.spark.write.internals import bounds, not_weighed
 from icetree.spark.write.unweighed import LARGE, Share, done_unweighed, share_of, with_size
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata import new_table as new_metadata
@@ -90,7 +90,7 @@ def _sized(rows: DataFrame) -> DataFrame | None:
 
 
 @contextmanager
-def _set(spark: SparkSession, name: str, value: int) -> Iterator[None]:
+def _set(spark: SparkSession, name: str, value: int | str) -> Iterator[None]:
     spark.conf.set(name, value)
     try:
         yield
@@ -204,7 +204,8 @@ def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
 
 
 def test_what_somebody_said_of_batches_stays(spark: SparkSession) -> None:
-    with _set(spark, _BYTES, 1_000_000):
+    with _set(spark, _BYTES, "64m"):
+        assert bounds(spark).bytes == _BATCH  # type: ignore[union-attr]
         assert share_of(spark) is None
     with _set(spark, _ROWS, 5_000):
         assert share_of(spark) == Share(rows=5_000, bytes=_BATCH // 5_000)
