@@ -232,7 +232,7 @@ def lineage(name: str) -> list[tuple[Any, ...]]:
 
 def play(seed: int, operations: int) -> None:
     """Do anything to a table and to a list of rows: they are the same."""
-    player = SparkPlayer(_lake(), f"db.t{seed}", random.Random(seed))
+    player = SparkPlayer(_lake(), f"db.t{seed}", random.Random(seed), seed)
     while player.operations < operations:
         player.step()
     player.compare()
