@@ -84,9 +84,9 @@ OF_THE_COMMAND_LINE = SHARED | words(
     source
     every max_bytes max_seconds names rounds
     equal_authorities equal_schemes metadata_location metadata_only paths wap_id
-    execute former given set_ shell tag unset drop
+    execute former given history set_ shell tag unset drop
     browser
-    host port grants anyone tls_cert tls_key tls_client_ca workers plan_seconds submit_seconds quiet new_secret
+    host port grants anyone tls_cert tls_key tls_client_ca workers plan_seconds submit_seconds former_seconds quiet new_secret
     """
 )
 

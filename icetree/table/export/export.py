@@ -59,7 +59,7 @@ class Exported:
     #: Manifests that were there already.
     reused_manifests_count: int
     #: How many snapshots are exported, of those that the metadata shows.
-    snapshots_count: int
+    snapshot_count: int
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""
@@ -67,7 +67,7 @@ class Exported:
 
     def __str__(self) -> str:
         what = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
-        what = f"{self.snapshots_count:,} snapshots" if self.snapshots_count > 1 else what
+        what = f"{self.snapshot_count:,} snapshots" if self.snapshot_count > 1 else what
         return (
             f"exported {what} as v{self.format_version}: {self.metadata_location}; "
             f"{len(self.written):,} files written, {self.reused_manifests_count:,} manifests reused"
@@ -123,7 +123,7 @@ def export(
         manifest_list=every[0].manifest_list if every else None,
         written=tuple(absolute(each, metadata.location) for each in written),
         reused_manifests_count=sum(each.reused for each in every),
-        snapshots_count=len(every),
+        snapshot_count=len(every),
     )
 
 
@@ -135,7 +135,7 @@ def _as_it_is(state: State, snapshot: Snapshot | None) -> Exported:
         manifest_list=None if snapshot is None else snapshot.manifest_list,
         written=(),
         reused_manifests_count=0,
-        snapshots_count=0 if snapshot is None else 1,
+        snapshot_count=0 if snapshot is None else 1,
     )
 
 

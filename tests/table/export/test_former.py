@@ -39,7 +39,7 @@ def test_with_its_history_every_snapshot_of_a_table_is_exported() -> None:
     table = grown(30, **PAGED)
     assert table.metadata.snapshot_pages
     told = table.export(history=True)
-    assert told.snapshots_count == 30
+    assert told.snapshot_count == 30
     assert "exported 30 snapshots as v3" in str(told)
     for each in table.history():
         require_whole(table, each.snapshot_id)
@@ -54,7 +54,7 @@ def test_with_its_history_every_snapshot_of_a_table_is_exported() -> None:
 def test_of_a_table_without_pages_history_is_in_the_metadata_that_every_export_has() -> None:
     table = grown(4)
     assert table.export(history=True).metadata_location == table.export().metadata_location
-    assert grown(0).export(history=True).snapshots_count == 0
+    assert grown(0).export(history=True).snapshot_count == 0
 
 
 def test_history_is_not_a_point_in_it() -> None:
