@@ -92,7 +92,11 @@ def test_a_day_that_became_a_time_out_of_reach_is_not_told() -> None:
     [least, most] = ends(table, "d")
     known = told(table.scan(), [least, most])
     assert known is not None
-    assert known.ends[least].as_py() == known.ends[most].as_py() == datetime.fromisoformat("2026-01-01")
+    assert (
+        known.ends[least].as_py()
+        == known.ends[most].as_py()
+        == datetime.fromisoformat("2026-01-01")
+    )
     far = new_table([("d", "date")])
     far.append(pa.table({"d": pa.array([200_000_000], pa.int32()).cast(pa.date32())}))
     with far.edit_schema() as edit:
