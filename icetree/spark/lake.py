@@ -22,7 +22,7 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
 from icetree.spark.rows.change import delete, update
 from icetree.spark.rows.merge import Merge, upsert
-from icetree.spark.session import READ_SETTINGS, make_room
+from icetree.spark.session import READ_SETTINGS, make_room, require_java
 from icetree.spark.wap import branch_to_read, settled
 from icetree.spark.writer import Write
 from icetree.spec.spelled import spelled, spelled_out
@@ -51,6 +51,7 @@ class SparkLake(LakeMaintenance):
     reads_cache = False
 
     def __init__(self, spark: SparkSession, lake: Lake, *, kept: Kept | None = None) -> None:
+        require_java(spark)
         # Nothing is opened twice: it has what the lake has.
         super().__init__(
             catalog=lake.catalog,

@@ -12,6 +12,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from icetree.errors import Unsupported
 from icetree.spark.java import java_home
 
 LOOPBACK = "127.0.0.1"
@@ -50,6 +51,16 @@ LOCAL_SETTINGS: Mapping[str, str] = {
     # What fails is raised, in one line where that says it; a log would only repeat the stack.
     "spark.log.level": "FATAL",
 }
+
+
+def require_java(spark: SparkSession) -> None:
+    """Refuse a session of Spark Connect, whose Java is elsewhere."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise Unsupported(
+            "a lake on Spark plans within the session's own Java, which a session of Spark Connect does "
+            "not have: open it on a classic session, or read and write tables by "
+            'spark.read.format("icetree") there'
+        )
 
 
 def most_fields(spark: SparkSession) -> int:

@@ -17,12 +17,16 @@ from icetree.spec.entry import (
     is_live,
     only,
 )
+from icetree.tree.live import is_live_in
+from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.tree.summary import FILE_FORMATS
 
 _COLUMNS: Final = frozenset(
     {"content_type", "file_format", "file_size_in_bytes", "status", POSITION}
 )
+
+_SPEC: Final = frozenset({"content_type", "partition_spec_id", "status", POSITION})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +72,31 @@ def kinds(
             pc.any(is_content(each, Content.EQUALITY_DELETES)).as_py() for each in deletes
         ),
         position_delete_bytes=sum(map(_position_delete_bytes, deletes)),
+    )
+
+
+def spec_ids(
+    root: Entries,
+    reader: Reader,
+    *,
+    root_file: str = "root",
+    run: Callable[..., Iterable[Any]] = map,
+) -> frozenset[int]:
+    """Return the partition specs that data files have; of every data leaf one column is read."""
+    live = only(root, is_live(root))
+    removed = read_manifest_dvs(root, reader, root_file=root_file)
+
+    def within(leaf: Leaf) -> frozenset[int]:
+        found = reader.leaf(leaf, columns=_SPEC)
+        return _specs(only(found, is_live_in(leaf, found, removed.get(leaf.location))))
+
+    leaves = [each for each in leaves_in(live) if each.content_type == Content.DATA_MANIFEST]
+    return _specs(live).union(*run(within, leaves))
+
+
+def _specs(files: Entries) -> frozenset[int]:
+    return frozenset(
+        pc.unique(files["partition_spec_id"].filter(is_content(files, Content.DATA))).to_pylist()
     )
 
 

@@ -121,6 +121,28 @@ def test_a_column_that_some_spec_does_not_have_is_read_from_files(
     assert made("SELECT id FROM t WHERE p = 2 AND q = 1") == [(4,)]
 
 
+def test_specs_that_no_file_has_any_more_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
+    made = SqlLake(spark, tmp_path)
+    made("CREATE TABLE t (id BIGINT, day INT)")
+    made(f"INSERT INTO t SELECT id, id % {DAYS} FROM range(0, 200, 1, 1)")
+    made("ALTER TABLE t ADD PARTITION FIELD day")
+    made(f"INSERT INTO t SELECT id, id % {DAYS} FROM range(200, 400, 1, 1)")
+    made("CREATE TABLE days AS SELECT 3 AS day, 'three' AS name UNION ALL SELECT 99, 'none'")
+    text = "SELECT sum(id) FROM t JOIN days USING (day) WHERE name = 'three'"
+
+    def opened() -> int:
+        rows = made.lake.sql(text)
+        assert rows.collect() == [(sum(range(3, 400, DAYS)),)]
+        return files_opened(rows)
+
+    # All of the table, and one of days.
+    assert opened() == 1 + DAYS + 1
+    made("CALL system.rewrite_data_files(table => 'db.t', options => map('rewrite-all', 'true'))")
+    assert len(made.lake.table("db.t").metadata.shape().specs) == 2
+    [[third]] = made("SELECT count(DISTINCT _file) FROM t WHERE day = 3")
+    assert opened() == third + 1 < DAYS
+
+
 def test_a_column_keeps_its_values_when_it_is_renamed_and_widened(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -10,15 +10,17 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType
 
-from icetree.errors import NotFound
-from icetree.spark import java
+from icetree.errors import NotFound, Unsupported
+from icetree.spark import connect, java, local
 from tests.spark.settings import INTERPRETED
 
 AT = datetime(2024, 2, 29, 12, 30, 0, 123456)  # noqa: DTZ001 - the column has no zone either
@@ -148,3 +150,24 @@ def test_what_is_read_shows_its_first_rows_in_a_notebook(spark: SparkSession) ->
     shown = rows._repr_html_()
     assert shown is not None
     assert "&lt;b&gt;x" in shown
+
+
+class Remote:
+    """A session as Spark Connect has them: what is in Java cannot be reached, and says so."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise PySparkAttributeError(
+            errorClass="JVM_ATTRIBUTE_NOT_SUPPORTED", messageParameters={"attr_name": name}
+        )
+
+
+def test_a_session_of_spark_connect_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    remote: Any = Remote()
+    for opened in (
+        lambda: local(tmp_path, spark=remote),
+        lambda: connect(f"sqlite:///{tmp_path}/c.db", warehouse=str(tmp_path), spark=remote),
+    ):
+        with pytest.raises(
+            Unsupported, match=r'Spark Connect .*classic session.*format\("icetree"'
+        ):
+            opened()

@@ -9,7 +9,7 @@ import pytest
 from icetree.spec import entry
 from icetree.spec.entry import Content, Status
 from icetree.tree.changes import Operation
-from icetree.tree.kinds import Kinds, kinds
+from icetree.tree.kinds import Kinds, kinds, spec_ids
 from icetree.tree.summary import FILE_FORMATS, summarise
 from tests.tree.planning import SHAPE, Tree, data_dv, equality, one
 
@@ -54,6 +54,16 @@ def test_other_deletes_are_found_in_the_root_and_in_manifests_of_their_own(delet
         assert not found.data_dvs
     dvs = Tree().add(one("a")).leaf("D", data_dv("a"))
     assert kinds_of(dvs, TOLD) == Kinds(formats=frozenset({"parquet"}), data_dvs=True, **NONE)
+
+
+def test_the_specs_of_files_that_are_there_are_told_and_no_others() -> None:
+    tree = Tree().add(one("a", partition_spec_id=2))
+    tree.leaf("L", one("b"), one("c", partition_spec_id=1, status=Status.DELETED))
+    tree.leaf("D", equality("e", 1, 2, partition_spec_id=3))
+    root = entry.concat([entry.empty(), *tree.roots])
+    assert spec_ids(root, tree.shelf) == {0, 2}
+    assert tree.shelf.reads == ["L"]
+    assert spec_ids(entry.empty(), tree.shelf) == set()
 
 
 def test_a_summary_tells_formats_as_long_as_every_commit_did() -> None:

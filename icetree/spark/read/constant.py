@@ -6,7 +6,7 @@ with few rows of another table it leaves out, by itself, the files that have non
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -41,18 +41,29 @@ _KINDS: Final = (
 )
 
 
-def constant_fields(fields: Iterable[NestedField], shape: Shape) -> list[NestedField]:
-    """Return the columns that every spec of the table is partitioned by as they are."""
-    by = [
-        {shape.expressions[id].source_ids[0] for id in ids if shape.expressions[id].is_identity}
-        for ids in shape.specs.values()
-    ]
-    everywhere = frozenset.intersection(*map(frozenset, by)) if by else frozenset()
-    return [
-        each
-        for each in fields
-        if each.field_id in everywhere and isinstance(each.field_type, _KINDS)
-    ]
+def constant_fields(
+    fields: Iterable[NestedField], shape: Shape, live: Callable[[], frozenset[int]]
+) -> list[NestedField]:
+    """Return the columns that every file is partitioned by as they are.
+
+    `live` tells the specs that files have. It is asked only where the table has had a spec without
+    one of these columns, and has one with it.
+    """
+    able = [each for each in fields if isinstance(each.field_type, _KINDS)]
+    by = {
+        spec_id: {
+            shape.expressions[id].source_ids[0] for id in ids if shape.expressions[id].is_identity
+        }
+        for spec_id, ids in shape.specs.items()
+    }
+    if not by:
+        return []
+    everywhere = frozenset.intersection(*map(frozenset, by.values()))
+    if any(each.field_id in frozenset().union(*by.values()) - everywhere for each in able):
+        used = live() & by.keys()
+        if used:
+            everywhere = frozenset.intersection(*(frozenset(by[each]) for each in used))
+    return [each for each in able if each.field_id in everywhere]
 
 
 def constant_values(files: Entries, field: NestedField, shape: Shape) -> pa.Array:

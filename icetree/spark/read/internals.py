@@ -154,14 +154,11 @@ _KNOWN: Final[WeakKeyDictionary[SparkSession, Internals | None]] = WeakKeyDictio
 
 
 def _found(spark: SparkSession) -> Internals | None:
-    # A session of Spark Connect has no Java beside it; another version of Spark may differ.
-    if not hasattr(spark, "_jsparkSession"):
-        why = "Java is elsewhere"
-    else:
-        try:
-            return Internals(spark)
-        except (Py4JError, TypeError, AttributeError, OSError) as error:
-            why = str(error).splitlines()[0]
+    try:
+        return Internals(spark)
+    except (Py4JError, TypeError, AttributeError, OSError) as error:
+        # Another version of Spark may differ.
+        why = str(error).splitlines()[0]
     log.warning("tables are planned before Spark runs a query, not when it does: %s", why)
     return None
 

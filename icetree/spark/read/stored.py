@@ -184,7 +184,8 @@ class Columns:
         names = safe_names(fields.values(), reading.scan.metadata)
         metadata = reading.scan.metadata
         shape = metadata.shape(reading.scan.schema.schema_id)
-        told = constant_fields(reading.needed, shape) if constant else []
+        live = reading.scan.spec_ids
+        told = constant_fields(reading.needed, shape, live) if constant else []
         #: Columns that need not be read, for each file has one value of them.
         self.constant = {names[each.field_id]: each for each in told}
         stored = [each for each in fields.values() if each not in told]

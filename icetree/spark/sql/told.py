@@ -78,7 +78,7 @@ def told_by_metadata(
     if table.scan is None or table.kept is not None or table.hidden:
         return None
     whole = table.scan(AlwaysTrue())
-    fields = [each.of and _field(each.of, whole) for each in query.asked]
+    fields = [None if each.of is None else _field(each.of, whole) for each in query.asked]
     if any(field is None and each.of for field, each in zip(fields, query.asked, strict=True)):
         return None
     where: BooleanExpression | None = AlwaysTrue()

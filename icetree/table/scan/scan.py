@@ -32,7 +32,7 @@ from icetree.table.arguments import texts, whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
-from icetree.tree.kinds import Kinds, kinds
+from icetree.tree.kinds import Kinds, kinds, spec_ids
 from icetree.tree.plan import Planner, Run
 from icetree.tree.splits import sizes_of
 from icetree.tree.tasks import Plan
@@ -131,6 +131,21 @@ class Scan(Frames):
             return kinds(root, files.reader(shape), snapshot.summary, run=in_order)
 
         key = ("kinds", files.location, snapshot.root_file, snapshot.snapshot_id, shape.meaning)
+        return files.cache.derive(key, make, most=64)
+
+    def spec_ids(self) -> frozenset[int]:
+        """Return the partition specs that files of the snapshot have; its leaves are read once for it."""
+        shape = self.metadata.shape(self.schema.schema_id)
+        snapshot, files = self.snapshot, self.files
+        if snapshot is None:
+            return frozenset()
+
+        def make() -> frozenset[int]:
+            root = files.root(snapshot, shape, keep=True, stats_columns=frozenset())
+            reader, name = files.reader(shape), snapshot.root_file or "root"
+            return spec_ids(root, reader, root_file=name, run=in_order)
+
+        key = ("specs", files.location, snapshot.root_file, snapshot.snapshot_id, shape.meaning)
         return files.cache.derive(key, make, most=64)
 
     def plan(self) -> Plan:
