@@ -20,7 +20,7 @@ from benchmarks.harness import Report, main, rss_rise_mb, time_each
 from benchmarks.table import Need, Recorder, Table
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
 from icetree.tree.draft import Draft
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
 
 Runs: TypeAlias = dict[str, Callable[[], object]]
 

@@ -36,7 +36,7 @@ from benchmarks.plan_tables import (
     open_lake,
 )
 from icetree.table.lake import Lake
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 from tests.store.slow import SlowStore
 
 #: How many files the filter on the sorted column matches.

@@ -19,7 +19,7 @@ from icetree.spec.stats import parse_column
 from icetree.tree.changes import REMOVED, Changes, Intent
 from icetree.tree.draft import NO_HEAD, Draft, Head, Stamp
 from icetree.tree.files import FileReader
-from icetree.tree.grow import grow, prepare
+from icetree.tree.grow.grow import grow, prepare
 from icetree.tree.leaf import make_leaf
 from icetree.tree.policy import Policy
 from icetree.tree.reading import Keep, Leaf, Reader, leaves_in

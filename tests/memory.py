@@ -8,10 +8,10 @@ from icetree.codec import manifest
 from icetree.spec.entry import ROOT, Entries
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes
-from icetree.tree.check import Finding, check
+from icetree.tree.check.check import Finding, check
 from icetree.tree.draft import NO_HEAD, Draft, Head, Stamp
 from icetree.tree.files import FileReader
-from icetree.tree.grow import grow, prepare
+from icetree.tree.grow.grow import grow, prepare
 from icetree.tree.live import live_files
 from icetree.tree.policy import Policy
 

@@ -23,7 +23,7 @@ from icetree.spark.cache import Cache as SparkCache
 from icetree.spark.lake import Moment
 from icetree.spec.shape import Shape
 from icetree.table.state import State
-from icetree.tree.plan import Planner
+from icetree.tree.plan.plan import Planner
 
 #: What public things keep within reach for the code, and nobody else: the walk ends there.
 INNER: frozenset[type] = frozenset({Moment, Picture, Planner, Shape, SparkCache, State, TableFiles})

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.entry import Content, is_live
 from icetree.spec.snapshot import Snapshot
 from icetree.table.commit.commit import Committed

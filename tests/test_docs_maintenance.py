@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import icetree
 from icetree.cli.main import cli
-from icetree.spark.sql.procedures import PROCEDURES
+from icetree.spark.sql.call.procedures import PROCEDURES
 from tests.spark.sql_lake import SqlLake
 
 PAGE = (Path(__file__).parents[1] / "docs" / "maintenance.md").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import icetree
 from icetree.cli.main import cli
 from icetree.picture.model import Arrow
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.table.inspect.inspect import Inspect
 from icetree.table.repair import Action
 from tests.test_language import public, words

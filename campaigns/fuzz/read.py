@@ -22,22 +22,22 @@ from icetree.codec.inherit import Inherited
 from icetree.codec.manifest import stored
 from icetree.codec.parquet.footer import parse_footer
 from icetree.filters.filter import parse_filter
-from icetree.rows.deletes import Deletes
-from icetree.rows.files import (
+from icetree.rows.read.deletes import Deletes
+from icetree.rows.read.files import (
     DataFile,
     ReadRules,
     name_mapping,
     open_file,
     position_deletes,
 )
-from icetree.rows.row_groups import groups_that_may_match
+from icetree.rows.read.row_groups import groups_that_may_match
 from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entries
 from icetree.spec.expressions import Expression
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.shape import Shape
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
-from icetree.tree.bind import bind
+from icetree.tree.prune.bind import bind
 
 FILE = "memory://fuzz/file"
 

@@ -20,18 +20,18 @@ from icetree.codec import manifest, puffin
 from icetree.codec import metadata as metadata_codec
 from icetree.codec import view as view_codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
-from icetree.rows.as_avro import AVRO
-from icetree.rows.as_orc import ORC
-from icetree.rows.fit import fitted
-from icetree.rows.format import Format
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.formats.avro import AVRO
+from icetree.rows.formats.format import Format
+from icetree.rows.formats.orc import ORC
+from icetree.rows.write.deletes import write_data_vectors
+from icetree.rows.write.fit import fitted
 from icetree.spec.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
 from icetree.spec.snapshot import LogEntry, Page, Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
 from icetree.tree.reading import leaves_in
 from tests.codec import avro_manifests as avro
 

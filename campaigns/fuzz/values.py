@@ -23,7 +23,7 @@ from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import filter_to_json
 from icetree.rows.variant import extracted
 from icetree.spec.shape import Shape
-from icetree.tree.bind import bind
+from icetree.tree.prune.bind import bind
 
 _KEY: Final = FileKey(key=bytes(range(16)), aad_prefix=b"prefix")
 _PAIR: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])

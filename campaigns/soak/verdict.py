@@ -16,7 +16,7 @@ from icetree.spec.entry import is_data_dv
 from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind
-from icetree.tree.check import check
+from icetree.tree.check.check import check
 from icetree.tree.live import live_files
 
 #: Up to so many snapshots, `verify` looks at all of them; of more, some are looked at here.

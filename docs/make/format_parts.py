@@ -12,7 +12,7 @@ import msgspec
 from docs.make.tables import code, table
 from icetree.spec import fields as ids
 from icetree.spec.entry import ALLOWED, TRANSITIONS, Content, Status
-from icetree.spec.entry_rules import RULES_OF, Rule
+from icetree.spec.rules.entry import RULES_OF, Rule
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.tree import policy
 

@@ -15,18 +15,11 @@ from icetree.serve.routes import ROUTES
 from icetree.serve.watching import Watching
 from icetree.spark.functions.calls import NAMES as FUNCTIONS
 from icetree.spark.source.options import OPTIONS
-from icetree.spark.sql import (
-    alter,
-    caching,
-    ddl,
-    dml,
-    extensions,
-    lasting_statements,
-    show,
-    show_views,
-)
-from icetree.spark.sql.procedure import Parameter
-from icetree.spark.sql.procedures import ELSEWHERE, PROCEDURES
+from icetree.spark.sql import alter, caching, ddl, dml, extensions, show
+from icetree.spark.sql.call.procedure import Parameter
+from icetree.spark.sql.call.procedures import ELSEWHERE, PROCEDURES
+from icetree.spark.sql.views import lasting_statements
+from icetree.spark.sql.views import show as show_views
 from icetree.table.inspect.inspect import Inspect
 from icetree.tree.summary import OWN_NAMES
 

@@ -29,7 +29,7 @@ from docs.make.notebook import shown as notebook_shown
 from docs.make.png import small
 from docs.make.terminal import shown, typed
 from icetree.explore.views import look
-from icetree.serve.onlookers import Onlookers
+from icetree.serve.access.onlookers import Onlookers
 from icetree.serve.routes import EXPLORER
 from icetree.serve.run import Address, serving
 from icetree.serve.server import Server

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from docs.make.still import Still, lake_in_memory
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.snapshot import Snapshot
 from icetree.surroundings import within
 from icetree.table.table import Table

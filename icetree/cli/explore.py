@@ -106,7 +106,7 @@ def _serve(lake: Lake, name: str | None, where: str | None, *, port: int, browse
 
     try:
         from icetree.serve import run
-        from icetree.serve.onlookers import Onlookers
+        from icetree.serve.access.onlookers import Onlookers
         from icetree.serve.routes import EXPLORER
         from icetree.serve.server import Server
     except ImportError as error:

@@ -29,10 +29,10 @@ def files(
     from icetree.cli.output import print_json, print_rows
     from icetree.cli.past import kind_of
     from icetree.table.told import told
-    from icetree.tree.bind import bind
-    from icetree.tree.delete_stats import judged
     from icetree.tree.live import LEAF, live_files
-    from icetree.tree.prune import may_match
+    from icetree.tree.plan.delete_stats import judged
+    from icetree.tree.prune.bind import bind
+    from icetree.tree.prune.prune import may_match
 
     with lake.table(name) as table:
         scan = table.scan(where, at=at)

@@ -12,7 +12,7 @@ from icetree.cli.options import pass_lake
 from icetree.errors import InvalidInput, Unsupported
 
 if TYPE_CHECKING:
-    from icetree.serve.access import Access
+    from icetree.serve.access.access import Access
     from icetree.serve.run import Address, Tls
     from icetree.table.lake import Lake
 
@@ -65,8 +65,8 @@ def serve(
     """Serve the catalog to every Iceberg client, by the REST protocol."""
     try:
         from icetree.serve import run
-        from icetree.serve.access import Access
-        from icetree.serve.grants import read_grants
+        from icetree.serve.access.access import Access
+        from icetree.serve.access.grants import read_grants
         from icetree.serve.limits import Limits
         from icetree.serve.server import Server
     except ImportError as error:
@@ -149,7 +149,7 @@ def _show(
 
 
 def _show_secret() -> None:
-    from icetree.serve.grants import digest_of, new_secret
+    from icetree.serve.access.grants import digest_of, new_secret
 
     secret = new_secret()
     click.echo(f"for the client:         {secret}")

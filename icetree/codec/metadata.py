@@ -37,8 +37,8 @@ from icetree.spec.metadata import (
     StatisticsFile,
     TableMetadata,
 )
-from icetree.spec.metadata_rules import broken_page_rule, broken_rule
 from icetree.spec.noun import Int, Noun
+from icetree.spec.rules.metadata import broken_page_rule, broken_rule
 from icetree.spec.snapshot import (
     MAIN,
     LogEntry,

@@ -16,6 +16,7 @@ from icetree.codec.nouns import (
     unpacked,
 )
 from icetree.errors import CorruptTable, Unsupported
+from icetree.spec.rules.view import broken_view_rule
 from icetree.spec.view import (
     VIEW_FORMAT_VERSION,
     Representation,
@@ -23,7 +24,6 @@ from icetree.spec.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icetree.spec.view_rules import broken_view_rule
 
 
 def decode(data: bytes, *, file: str) -> ViewMetadata:

@@ -26,7 +26,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute
 from icetree.spec.snapshot import Snapshot
 from icetree.table.table import Table
-from icetree.tree.diff import Diff
+from icetree.tree.diff.diff import Diff
 from icetree.tree.live import live_files
 
 #: Commits that are told, the newest.

@@ -15,10 +15,10 @@ from icetree.spec.entry import BASE_COLUMNS, Content, Entries, is_content, is_li
 from icetree.spec.shape import Shape
 from icetree.table.scan.explain import explain_scan
 from icetree.table.table import Table
-from icetree.tree.bind import bind
-from icetree.tree.delete_stats import judged
-from icetree.tree.predicates import Predicate
-from icetree.tree.prune import conjunct_masks, may_match
+from icetree.tree.plan.delete_stats import judged
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Predicate
+from icetree.tree.prune.prune import conjunct_masks, may_match
 
 #: Objects whose fate is told one by one, leaves first; sums are of all, whatever is told.
 _OBJECTS: Final = 3_000

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from icetree.errors import NotFound
 from icetree.explore.plain import first_plain
 from icetree.files.parallel import in_order
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.entry import MANIFESTS, Content, Entries, is_content, is_named, only
 from icetree.table.table import Table
-from icetree.tree.plan import Planner
+from icetree.tree.plan.plan import Planner
 
 #: Rows that are told.
 MOST: Final = 100

@@ -16,11 +16,11 @@ from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
 from icetree.spec.shape import Shape
 from icetree.table.table import Table
-from icetree.tree.bind import bind
-from icetree.tree.delete_stats import judged
 from icetree.tree.live import is_live_in
 from icetree.tree.manifest_dvs import read_manifest_dvs
-from icetree.tree.prune import columns_needed, may_match
+from icetree.tree.plan.delete_stats import judged
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import columns_needed, may_match
 from icetree.tree.reading import leaves_in
 
 #: Bars in one answer.

@@ -19,7 +19,7 @@ from icetree.explore.cost import Cost
 from icetree.explore.v3_sizes import Sizes, sizes
 from icetree.spec.entry import Entries, is_data_file, keys_of
 from icetree.table.table import Table
-from icetree.tree.diff import Diff
+from icetree.tree.diff.diff import Diff
 
 #: `commit.manifest.min-count-to-merge`
 MERGE_AT: Final = 100

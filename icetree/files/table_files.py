@@ -17,20 +17,20 @@ from icetree.files.cache import Cache, TableCache
 from icetree.files.parallel import in_order
 from icetree.files.sealed import open_ranges, read_whole
 from icetree.keys.ring import Ring
-from icetree.spec import entry_rules
 from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
 from icetree.spec.location import LOCAL, absolute, scheme_of
 from icetree.spec.locations import origins
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.rules import entry as entry_rules
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.store.aside import AsideStore
 from icetree.store.base import Store
 from icetree.store.open import EveryStore
-from icetree.tree.diff import Diff, diff
+from icetree.tree.diff.diff import Diff, diff
+from icetree.tree.diff.legacy import legacy_diff
 from icetree.tree.files import FileReader
 from icetree.tree.leaf import NewFile
-from icetree.tree.legacy_diff import legacy_diff
 from icetree.tree.manifest_dvs import loosened
 from icetree.tree.reading import Leaf
 from icetree.tree.recount import with_counts

@@ -39,9 +39,9 @@ from pyiceberg.types import (
 from icetree.errors import InvalidInput
 from icetree.filters.parser import joined
 from icetree.spec.expressions import is_malformed
-from icetree.tree import literals
-from icetree.tree.literals import Fit
-from icetree.tree.predicates import Transformed, Unsure, no_column
+from icetree.tree.prune import literals
+from icetree.tree.prune.literals import Fit
+from icetree.tree.prune.predicates import Transformed, Unsure, no_column
 
 #: The type of a predicate in JSON -> PyIceberg's class.
 COMPARISONS: Final[dict[str, type[Any]]] = {

@@ -56,7 +56,7 @@ from icetree.filters.tokens import Token, tokens
 from icetree.spec.geo import box_of
 from icetree.spec.texts import did_you_mean
 from icetree.spec.type_text import read_type
-from icetree.tree.predicates import Extracted, Intersects, Transformed
+from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 T = TypeVar("T")
 

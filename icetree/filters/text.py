@@ -8,7 +8,7 @@ from pyiceberg import expressions as ice
 from pyiceberg.expressions.literals import Literal
 
 from icetree.spec import geo
-from icetree.tree.predicates import Extracted, Intersects, Transformed
+from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 _COMPARISONS: dict[type[Any], str] = {
     ice.LessThan: "<",

@@ -20,9 +20,9 @@ from pyiceberg.types import IcebergType
 from icetree.codec.json_values import json_values
 from icetree.errors import InvalidInput
 from icetree.filters.from_json import COMPARISONS, SETS, UNARY
-from icetree.tree import literals
-from icetree.tree.literals import Fit
-from icetree.tree.predicates import Extracted, Transformed
+from icetree.tree.prune import literals
+from icetree.tree.prune.literals import Fit
+from icetree.tree.prune.predicates import Extracted, Transformed
 
 #: What every row satisfies, said so that no client takes it for leave to count rows unread.
 EVERY_ROW: Final = {"type": "not", "child": False}

@@ -18,16 +18,16 @@ from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import NestedField, StructType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
-from icetree.rows.as_parquet import PARQUET
-from icetree.rows.files import DataFile, ReadRules, open_file
-from icetree.rows.formats import format_by_name
-from icetree.rows.partition import expression_values
+from icetree.rows.formats.formats import format_by_name
+from icetree.rows.formats.parquet import PARQUET
 from icetree.rows.project import Node, project
-from icetree.rows.row_groups import flat_leaves, group_stats
+from icetree.rows.read.files import DataFile, ReadRules, open_file
+from icetree.rows.read.row_groups import flat_leaves, group_stats
 from icetree.rows.schema import arrow_type
-from icetree.rows.stats import FileStats, StatsGatherer, partition_stats
 from icetree.rows.transform import transformed
-from icetree.rows.write import Written
+from icetree.rows.write.partition import expression_values
+from icetree.rows.write.stats import FileStats, StatsGatherer, partition_stats
+from icetree.rows.write.write import Written
 from icetree.spec.entry import Entry
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.metadata import TableMetadata

@@ -13,7 +13,7 @@ import pyarrow as pa
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.files.parallel import in_order
 from icetree.rows.adopt import NULL
-from icetree.rows.as_parquet import ParquetReader
+from icetree.rows.formats.parquet import ParquetReader
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.base import Store
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from icetree.catalog.base import Namespace, TableName, ViewName
 from icetree.errors import NotFound
-from icetree.serve.access import Access
+from icetree.serve.access.access import Access
+from icetree.serve.access.who import ANYONE, Who
 from icetree.serve.groups import Groups
 from icetree.serve.held import Held
 from icetree.serve.names import namespace_in_path, table_of, view_of
@@ -18,7 +19,6 @@ from icetree.serve.request import Request
 from icetree.serve.showing import Showing
 from icetree.serve.submitted import Submitted
 from icetree.serve.watching import Watching
-from icetree.serve.who import ANYONE, Who
 from icetree.serve.workers import Workers
 from icetree.store.sts import Lent
 from icetree.table.lake import Lake

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icetree.errors import InvalidInput, NotFound
+from icetree.serve.access.who import EVERYWHERE
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.names import table_of
@@ -10,7 +11,6 @@ from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 from icetree.serve.tables import shown_after
-from icetree.serve.who import EVERYWHERE
 
 
 class Register(Body, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from icetree.serve.commit.commit import commit_table
 from icetree.serve.commit.new import create_table
 from icetree.serve.commit.transaction import commit_transaction
 from icetree.serve.config import config
-from icetree.serve.delegation import load_credentials
+from icetree.serve.files.delegation import load_credentials
+from icetree.serve.files.signing import sign
 from icetree.serve.health import healthz, metrics, tokens
 from icetree.serve.namespaces import (
     create_namespace,
@@ -25,7 +26,6 @@ from icetree.serve.register import register_table
 from icetree.serve.reports import report_metrics
 from icetree.serve.request import Answer
 from icetree.serve.route import Needs, Route
-from icetree.serve.signing import sign
 from icetree.serve.tables import (
     drop_table,
     list_tables,

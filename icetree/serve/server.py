@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from icetree.serve.access import Access
+from icetree.serve.access.access import Access
+from icetree.serve.access.who import ANYONE
 from icetree.serve.call import PLAN_PAGE, PLAN_S, SUBMIT_S, Call, Serving
 from icetree.serve.exporting import FORMER_S
 from icetree.serve.groups import PATIENCE_S, Groups
@@ -19,7 +20,6 @@ from icetree.serve.route import Needs, NotFoundHere, Route, find
 from icetree.serve.routes import ENDPOINTS, ROUTES
 from icetree.serve.showing import Showing
 from icetree.serve.submitted import Submitted
-from icetree.serve.who import ANYONE
 from icetree.serve.workers import Workers
 from icetree.surroundings import elapsed_s
 from icetree.table.lake import Lake

@@ -13,7 +13,7 @@ from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, 
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.config import PLANNED_HERE
-from icetree.serve.delegation import delegated, keys_tag
+from icetree.serve.files.delegation import delegated, keys_tag
 from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused

@@ -22,7 +22,7 @@ from icetree.table.maintain.compact import Rewritten
 from icetree.table.maintain.compact_groups import Came, Rewriting
 from icetree.table.maintain.compact_options import BINPACK, MAX_GROUP_SIZE, options_of
 from icetree.table.progress import Progress
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

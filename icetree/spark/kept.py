@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from icetree.spark.cache import Cache
 
 if TYPE_CHECKING:
-    from icetree.spark.sql.views import TemporaryView
+    from icetree.spark.sql.views.temporary import TemporaryView
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing_extensions import Unpack, override
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter
-from icetree.rows.fit import ArrowData
+from icetree.rows.write.fit import ArrowData
 from icetree.spark.cache import Cache
 from icetree.spark.kept import Kept
 from icetree.spark.lake_maintenance import LakeMaintenance

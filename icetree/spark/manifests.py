@@ -23,9 +23,9 @@ from icetree.spec.entry import Entries
 from icetree.table.maintain import manifests
 from icetree.table.maintain.manifests import Adopt, Here, RewrittenManifests, Workers
 from icetree.table.progress import Progress
-from icetree.tree.arrange import Arrangement, Held, HeldCall, Run
+from icetree.tree.leaves.arrange import Arrangement, Held, HeldCall, Run
+from icetree.tree.leaves.rewritten import AT_ONCE
 from icetree.tree.live import live_in_leaf
-from icetree.tree.rewritten import AT_ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -73,7 +73,7 @@ class EncryptionKey(Noun, frozen=True, kw_only=True):
 
 
 class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
-    """All that a table is, as of one commit; `spec.metadata_rules` says what makes it sound."""
+    """All that a table is, as of one commit; `spec.rules.metadata` says what makes it sound."""
 
     format_version: Int
     #: Only a v1 table may lack one.

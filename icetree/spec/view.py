@@ -71,7 +71,7 @@ class VersionLogEntry(Noun, frozen=True, kw_only=True):
 
 
 class ViewMetadata(Noun, frozen=True, kw_only=True):
-    """All that a view is, as of one change; `spec.view_rules` says what makes it sound."""
+    """All that a view is, as of one change; `spec.rules.view` says what makes it sound."""
 
     view_uuid: str
     format_version: Int

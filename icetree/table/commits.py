@@ -10,7 +10,7 @@ from typing_extensions import Self, Unpack
 
 from icetree.catalog.base import TableName
 from icetree.filters.filter import Filter
-from icetree.rows.fit import ArrowData
+from icetree.rows.write.fit import ArrowData
 from icetree.spec.spelled import spelled_out
 from icetree.table.commit.adopting import Paths, Progress
 from icetree.table.commit.commit import Committed

@@ -23,7 +23,7 @@ from icetree.table.commit.removing import (
     whole_table,
 )
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.cherry_pick import REPLACE_PARTITIONS
+from icetree.tree.grow.cherry_pick import REPLACE_PARTITIONS
 
 if TYPE_CHECKING:
     from icetree.table.transaction import Files, New, Transaction

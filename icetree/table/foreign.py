@@ -13,9 +13,9 @@ from pyroaring import BitMap64
 from icetree.errors import CommitConflict, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.deletes import by_file, open_vector
-from icetree.rows.files import open_file, position_deletes
-from icetree.rows.write_deletes import as_vector, write_data_vectors
+from icetree.rows.read.deletes import by_file, open_vector
+from icetree.rows.read.files import open_file, position_deletes
+from icetree.rows.write.deletes import as_vector, write_data_vectors
 from icetree.spec.arrays import is_among
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import is_encrypted

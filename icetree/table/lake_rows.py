@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import Unpack
 
 from icetree.filters.filter import Filter
-from icetree.rows.fit import ArrowData
+from icetree.rows.write.fit import ArrowData
 from icetree.spec.spelled import spelled_out
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions

@@ -14,10 +14,13 @@ from functools import partial
 from typing import Any, Final
 
 from icetree.errors import InvalidInput
-from icetree.rows import as_avro, as_orc, as_parquet, formats
-from icetree.rows import files as reading
-from icetree.rows import write as writing
-from icetree.rows.source import SOURCE_LIMIT
+from icetree.rows.formats import avro as as_avro
+from icetree.rows.formats import formats
+from icetree.rows.formats import orc as as_orc
+from icetree.rows.formats import parquet as as_parquet
+from icetree.rows.matching.source import SOURCE_LIMIT
+from icetree.rows.read import files as reading
+from icetree.rows.write import write as writing
 from icetree.spec import metrics, retention
 from icetree.spec.encryption import KEY_BYTES_PROPERTY, KEY_PROPERTY, data_key_bytes
 from icetree.spec.location import leads_up, no_name
@@ -48,7 +51,7 @@ from icetree.spec.texts import did_you_mean
 from icetree.table.commit import backoff
 from icetree.table.commit.adding import CONFINED
 from icetree.tree import policy, splits
-from icetree.tree.conflict import Isolation
+from icetree.tree.conflict.conflict import Isolation
 
 Read = Callable[[Mapping[str, str]], Any]
 

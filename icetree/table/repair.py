@@ -29,7 +29,7 @@ from icetree.spec.update import (
 from icetree.table.verify.findings import Finding, Kind
 from icetree.table.verify.verify import looked_at
 from icetree.tree.changes import Changes, Intent, removal
-from icetree.tree.check import dangling_data_dvs
+from icetree.tree.check.check import dangling_data_dvs
 from icetree.tree.live import live_files
 
 if TYPE_CHECKING:

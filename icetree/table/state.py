@@ -16,8 +16,8 @@ from icetree.spec.update import Update
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid, random_bits
 from icetree.tree.changes import Changes
-from icetree.tree.conflict import Isolation
-from icetree.tree.rewritten import Rewritten
+from icetree.tree.conflict.conflict import Isolation
+from icetree.tree.leaves.rewritten import Rewritten
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

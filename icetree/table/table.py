@@ -33,7 +33,7 @@ from icetree.table.rehearsal import catalog_of, files_of
 from icetree.table.scan.scan import Scan
 from icetree.table.state import State, read_newest
 from icetree.table.transaction import Transaction
-from icetree.tree.conflict import Isolation
+from icetree.tree.conflict.conflict import Isolation
 
 if TYPE_CHECKING:
     from icetree.table.export.export import Exported

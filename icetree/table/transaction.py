@@ -13,10 +13,10 @@ from typing_extensions import Self
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.files.table_files import TableFiles
-from icetree.rows.equality_files import require_fields
-from icetree.rows.fit import ArrowData
-from icetree.rows.write import write_files
-from icetree.spec import apply as updating
+from icetree.rows.read.equality_files import require_fields
+from icetree.rows.write.fit import ArrowData
+from icetree.rows.write.write import write_files
+from icetree.spec.apply import apply as updating
 from icetree.spec.encryption import require_told
 from icetree.spec.entry import Entries, Entry, concat
 from icetree.spec.fields import FORMAT_VERSION
@@ -39,8 +39,8 @@ from icetree.table.properties import check_properties
 from icetree.table.rows.rows import RowVerbs
 from icetree.table.state import Requirement, State, Work, fact_of
 from icetree.tree.changes import Changes, Intent, Operation
-from icetree.tree.conflict import Isolation
-from icetree.tree.rewritten import Rewritten
+from icetree.tree.conflict.conflict import Isolation
+from icetree.tree.leaves.rewritten import Rewritten
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

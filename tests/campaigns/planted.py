@@ -17,7 +17,11 @@ from icetree.table import group
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
 from icetree.table.maintain import compact, deleting, expire, exports, orphans, reach
-from icetree.tree import aggregate, changes, conflict, flush, grow, pointers
+from icetree.tree import aggregate, changes
+from icetree.tree.conflict import conflict
+from icetree.tree.grow import grow
+from icetree.tree.leaves import flush
+from icetree.tree.plan import pointers
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 import icetree
 from icetree.cli.main import cli
-from icetree.serve.grants import digest_of
+from icetree.serve.access.grants import digest_of
 from tests.serve.processes import running
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from icetree.codec.orc.protobuf import fields_of
-from icetree.rows.as_orc import with_old_times
+from icetree.rows.formats.orc import with_old_times
 from tests.effort import law
 from tests.table.lake import connection
 

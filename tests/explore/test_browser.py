@@ -16,9 +16,9 @@ from benchmarks.chromium import Chromium, Page
 from docs.make.figures import FIGURES
 from icetree.explore.page import one_file
 from icetree.explore.views import look
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
-from icetree.serve.onlookers import Onlookers
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
+from icetree.serve.access.onlookers import Onlookers
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
 from icetree.spec.entry import Entry

@@ -15,7 +15,7 @@ from benchmarks.chromium import Chromium, Page
 from icetree.explore import film
 from icetree.explore.views import look
 from icetree.picture.words import size as size_words
-from icetree.serve.onlookers import Onlookers
+from icetree.serve.access.onlookers import Onlookers
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
 from icetree.table.lake import Lake

@@ -19,7 +19,7 @@ from icetree.explore.cost import Cost
 from icetree.explore.v3 import MERGE_AT, V3, Manifest
 from icetree.explore.v3_sizes import Curve, sizes
 from icetree.spec.entry import Entry
-from icetree.tree.diff import Diff
+from icetree.tree.diff.diff import Diff
 
 _APPENDS = 12
 

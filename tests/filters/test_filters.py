@@ -16,7 +16,7 @@ from icetree.errors import IcetreeError, InvalidInput
 from icetree.filters.filter import parse_filter
 from icetree.filters.text import predicate_text
 from icetree.table.table import Table
-from icetree.tree.predicates import Transformed
+from icetree.tree.prune.predicates import Transformed
 from tests.rows.lake import new_table
 
 A, B, C = ice.EqualTo("a", 1), ice.EqualTo("b", 2), ice.EqualTo("c", 3)

@@ -33,9 +33,9 @@ from icetree.errors import InvalidInput
 from icetree.filters.filter import parse_filter
 from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import EVERY_ROW, filter_to_json
-from icetree.tree.bind import bind
-from icetree.tree.predicates import Transformed, Unsure
-from icetree.tree.prune import may_match, must_match
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Transformed, Unsure
+from icetree.tree.prune.prune import may_match, must_match
 from tests.effort import law
 from tests.tree import rows as r
 

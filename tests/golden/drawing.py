@@ -37,9 +37,9 @@ from icetree.spec.entry import (
     to_table,
 )
 from icetree.spec.shape import Shape
-from icetree.tree.diff import Diff, diff
+from icetree.tree.diff.diff import Diff, diff
+from icetree.tree.plan.row_changes import RowTasks, Tree, row_tasks
 from icetree.tree.reading import Keep, Leaf
-from icetree.tree.row_changes import RowTasks, Tree, row_tasks
 
 SHAPE = Shape(schema=Schema(NestedField(1, "id", LongType(), required=True)))
 ROWS_PER_FILE = 100

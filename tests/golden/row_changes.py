@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
+from icetree.tree.plan.row_changes import CHANGE_TYPE, DELETE, INSERT
 from tests.golden.drawing import Snapshot
 
 

@@ -7,9 +7,9 @@ import pytest
 from icetree.codec import manifest
 from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entry, to_table
 from icetree.tree.changes import Changes, Intent, removal
-from icetree.tree.check import check
+from icetree.tree.check.check import check
 from icetree.tree.draft import Head, Stamp
-from icetree.tree.grow import grow, prepare
+from icetree.tree.grow.grow import grow, prepare
 from icetree.tree.policy import Policy
 from tests.golden.drawing import ROWS_PER_FILE, SHAPE, History, Snapshot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icetree.spec.entry import ROOT, Entry, to_table
-from icetree.spec.entry_rules import require
+from icetree.spec.rules.entry import require
 from icetree.tree.reading import leaves_in
 from tests.golden.drawing import SHAPE, History, tree
 

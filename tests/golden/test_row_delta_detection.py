@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icetree.tree.row_changes import DELETE
+from icetree.tree.plan.row_changes import DELETE
 from tests.golden.drawing import History
 from tests.golden.row_changes import (
     added,

@@ -8,7 +8,7 @@ import pytest
 
 from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable
-from icetree.rows.files import open_file
+from icetree.rows.read.files import open_file
 from icetree.store.memory import MemoryStore
 from tests.apart import apart
 from tests.codec import avro_manifests as avro

@@ -26,8 +26,8 @@ from pyroaring import BitMap
 from icetree.codec import bitmap, limits, metadata, puffin, unpack
 from icetree.codec.avro import blocks as avro_blocks
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
-from icetree.rows.deletes import read_vector
-from icetree.rows.files import ReadRules, open_file
+from icetree.rows.read.deletes import read_vector
+from icetree.rows.read.files import ReadRules, open_file
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.store.local import LocalStore
 from icetree.store.memory import MemoryStore

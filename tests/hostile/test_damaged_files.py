@@ -15,9 +15,9 @@ from pyiceberg.expressions import And, EqualTo, GreaterThan
 from icetree.cli.main import cli
 from icetree.codec import manifest
 from icetree.errors import CorruptTable
-from icetree.rows.as_avro import AvroReader
-from icetree.rows.files import ReadRules, open_file
-from icetree.rows.row_groups import groups_that_may_match
+from icetree.rows.formats.avro import AvroReader
+from icetree.rows.read.files import ReadRules, open_file
+from icetree.rows.read.row_groups import groups_that_may_match
 from icetree.spec.entry import DATA, ROOT, Content, Entries
 from icetree.spec.fields import FIELD_ID_KEY
 from icetree.spec.shape import Shape

@@ -18,7 +18,7 @@ from icetree.codec import limits
 from icetree.codec.parquet.deltas import read_deltas
 from icetree.codec.parquet.parquet import open_parquet
 from icetree.errors import CorruptTable, TooLarge
-from icetree.rows.files import ReadRules, open_file
+from icetree.rows.read.files import ReadRules, open_file
 from icetree.spec.entry import ROOT, to_table
 from icetree.store.memory import MemoryStore
 from tests.apart import apart

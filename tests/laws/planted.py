@@ -13,10 +13,13 @@ import pytest
 
 from icetree.codec import bitmap, inherit
 from icetree.codec.manifest import write as manifest
-from icetree.rows import deletes as row_deletes
-from icetree.rows import order
-from icetree.tree import bounds, deletes, diff, live, plan
-from icetree.tree.predicates import Op
+from icetree.rows.read import deletes as row_deletes
+from icetree.rows.write import order
+from icetree.tree import live
+from icetree.tree.diff import diff
+from icetree.tree.plan import deletes, plan
+from icetree.tree.prune import bounds
+from icetree.tree.prune.predicates import Op
 from tests.campaigns.planted import drop_a_dv_in_a_flush, number_rows_wrongly
 
 #: Names the fault that a child process plants in itself.

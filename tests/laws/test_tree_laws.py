@@ -13,9 +13,9 @@ from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.entry import MANIFESTS, Content, Entry, Status, is_content, to_table
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes, Intent, removal
-from icetree.tree.diff import diff
+from icetree.tree.diff.diff import diff
 from icetree.tree.draft import Draft, Stamp
-from icetree.tree.grow import grow, prepare
+from icetree.tree.grow.grow import grow, prepare
 from icetree.tree.policy import Policy
 from tests.effort import EFFORT, law
 from tests.laws.histories import replay

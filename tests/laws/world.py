@@ -24,7 +24,7 @@ from icetree.spec.entry import (
     to_table,
 )
 from icetree.tree.changes import REMOVED, Changes, Intent
-from icetree.tree.diff import diff
+from icetree.tree.diff.diff import diff
 from icetree.tree.draft import Head
 from icetree.tree.files import FileReader
 from icetree.tree.live import LEAF, live_files

@@ -7,7 +7,7 @@ from typing import Any
 
 from icetree.spec.location import absolute
 from icetree.table.table import Table
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 from tests.peers.filters import Filter, Row, matches, to_json, to_pyiceberg
 
 #: A delete as a scan needs it: its file and, for a deletion vector, where in it.

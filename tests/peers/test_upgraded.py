@@ -11,12 +11,12 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.location import stored_form
 from icetree.store.places import local_path
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
-from icetree.tree.check import check
+from icetree.tree.check.check import check
 from icetree.tree.reading import leaves_in
 from tests.peers.conftest import JavaTable
 from tests.peers.plans import Planned, planned, require_all_matches

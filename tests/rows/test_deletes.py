@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.rows.deletes import Deletes
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.read.deletes import Deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.spec.entry import Content, Entry
 from icetree.spec.stats import column
 from icetree.table.table import Table
-from icetree.tree.check import check
-from icetree.tree.plan import plan
+from icetree.tree.check.check import check
+from icetree.tree.plan.plan import plan
 from tests.effort import law
 from tests.rows.lake import foreign_delete, new_table
 

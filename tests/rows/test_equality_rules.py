@@ -20,8 +20,8 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.rows.equality_files import require_fields_of
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.read.equality_files import require_fields_of
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.entry import Content, Entry, to_table
 from icetree.spec.stats import FieldStats
 from icetree.table.table import Table

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from icetree.errors import InvalidInput
 from icetree.filters.expression_parser import FUNCTIONS, parse_expression
-from icetree.rows import evaluate
+from icetree.rows.matching import evaluate
 
 _NAN = float("nan")
 _COLUMNS = {

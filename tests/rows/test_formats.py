@@ -15,8 +15,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, IntegerType, NestedField, StringType, TimestampType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
-from icetree.rows.as_orc import OrcReader
-from icetree.rows.deletes import Deletes
+from icetree.rows.formats.orc import OrcReader
+from icetree.rows.read.deletes import Deletes
 from icetree.spec.entry import Entry
 from icetree.spec.stats import parse_column
 from icetree.table.table import Table

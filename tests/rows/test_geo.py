@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.errors import InvalidInput
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.stats import column
 from icetree.spec.type_text import read_type

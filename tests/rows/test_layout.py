@@ -30,7 +30,7 @@ from pyiceberg.types import (
 
 from icetree.rows.schema import arrow_type, plain
 from icetree.rows.transform import transformed
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.spec.stats import column
 from icetree.spec.types import bounds_type
 from tests.effort import law

@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap64
 
 from icetree.errors import InvalidInput
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.metadata_columns import NAMES
 from icetree.table.table import Table

@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.rows.fit import batches_of
-from icetree.rows.source import held
+from icetree.rows.matching.source import held
+from icetree.rows.write.fit import batches_of
 
 #: What is listed, mapped and grouped: types, each with its arrays of no values.
 LEAVES = st.sampled_from([pa.array([], pa.int64()), pa.array([], pa.string())])

@@ -17,8 +17,8 @@ from pyarrow import orc
 
 from campaigns.fuzz import sound
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
-from icetree.rows import orc_child
-from icetree.rows.as_orc import OrcReader
+from icetree.rows.formats import orc_child
+from icetree.rows.formats.orc import OrcReader
 from icetree.spec.entry import Entry
 from tests.rows.lake import new_table
 
@@ -202,7 +202,7 @@ import io, os, resource
 os.sched_getaffinity = lambda _: {0, 1}  # two may read at once
 import pyarrow as pa
 from icetree.errors import Unavailable
-from icetree.rows.as_orc import OrcReader
+from icetree.rows.formats.orc import OrcReader
 from tests.rows.test_orc_apart import FILE, SOUND, children, processes, read, require_sound
 
 refused = []
@@ -235,7 +235,7 @@ def test_nobody_waits_without_end_for_a_reader_that_stands_still(whom: str) -> N
     ran(f"""
 import os, signal
 from icetree.errors import Unavailable
-from icetree.rows import orc_apart
+from icetree.rows.formats import orc_apart
 from tests.rows.test_orc_apart import children, nursery, require_sound
 
 first = nursery()

@@ -12,11 +12,11 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from icetree.rows import order as ordering
-from icetree.rows.fit import fitted
-from icetree.rows.order import Sorted, ZOrdered, in_order
-from icetree.rows.pack import PackedSize, layout_of, write_packed
-from icetree.rows.stats import StatsGatherer, stats_of
+from icetree.rows.write import order as ordering
+from icetree.rows.write.fit import fitted
+from icetree.rows.write.order import Sorted, ZOrdered, in_order
+from icetree.rows.write.pack import PackedSize, layout_of, write_packed
+from icetree.rows.write.stats import StatsGatherer, stats_of
 from icetree.spec.metrics import FULL, Mode
 from icetree.spec.shape import Shape, SortKey
 from tests.effort import EFFORT

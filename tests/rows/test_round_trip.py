@@ -353,7 +353,7 @@ def test_an_append_under_a_known_key_leaves_no_second_file() -> None:
 
 
 def test_lineage_of_moved_rows_is_kept_and_that_of_new_rows_is_inherited() -> None:
-    from icetree.rows.write import write_files
+    from icetree.rows.write.write import write_files
 
     table = new_table(pa.schema([("a", pa.int64())]))
     table.append(pa.table({"a": [10, 11]}))

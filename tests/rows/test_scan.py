@@ -13,7 +13,7 @@ from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
 from icetree.table.table import Table
-from icetree.tree.predicates import Transformed
+from icetree.tree.prune.predicates import Transformed
 from tests.effort import law
 from tests.rows.lake import new_table
 

@@ -16,7 +16,7 @@ from icetree.codec.variant.paths import normalized, read_path
 from icetree.codec.variant.read import Malformed, Primitive, leaves, names, require_sound
 from icetree.codec.variant.write import encode, encode_array
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
-from icetree.rows.shred import inferred, shredded
+from icetree.rows.formats.shred import inferred, shredded
 from icetree.rows.variant import PAIR, as_pair
 from icetree.table.table import Table
 from tests.effort import law

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.rows.zorder import ZOrder, interleaved, ordinals
+from icetree.rows.write.zorder import ZOrder, interleaved, ordinals
 from tests.effort import EFFORT
 
 DAY = date(1970, 1, 1)

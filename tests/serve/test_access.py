@@ -16,9 +16,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
 from icetree.errors import InvalidInput
-from icetree.serve import tokens
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in, new_secret
+from icetree.serve.access import tokens
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in, new_secret
 from icetree.serve.routes import ROUTES
 from icetree.serve.run import Tls
 from icetree.serve.server import Server

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import icetree
-from icetree.serve.grants import grants_in
+from icetree.serve.access.grants import grants_in
 from tests.jars import REPOSITORY, fetched
 from tests.serve.processes import Running, running
 

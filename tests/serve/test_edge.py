@@ -18,8 +18,8 @@ from typing_extensions import override
 from icetree.catalog.base import Namespace
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput, NotFound
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.limits import Limits
 from icetree.serve.request import Answer, Request
 from icetree.serve.run import Address, Tls

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 import icetree
 from icetree.codec.metadata import encode
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.server import Server
 from icetree.store.s3_signing import Keys, signed
 from icetree.surroundings import Machine, within

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
-from icetree.serve.onlookers import Onlookers
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
+from icetree.serve.access.onlookers import Onlookers
 from icetree.serve.request import JSON, Request
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server

@@ -13,10 +13,10 @@ from pyiceberg.catalog.rest import RestCatalog
 
 import icetree
 from icetree.errors import InvalidInput, Unavailable
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
+from icetree.serve.files.vending import can_lend
 from icetree.serve.server import Server
-from icetree.serve.vending import can_lend
 from icetree.store.s3_options import options_of
 from icetree.store.s3_signing import Keys
 from icetree.store.sts import lend

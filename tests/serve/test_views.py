@@ -13,8 +13,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.server import Server
 from icetree.table.lake import Lake
 from tests.serve.asking import Client

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icetree.errors import IcetreeError, InvalidInput, NotFound, Unsupported
-from icetree.spark.sql.procedures import ELSEWHERE, PROCEDURES
+from icetree.spark.sql.call.procedures import ELSEWHERE, PROCEDURES
 from tests.spark.calling import ids, rows, told
 from tests.spark.sql_lake import SqlLake
 

@@ -16,8 +16,8 @@ import icetree.spark
 from icetree.spark import SparkLake
 from icetree.spark.read.plan import Executors
 from icetree.spark.source.source import register
-from icetree.tree.bind import bind
-from icetree.tree.plan import LeafCall, read_leaf
+from icetree.tree.plan.plan import LeafCall, read_leaf
+from icetree.tree.prune.bind import bind
 from icetree.tree.reading import leaves_in
 from tests.table.encryption.lake import VALUES, texts_in
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.rows.transform import transformed
 from icetree.spark.functions.calls import with_functions
 from icetree.spark.read.condition import condition_filter

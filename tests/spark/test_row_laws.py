@@ -16,7 +16,7 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 
 from icetree.filters.filter import parse_filter
-from icetree.rows.fit import fitted
+from icetree.rows.write.fit import fitted
 from icetree.spark import SparkLake, local
 from icetree.spark.restored import fitting
 from icetree.table.commit.commit import Committed

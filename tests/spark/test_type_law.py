@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from icetree.rows.fit import fitted
+from icetree.rows.write.fit import fitted
 from icetree.spark import SparkLake, local
 from icetree.spark.restored import fitting
 from icetree.table.table import Table

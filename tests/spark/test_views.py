@@ -17,7 +17,7 @@ from icetree.errors import (
     NotFound,
     TooLarge,
 )
-from icetree.spark.sql.views import TemporaryView
+from icetree.spark.sql.views.temporary import TemporaryView
 from icetree.table.lake import Lake
 from tests.spark.busy_lake import BusyLake
 from tests.spark.sql_lake import SqlLake

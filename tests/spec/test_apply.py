@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import (
     UNSORTED,

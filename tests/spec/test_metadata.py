@@ -17,8 +17,8 @@ from icetree.spec.layout import (
     expressions_for,
 )
 from icetree.spec.metadata import TableMetadata, new_table, with_previous, with_snapshot
-from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.metrics import FULL
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.shape import SortKey
 from icetree.spec.snapshot import LogEntry, Ref, Snapshot
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from icetree.codec.metadata import decode, decode_page, encode, encode_page
 from icetree.errors import InvalidInput, NotFound
 from icetree.spec import pages
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit import refs
 from icetree.spec.metadata import TableMetadata, new_table, with_snapshot
-from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import PagedOut
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from tests.effort import law
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import ListType, LongType, NestedField, StringType
 
-from icetree.rows.write import write_files
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.write import write_files
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from tests.rows.lake import new_table

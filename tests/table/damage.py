@@ -12,12 +12,12 @@ import pyarrow as pa
 
 import icetree
 from icetree.codec import manifest
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.entry import ROOT, Content, Entries
 from icetree.spec.snapshot import Snapshot
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
 from icetree.tree.reading import Leaf, leaves_in
 
 ROWS = pa.schema(

@@ -10,7 +10,7 @@ from icetree.spec.entry import MANIFESTS, Content, Entry, is_content, is_data_dv
 from icetree.spec.location import absolute
 from icetree.spec.stats import FieldStats
 from icetree.table.table import Table
-from icetree.tree.check import check
+from icetree.tree.check.check import check
 from icetree.tree.live import live_files
 
 

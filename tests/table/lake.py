@@ -13,7 +13,7 @@ from icetree.spec.stats import FieldStats
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table
-from icetree.tree.check import check
+from icetree.tree.check.check import check
 from icetree.tree.live import live_files
 
 SCHEMA = Schema(

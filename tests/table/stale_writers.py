@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction

@@ -10,7 +10,7 @@ from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
 from icetree.spec.type_text import read_type
-from icetree.tree.predicates import Transformed
+from icetree.tree.prune.predicates import Transformed
 from tests.rows.lake import files, new_table
 
 YEAR_10000 = 253_402_300_800_000_000

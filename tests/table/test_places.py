@@ -15,7 +15,7 @@ from msgspec.structs import replace as replaced
 import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.entry import MANIFESTS, Entries, Status, concat, is_content, with_columns
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pytest
 
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput
-from icetree.rows.deletes import by_file
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.read.deletes import by_file
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.entry import Content, with_columns
 from icetree.table.table import Table
 from icetree.tree.changes import removal

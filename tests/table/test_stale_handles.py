@@ -23,7 +23,7 @@ from icetree.table.point import time_of
 from icetree.table.table import Table
 from icetree.table.verify import verify as verifying
 from icetree.table.verify.findings import Kind
-from icetree.tree.cherry_pick import SOURCE_SNAPSHOT
+from icetree.tree.grow.cherry_pick import SOURCE_SNAPSHOT
 from tests.table.lake import connection, data_file, new_table
 from tests.table.verify.reports import kinds, rules
 

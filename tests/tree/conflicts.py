@@ -13,8 +13,8 @@ from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, Operation, removal
-from icetree.tree.conflict import Conflict, Isolation, Lookup, OtherCommit, find_conflicts
-from icetree.tree.diff import Diff
+from icetree.tree.conflict.conflict import Conflict, Isolation, Lookup, OtherCommit, find_conflicts
+from icetree.tree.diff.diff import Diff
 
 ID, DAY = 1, 2
 

@@ -13,7 +13,7 @@ from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, Stri
 from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
-from icetree.tree.deletes import Pairs
+from icetree.tree.plan.deletes import Pairs
 
 ID, P, Q, V = 1, 2, 3, 4
 

@@ -16,9 +16,9 @@ from icetree.spec.entry import Content, Entries, Entry, Status, to_table
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.aggregate import aggregate
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
+from icetree.tree.plan.tasks import Plan
 from icetree.tree.reading import Keep, Leaf
-from icetree.tree.tasks import Plan
 from tests.tree import rows as r
 
 I = r.IDS["i"]  # noqa: E741

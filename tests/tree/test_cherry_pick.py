@@ -8,8 +8,8 @@ from icetree.errors import InvalidInput
 from icetree.spec.entry import Content
 from icetree.spec.snapshot import Snapshot
 from icetree.tree.changes import Intent, Operation
-from icetree.tree.cherry_pick import REPLACE_PARTITIONS, picked_changes
-from icetree.tree.diff import Diff, diff
+from icetree.tree.diff.diff import Diff, diff
+from icetree.tree.grow.cherry_pick import REPLACE_PARTITIONS, picked_changes
 from tests.golden.drawing import History
 
 

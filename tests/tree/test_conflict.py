@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.conflict import CHECKS, MATRIX, OWN_CHECKS, Isolation, When, as_markdown
+from icetree.tree.conflict.conflict import CHECKS, MATRIX, OWN_CHECKS, Isolation, When, as_markdown
 from tests.tree.conflicts import CHANGES, NEW, OTHERS, conflicts, data_dv, entries, names
 
 #: A: a conflict under every isolation. S: only under serializable. -: none.

@@ -11,7 +11,7 @@ from icetree.errors import CorruptTable
 from icetree.spec.entry import Content, Entries, Entry
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, Operation, removal
-from icetree.tree.conflict import Conflict, Isolation, OtherCommit
+from icetree.tree.conflict.conflict import Conflict, Isolation, OtherCommit
 from tests.tree.conflicts import (
     BY_DAY,
     CHANGES,

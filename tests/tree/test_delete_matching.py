@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from icetree.spec.entry import Content, Entries, Entry, to_table
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.stats import FieldStats, column
-from icetree.tree.deletes import equality_pairs, position_pairs
+from icetree.tree.plan.deletes import equality_pairs, position_pairs
 from tests.effort import law
 from tests.tree.delete_tables import SHAPE, File, V, _named, made
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from icetree.errors import CorruptTable
 from icetree.spec.entry import BASE_COLUMNS, Content, Entries, Entry, to_table
-from icetree.tree.diff import Diff, diff, net
+from icetree.tree.diff.diff import Diff, diff, net
 from tests.golden.drawing import SHAPE, History, Snapshot, tree
 
 

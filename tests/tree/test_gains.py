@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.tree.gains import SMALL, Cut, Flags, Rows, cut
+from icetree.tree.leaves.gains import SMALL, Cut, Flags, Rows, cut
 from tests.effort import law
 
 #: Leaves, each the ranks of its entries.

@@ -11,8 +11,8 @@ from pyiceberg.types import LongType, NestedField
 
 from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
-from icetree.tree.groups import GroupRules, file_count, grouped
-from icetree.tree.tasks import TASK
+from icetree.tree.compaction import GroupRules, file_count, grouped
+from icetree.tree.plan.tasks import TASK
 from tests.effort import EFFORT
 
 SHAPE = Shape(

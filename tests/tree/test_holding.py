@@ -12,9 +12,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 from icetree.spec.entry import Content, Entry, concat, to_table
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
-from icetree.tree import holding
 from icetree.tree.aggregate import aggregate
-from icetree.tree.holding import may_hold
+from icetree.tree.grow import holding
+from icetree.tree.grow.holding import may_hold
 
 SHAPE = Shape(
     schema=Schema(

@@ -9,7 +9,7 @@ import pytest
 from icetree.spec import entry
 from icetree.spec.entry import Content, Status
 from icetree.tree.changes import Operation
-from icetree.tree.kinds import Kinds, kinds, spec_ids
+from icetree.tree.plan.kinds import Kinds, kinds, spec_ids
 from icetree.tree.summary import FILE_FORMATS, summarise
 from tests.tree.planning import SHAPE, Tree, data_dv, equality, one
 

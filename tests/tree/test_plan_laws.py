@@ -13,8 +13,8 @@ from pyiceberg.expressions import visitors
 
 from icetree.spec import entry
 from icetree.spec.entry import Status
-from icetree.tree.bind import bind
-from icetree.tree.prune import may_match
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import may_match
 from tests.effort import law
 from tests.tree import rows as r
 from tests.tree.planning import SHAPE, Tree, data_dv, deletes_of, equality, gone, locations, one

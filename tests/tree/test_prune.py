@@ -17,9 +17,9 @@ from icetree.errors import InvalidInput
 from icetree.spec.entry import Entry, to_table
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
-from icetree.tree.bind import bind
-from icetree.tree.predicates import Transformed
-from icetree.tree.prune import may_match, must_match, residuals
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Transformed
+from icetree.tree.prune.prune import may_match, must_match, residuals
 from tests.tree import rows as r
 
 

@@ -13,8 +13,14 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
 from icetree.spec.stats import FieldStats
-from icetree.tree.bind import bind
-from icetree.tree.prune import columns_needed, conjunct_masks, may_match, must_match, residuals
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import (
+    columns_needed,
+    conjunct_masks,
+    may_match,
+    must_match,
+    residuals,
+)
 from tests.effort import law
 from tests.tree import rows as r
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from icetree.tree.row_changes import CHANGE_TASK, DELETE, INSERT
+from icetree.tree.plan.row_changes import CHANGE_TASK, DELETE, INSERT
 from tests.golden.drawing import History, Snapshot, tree
 
 _TOLD = ("_change_type", "location", "dv_location", "within_dv_location")

@@ -14,8 +14,8 @@ from icetree.spec.entry import Entries, Entry, to_table
 from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
-from icetree.tree.bind import bind
-from icetree.tree.prune import may_match, must_match
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import may_match, must_match
 from tests.tree.rows import COMPARISONS
 
 OPERATORS = {

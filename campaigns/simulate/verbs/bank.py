@@ -17,7 +17,7 @@ from campaigns.simulate.model import Part, Row, State, Where
 from campaigns.simulate.verbs.deletes import mark
 from campaigns.simulate.verbs.files import compaction
 from campaigns.simulate.verbs.tables import ACCOUNTS, BALANCE, BANK, K, N, moved
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from campaigns.simulate.verbs.tables import (
     some_filter,
     some_rows,
 )
-from icetree.rows.write import write_files
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.write import write_files
 from icetree.table.scan.planning import planner
 from icetree.tree.changes import Intent
 

@@ -20,7 +20,7 @@ from campaigns.simulate.verbs.tables import (
     moved,
     some_rows,
 )
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.tree.changes import Intent
 
 if TYPE_CHECKING:

@@ -20,10 +20,10 @@ from icetree.spec.expressions import Expression
 from icetree.spec.shape import Shape
 from icetree.spec.stats import FieldStats
 from icetree.tree.changes import Changes
-from icetree.tree.diff import Diff, diff
+from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.draft import NO_HEAD, Head, Stamp
 from icetree.tree.files import FileReader
-from icetree.tree.grow import grow, prepare
+from icetree.tree.grow.grow import grow, prepare
 from icetree.tree.leaf import NewFile
 from icetree.tree.live import live_files
 from icetree.tree.policy import Policy

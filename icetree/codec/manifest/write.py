@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from pyiceberg.types import UUIDType
 
 from icetree.codec.manifest.row_groups import OFTEN_SAME
-from icetree.spec import entry_rules, stats
+from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import DVS, MANIFESTS, POSITION, ROOT, Entries
 from icetree.spec.fields import (
@@ -32,6 +32,7 @@ from icetree.spec.fields import (
     STAT_OFFSETS,
     Group,
 )
+from icetree.spec.rules import entry as entry_rules
 from icetree.spec.shape import Shape
 from icetree.spec.types import VARIANT_BOUND
 

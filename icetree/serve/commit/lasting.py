@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from icetree.codec.metadata import decode, encode
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.serve.tables import as_clients_see
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.encryption import is_plain
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.update import Update

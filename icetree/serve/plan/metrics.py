@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec.single_value_bytes import encode_bounds
-from icetree.rows.partition_values import stat_values
+from icetree.rows.read.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined, listed
 from icetree.spec import stats
 from icetree.spec.shape import Shape

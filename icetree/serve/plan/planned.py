@@ -35,11 +35,11 @@ from icetree.table.export.stand_ins import StandIns
 from icetree.table.export.vectors import with_plain_vectors
 from icetree.table.scan.planning import planner, side_by_side
 from icetree.table.table import Table
-from icetree.tree.bind import bind
-from icetree.tree.plan import LeafRead, Run
-from icetree.tree.prune import may_match, residuals
+from icetree.tree.plan.plan import LeafRead, Run
+from icetree.tree.plan.tasks import DELETES, TASK, Metrics, Plan
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import may_match, residuals
 from icetree.tree.reading import Leaf
-from icetree.tree.tasks import DELETES, TASK, Metrics, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pyiceberg.schema import index_by_id
 
 from icetree.codec.json_values import json_values
 from icetree.errors import Unsupported
-from icetree.rows.partition_values import stat_values
+from icetree.rows.read.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined
 from icetree.spec import stats
 from icetree.spec.entry import Entries

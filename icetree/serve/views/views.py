@@ -9,6 +9,7 @@ import msgspec
 from icetree.catalog.base import ViewName
 from icetree.codec import view as view_codec
 from icetree.errors import InvalidInput, NotFound
+from icetree.serve.access.who import EVERYWHERE
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.names import view_of
@@ -17,7 +18,6 @@ from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
 from icetree.serve.request import NOTHING, Answer
 from icetree.serve.tables import Rename
-from icetree.serve.who import EVERYWHERE
 from icetree.table.views.view import View
 
 

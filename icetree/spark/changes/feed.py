@@ -24,8 +24,8 @@ from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.rows.deletes import Rows, read_vector
-from icetree.rows.read import read_tasks
+from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.read import read_tasks
 from icetree.spark.changes.marks import DATA_DV, marks, spread
 from icetree.spark.changes.pairs import (
     TASK_NUMBER,
@@ -46,7 +46,7 @@ from icetree.table.changes.changes import ChangePlan
 from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, require_told
 from icetree.table.point import Point
 from icetree.table.scan.scan import Scan
-from icetree.tree.row_changes import CHANGE_TYPE, as_plan, by_those_within
+from icetree.tree.plan.row_changes import CHANGE_TYPE, as_plan, by_those_within
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake

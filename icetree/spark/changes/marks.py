@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable
-from icetree.rows.deletes import Rows, read_vector
+from icetree.rows.read.deletes import Rows, read_vector
 from icetree.spark.changes.pairs import TASK_NUMBER
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, unshipped

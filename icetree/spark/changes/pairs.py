@@ -20,7 +20,7 @@ from pyspark.sql.types import (
 from icetree.spark.in_python import in_python
 from icetree.spark.read.listing import POSITION
 from icetree.table.changes.rows import CHANGE_ORDINAL, UPDATE_AFTER, UPDATE_BEFORE
-from icetree.tree.row_changes import CHANGE_TYPE, DELETE, INSERT
+from icetree.tree.plan.row_changes import CHANGE_TYPE, DELETE, INSERT
 
 #: Which task of the change plan a row came from; with `POSITION`, the order of rows in a commit.
 TASK_NUMBER: Final = "__icetree_task"

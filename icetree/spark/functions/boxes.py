@@ -13,14 +13,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BooleanType
 
 from icetree.errors import InvalidInput
-from icetree.rows.filter import in_box
+from icetree.rows.read.filter import in_box
 from icetree.spark.in_python import function_of
 from icetree.spark.jvm import java_of
 from icetree.spark.types import OWN_TYPE
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Box, box_of, text
 from icetree.spec.types import edges_of, parse_type
-from icetree.tree.boxes import require_box
+from icetree.tree.prune.boxes import require_box
 
 INTERSECTS: Final = "st_intersects"
 BOX: Final = "box"

@@ -26,7 +26,7 @@ from icetree.spark.pushdown.values import (
 )
 from icetree.spec.geo import Box
 from icetree.spec.types import has_nans
-from icetree.tree.predicates import Extracted, Intersects, Transformed
+from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 #: What a comparison is with its sides swapped, and what it is where it does not hold.
 SWAPPED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}

@@ -21,9 +21,9 @@ from icetree.codec.variant.paths import read_path
 from icetree.codec.variant.read import Path
 from icetree.errors import InvalidInput
 from icetree.spec.types import VariantType, has_nans
-from icetree.tree import literals
-from icetree.tree.literals import Fit
-from icetree.tree.predicates import Extracted, Transformed
+from icetree.tree.prune import literals
+from icetree.tree.prune.literals import Fit
+from icetree.tree.prune.predicates import Extracted, Transformed
 
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")

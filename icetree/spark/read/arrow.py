@@ -87,8 +87,8 @@ class ReadingPart:
 
     def batches(self, tasks: bytes, deletes: bytes) -> Iterator[pa.RecordBatch]:
         """Yield the rows of tasks as Spark takes them."""
-        from icetree.rows.read import read_tasks
-        from icetree.tree.tasks import Metrics, Plan
+        from icetree.rows.read.read import read_tasks
+        from icetree.tree.plan.tasks import Metrics, Plan
 
         table = metadata_codec.decode(self._metadata, file="table metadata")
         plan = Plan(

@@ -14,14 +14,14 @@ from pyspark.sql import SparkSession
 
 from icetree.errors import Unsupported
 from icetree.filters.text import predicate_text
-from icetree.rows.equality_files import require_fields_of
+from icetree.rows.read.equality_files import require_fields_of
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.read.facts import Facts
 from icetree.spark.read.internals import SETTING, Asked
 from icetree.spark.read.plan import LEAVES, Executors
 from icetree.spark.read.question import question
 from icetree.table.scan.scan import Scan
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import CorruptTable
-from icetree.rows.partition_values import stat_values
+from icetree.rows.read.partition_values import stat_values
 from icetree.spec.entry import Entries
 from icetree.spec.shape import Shape
 from icetree.tree.partitions import spans

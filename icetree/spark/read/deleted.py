@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from icetree.rows.deletes import Deletes, KeyColumn, Rows
+from icetree.rows.read.deletes import Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
 from icetree.spark.read.applying import APPLYING, applies, word
 from icetree.spark.read.listing import (

@@ -15,8 +15,8 @@ from pyiceberg.types import NestedField
 from pyspark.sql import types as sql
 
 from icetree.errors import CorruptTable
-from icetree.rows.deletes import Deletes
-from icetree.rows.partition_values import partition_column
+from icetree.rows.read.deletes import Deletes
+from icetree.rows.read.partition_values import partition_column
 from icetree.spark.read.addresses import addresses
 from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.arrow import for_spark
@@ -28,7 +28,7 @@ from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata_columns import partition_type
 from icetree.table.scan.scan import Scan
-from icetree.tree.deletes import DATA_DV
+from icetree.tree.plan.deletes import DATA_DV
 
 #: The names of facts among a row's columns.
 FACT: Final = "__icetree_fact_{}"

@@ -25,17 +25,17 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType
 
-from icetree.rows.filter import row_filter
-from icetree.rows.fit import WriteRules
 from icetree.rows.project import nodes, project
+from icetree.rows.read.filter import row_filter
+from icetree.rows.write.fit import WriteRules
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spark.restored import fitting
 from icetree.spark.types import spark_type
 from icetree.spec.types import has_nans
-from icetree.tree import literals
-from icetree.tree.literals import Fit
-from icetree.tree.predicates import Extracted, Intersects, Transformed
+from icetree.tree.prune import literals
+from icetree.tree.prune.literals import Fit
+from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 _COMPARE: Final[dict[type[Any], Callable[[Column, Column], Column]]] = {
     ice.LessThan: lambda value, literal: value < literal,

@@ -15,7 +15,7 @@ import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
-from icetree.rows.deletes import Rows
+from icetree.rows.read.deletes import Rows
 from icetree.spark.read.internals import Internals
 
 #: Of more rows than this, offsets alone would be too many.

@@ -13,9 +13,9 @@ from icetree.spark.leaves import sent, spread, unspread
 from icetree.spark.ship import shipped, unshipped
 from icetree.table.scan.planning import side_by_side
 from icetree.table.scan.scan import Scan
-from icetree.tree.plan import LeafCall, LeafRead, read_leaf
+from icetree.tree.plan.plan import LeafCall, LeafRead, read_leaf
+from icetree.tree.plan.tasks import Plan
 from icetree.tree.reading import Leaf
-from icetree.tree.tasks import Plan
 
 #: A job takes longer to start than so many leaves take to be read here.
 LEAVES: Final = 64

@@ -11,14 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import arrow_for_spark, spark_schema
 from icetree.spec.metadata_columns import METADATA_COLUMNS, under_other_name
 from icetree.table.scan.scan import Scan
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 _BYTES_AT_ONCE: Final = 64 * 1024 * 1024
 _POS: Final = under_other_name(METADATA_COLUMNS["_pos"])

@@ -11,8 +11,8 @@ from pyiceberg.types import NestedField
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import types as sql
 
-from icetree.rows.files import NAME_MAPPING
-from icetree.rows.filter import row_filter
+from icetree.rows.read.files import NAME_MAPPING
+from icetree.rows.read.filter import row_filter
 from icetree.spark.read.filters import row_condition
 from icetree.spark.session import BESIDE, most_fields
 from icetree.spark.types import is_native, spark_schema

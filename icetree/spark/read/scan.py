@@ -19,8 +19,8 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from icetree.rows.deletes import key_column
-from icetree.rows.equality_files import require_fields_of
+from icetree.rows.read.deletes import key_column
+from icetree.rows.read.equality_files import require_fields_of
 from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.applying import numbered
@@ -43,8 +43,8 @@ from icetree.spec.metadata_columns import (
     SPEC_ID_FIELD,
 )
 from icetree.table.scan.scan import Scan
-from icetree.tree.kinds import Kinds
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.kinds import Kinds
+from icetree.tree.plan.tasks import Plan
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from pyiceberg.types import NestedField
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from icetree.rows.partition_values import partition_column
+from icetree.rows.read.partition_values import partition_column
 from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.addresses import address

@@ -13,13 +13,13 @@ from pyroaring import BitMap64
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spark.complaints import one_line
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.write.sink import ACTION, DELETE, sink
 from icetree.spec.entry import Entries
 from icetree.table.table import Table
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 #: Of so many rows the positions fit on the driver even if all of them go.
 _FEW_ROWS: Final = 32_000_000

@@ -29,7 +29,7 @@ from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake

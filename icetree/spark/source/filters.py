@@ -16,7 +16,7 @@ from pyiceberg.schema import Schema
 from pyspark.sql import datasource as spark
 
 from icetree.errors import IcetreeError
-from icetree.rows.filter import row_filter
+from icetree.rows.read.filter import row_filter
 from icetree.spec.types import has_nans
 
 #: The constructors take names and values, which their types do not tell.

@@ -22,8 +22,8 @@ from icetree.spark.source.options import Options
 from icetree.spark.types import spark_schema
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table
+from icetree.tree.plan.tasks import Plan
 from icetree.tree.splits import sizes_of
-from icetree.tree.tasks import Plan
 
 
 @dataclass

@@ -37,7 +37,7 @@ from icetree.table.point import resolve, snapshot_at
 from icetree.table.state import require_same
 from icetree.table.table import Table
 from icetree.tree.changes import Operation
-from icetree.tree.row_changes import CHANGE_TYPE, INSERT, RowTasks, as_plan
+from icetree.tree.plan.row_changes import CHANGE_TYPE, INSERT, RowTasks, as_plan
 
 Offset: TypeAlias = "dict[str, int]"
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import IcetreeError, InvalidInput
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options

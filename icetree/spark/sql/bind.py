@@ -14,10 +14,10 @@ from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.scan import dataframe
-from icetree.spark.sql.lasting import LastingView, lasting_view, refuse_unknown
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.scope import Scope
-from icetree.spark.sql.views import TemporaryView, temporary_view, view_of
+from icetree.spark.sql.views.lasting import LastingView, lasting_view, refuse_unknown
+from icetree.spark.sql.views.temporary import TemporaryView, temporary_view, view_of
 from icetree.spark.tokens import Edit, edited, shortenings, tokens
 from icetree.spark.trees import Named, Span, named_tables, parse
 from icetree.spark.types import is_known

@@ -12,8 +12,8 @@ from icetree.spark.cache import Held
 from icetree.spark.names import quoted
 from icetree.spark.sql.names import find_lasting, find_table
 from icetree.spark.sql.select import select, select_view
-from icetree.spark.sql.view_statements import new_view
-from icetree.spark.sql.views import find_view, renew_view, temporary_view
+from icetree.spark.sql.views.temporary import find_view, renew_view, temporary_view
+from icetree.spark.sql.views.temporary_statements import new_view
 from icetree.spark.tokens import query_of
 from icetree.spark.trees import kind, pairs, seq
 

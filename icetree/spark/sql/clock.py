@@ -10,7 +10,7 @@ from pyiceberg.expressions import (
     GreaterThanOrEqual,
 )
 
-from icetree.tree.predicates import operands
+from icetree.tree.prune.predicates import operands
 
 
 def steady(now: BooleanExpression, later: BooleanExpression) -> BooleanExpression:

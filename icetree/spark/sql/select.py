@@ -39,7 +39,7 @@ from icetree.spark.sql.bind import (
 from icetree.spark.sql.clock import steady
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.told import told_by_metadata
-from icetree.spark.sql.views import TemporaryView
+from icetree.spark.sql.views.temporary import TemporaryView
 from icetree.spark.tokens import tokens
 from icetree.spark.trees import parse
 from icetree.spark.types import spark_schema

@@ -13,19 +13,19 @@ from icetree.spark.functions.calls import with_functions
 from icetree.spark.names import quoted
 from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
-from icetree.spark.sql.call import run_call
+from icetree.spark.sql.call.call import run_call
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
 from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
-from icetree.spark.sql.lasting_statements import run_lasting
 from icetree.spark.sql.names import find_lasting, find_table
 from icetree.spark.sql.select import select, unpruned
 from icetree.spark.sql.show import run_show
-from icetree.spark.sql.show_views import run_show_view
-from icetree.spark.sql.view_statements import run_view
-from icetree.spark.sql.views import find_view
+from icetree.spark.sql.views.lasting_statements import run_lasting
+from icetree.spark.sql.views.show import run_show_view
+from icetree.spark.sql.views.temporary import find_view
+from icetree.spark.sql.views.temporary_statements import run_view
 from icetree.spark.tokens import Cursor
 from icetree.spark.trees import is_query, kind, parse, seq, substituted
 from icetree.table.commit.counts import RowCounts

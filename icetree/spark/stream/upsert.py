@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.rows.same import ranks, row_codes
-from icetree.rows.write import write_files
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.matching.same import ranks, row_codes
+from icetree.rows.write.deletes import write_equality_deletes
+from icetree.rows.write.write import write_files
 from icetree.spark.complaints import one_line
 from icetree.spark.in_python import done_in_python
 from icetree.spark.names import column

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.rows.fit import fitted
+from icetree.rows.write.fit import fitted
 from icetree.spark.names import column
 from icetree.spark.restored import restored_type
 from icetree.spark.types import default_literal, nullable, spark_type

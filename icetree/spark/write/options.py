@@ -10,9 +10,11 @@ from msgspec import structs
 from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.rows import as_avro, as_orc, as_parquet
-from icetree.rows.formats import WRITE_FORMAT, format_to_write
-from icetree.rows.write import TARGET_FILE_SIZE
+from icetree.rows.formats import avro as as_avro
+from icetree.rows.formats import orc as as_orc
+from icetree.rows.formats import parquet as as_parquet
+from icetree.rows.formats.formats import WRITE_FORMAT, format_to_write
+from icetree.rows.write.write import TARGET_FILE_SIZE
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.table_properties import DISTRIBUTION
 from icetree.spec.texts import did_you_mean

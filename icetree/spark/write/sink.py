@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.spark.complaints import one_line
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.restored import fitting

@@ -27,7 +27,7 @@ from icetree.spec.layout import (
 )
 from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import TableMetadata, new_table
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.schema_tree import Place, walk
 from icetree.spec.types import parse_type
 from icetree.spec.update import AddExpression, AddPartitionSpec, RenameExpressions, Update

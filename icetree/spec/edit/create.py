@@ -22,8 +22,8 @@ from icetree.spec.layout import (
 )
 from icetree.spec.location import leads_up, no_name
 from icetree.spec.metadata import TableMetadata, new_table
-from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.properties import properties_of
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.schema_tree import walk
 
 #: Accepted as a property, as Iceberg's users expect, but never stored as one.

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from icetree.errors import InvalidInput
 from icetree.spec.columns import parsed
 from icetree.spec.properties import flag, properties_of, whole_number
+from icetree.spec.rules.view import broken_version_rules, broken_view_rule, require_view_schema
 from icetree.spec.texts import storable, text
 from icetree.spec.view import (
     DEFAULT_HISTORY,
@@ -28,7 +29,6 @@ from icetree.spec.view import (
     ViewMetadata,
     ViewVersion,
 )
-from icetree.spec.view_rules import broken_version_rules, broken_view_rule, require_view_schema
 
 #: In place of an id: the one that was given last.
 LAST_ADDED: Final = -1

@@ -11,15 +11,15 @@ from pyiceberg.expressions import AlwaysTrue
 
 from icetree.filters.filter import Filter, parse_filter
 from icetree.filters.text import predicate_text
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.spec.texts import shortened
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.frames import Frames
 from icetree.table.point import Point
-from icetree.tree.bind import bind
-from icetree.tree.prune import may_match, residuals
-from icetree.tree.row_changes import added_tasks
-from icetree.tree.tasks import Metrics, Plan
+from icetree.tree.plan.row_changes import added_tasks
+from icetree.tree.plan.tasks import Metrics, Plan
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.prune import may_match, residuals
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

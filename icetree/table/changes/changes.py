@@ -23,11 +23,11 @@ from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, Chang
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.told import told
-from icetree.tree import diff as differ
 from icetree.tree.changes import Operation
-from icetree.tree.diff import Diff
-from icetree.tree.row_changes import CHANGE_TASK, RowTasks, Tree, row_tasks
-from icetree.tree.tasks import DELETES
+from icetree.tree.diff import diff as differ
+from icetree.tree.diff.diff import Diff
+from icetree.tree.plan.row_changes import CHANGE_TASK, RowTasks, Tree, row_tasks
+from icetree.tree.plan.tasks import DELETES
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.rows.deletes import Rows, read_vector
+from icetree.rows.matching.same import Codes, pair_up, row_codes
 from icetree.rows.project import leaf_of
-from icetree.rows.read import read_tasks
-from icetree.rows.same import Codes, pair_up, row_codes
+from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.arrays import no_rows
 from icetree.spec.columns import identifier_paths
@@ -27,7 +27,7 @@ from icetree.spec.metadata_columns import (
     under_other_name,
 )
 from icetree.spec.snapshot import Snapshot
-from icetree.tree.row_changes import (
+from icetree.tree.plan.row_changes import (
     CHANGE_TYPE,
     DELETE,
     INSERT,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
-from icetree.spec import entry_rules, stats
+from icetree.spec import stats
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import (
     BASE_COLUMNS,
@@ -32,6 +32,7 @@ from icetree.spec.equality import broken_equality
 from icetree.spec.locations import given_form_array, is_uri
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import flag
+from icetree.spec.rules import entry as entry_rules
 from icetree.spec.shape import Shape
 from icetree.tree.partitions import spans
 

@@ -14,9 +14,9 @@ from pyiceberg.table.name_mapping import create_mapping_from_schema
 from icetree.errors import InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.rows.adopt import adopt
-from icetree.rows.files import NAME_MAPPING, name_mapping
-from icetree.rows.formats import FORMATS
-from icetree.rows.write import entries_of
+from icetree.rows.formats.formats import FORMATS
+from icetree.rows.read.files import NAME_MAPPING, name_mapping
+from icetree.rows.write.write import entries_of
 from icetree.spec.encryption import require_plain_target
 from icetree.spec.entry import Entries
 from icetree.spec.location import LOCAL, absolute, scheme_of

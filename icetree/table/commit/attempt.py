@@ -10,7 +10,7 @@ from icetree.codec import manifest
 from icetree.codec import metadata as metadata_codec
 from icetree.codec.encryption.stream import seal
 from icetree.files.table_files import TableFiles
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.encryption import sets_key
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import (
@@ -30,11 +30,11 @@ from icetree.table.commit.validate import KEY
 from icetree.table.commit.widen import widen_rewritten
 from icetree.table.state import State, Work
 from icetree.tree.draft import Head, Prepared, Stamp
-from icetree.tree.grow import grow
+from icetree.tree.grow.grow import grow
 from icetree.tree.leaf import NewFile
+from icetree.tree.leaves.rewritten import Rewritten
 from icetree.tree.policy import policy_of
 from icetree.tree.recount import with_counts
-from icetree.tree.rewritten import Rewritten
 
 _VERSION = re.compile(r"(?:(\d+)-|v(\d+)\.)[^/]*$")
 

@@ -22,9 +22,9 @@ from pyiceberg.expressions import AlwaysTrue
 from icetree.errors import NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.deletes import Rows, read_vector
-from icetree.rows.find import ids_of, places_of
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.find import ids_of, places_of
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
 from icetree.spec.entry import Content, Entries, concat, is_content, is_data_dv, is_data_file, only
 from icetree.spec.locations import stored_form_array
@@ -33,12 +33,12 @@ from icetree.spec.snapshot import MAIN, Snapshot
 from icetree.spec.stats import parse_column
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.conflict import OtherCommit
+from icetree.tree.conflict.conflict import OtherCommit
+from icetree.tree.conflict.meanwhile import added_by_compactions, meanwhile
 from icetree.tree.live import placed
-from icetree.tree.meanwhile import added_by_compactions, meanwhile
-from icetree.tree.plan import Planner
-from icetree.tree.row_changes import added_tasks
-from icetree.tree.tasks import Metrics, Plan
+from icetree.tree.plan.plan import Planner
+from icetree.tree.plan.row_changes import added_tasks
+from icetree.tree.plan.tasks import Metrics, Plan
 
 #: Who deletes rows, by DVs or with their files, and may find them elsewhere.
 _DELETERS: Final = frozenset({Intent.ROW_DELTA, Intent.DELETE_BY_FILTER, Intent.OVERWRITE_FILES})

@@ -20,7 +20,7 @@ from icetree.errors import (
     Unavailable,
 )
 from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
@@ -40,7 +40,7 @@ from icetree.table.commit.widen import widen_changes, widen_prepared
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
-from icetree.tree.grow import prepare
+from icetree.tree.grow.grow import prepare
 from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
 

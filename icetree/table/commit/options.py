@@ -13,8 +13,8 @@ from icetree.spec.snapshot import MAIN
 from icetree.spec.table_properties import ISOLATION
 from icetree.spec.texts import did_you_mean, storable, text
 from icetree.table.commit.validate import KEY
-from icetree.tree.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
-from icetree.tree.conflict import Isolation
+from icetree.tree.conflict.conflict import Isolation
+from icetree.tree.grow.cherry_pick import REPLACE_PARTITIONS, SOURCE_SNAPSHOT
 from icetree.tree.summary import OWN_NAMES
 
 #: Iceberg's summary key of what was staged and is published.

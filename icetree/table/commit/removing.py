@@ -32,12 +32,12 @@ from icetree.spec.shape import Shape
 from icetree.table.arguments import texts
 from icetree.table.commit.counts import rows_in, rows_left_in, rows_of
 from icetree.table.commit.merge import names_of
-from icetree.tree import prune
-from icetree.tree.bind import bind
 from icetree.tree.changes import REMOVED, Changes, removal
 from icetree.tree.live import LEAF, live_files, placed
 from icetree.tree.partitions import STATS, partition_codes, unpartitioned
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
+from icetree.tree.prune import prune
+from icetree.tree.prune.bind import bind
 from icetree.tree.reading import Reader
 
 _NAMED = ("content_type", "location", "file_format", "referenced_file")

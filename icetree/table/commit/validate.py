@@ -25,7 +25,7 @@ from icetree.table.commit.carry import Carrier
 from icetree.table.commit.merge import merge
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes, Intent, Operation
-from icetree.tree.conflict import OtherCommit, find_conflicts
+from icetree.tree.conflict.conflict import OtherCommit, find_conflicts
 from icetree.tree.live import live_files
 
 #: Where a commit's key stands in the summary of its snapshot.

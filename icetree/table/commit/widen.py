@@ -9,7 +9,7 @@ from icetree.spec.entry import Entries, with_columns
 from icetree.spec.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
-from icetree.tree.rewritten import Rewritten
+from icetree.tree.leaves.rewritten import Rewritten
 
 
 def widen_changes(changes: Changes, shape: Shape) -> Changes:

@@ -24,7 +24,7 @@ from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.state import Requirement, fact_of
 from icetree.tree.changes import Changes
-from icetree.tree.cherry_pick import SOURCE_SNAPSHOT, picked_changes
+from icetree.tree.grow.cherry_pick import SOURCE_SNAPSHOT, picked_changes
 from icetree.tree.live import live_files
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from icetree.catalog.base import TableName
     from icetree.spec.metadata import TableMetadata
     from icetree.table.transaction import Transaction
-    from icetree.tree.conflict import Isolation
+    from icetree.tree.conflict.conflict import Isolation
 
 #: Iceberg's summary key of what is staged for an audit.
 WAP_ID = "wap.id"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from typing_extensions import override
 
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.snapshot import MAIN
 from icetree.table.commit.options import branch_of
 from icetree.table.evolve.refs import References

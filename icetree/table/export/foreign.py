@@ -43,7 +43,7 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.ahead import Ahead
 from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, list_shown
-from icetree.tree.diff import identity
+from icetree.tree.diff.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
 

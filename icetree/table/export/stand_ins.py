@@ -22,7 +22,7 @@ from icetree.codec import bitmap, limits
 from icetree.errors import AlreadyExists, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.deletes import open_vector
+from icetree.rows.read.deletes import open_vector
 from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
 from icetree.spec.entry import Entries, is_data_dv, is_live, only, with_columns

@@ -23,14 +23,14 @@ from icetree.codec import puffin
 from icetree.errors import AlreadyExists, CorruptTable
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.read import read_by_task
+from icetree.rows.read.read import read_by_task
 from icetree.spec.arrays import one_chunk
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.location import absolute, canonical
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import METADATA_COLUMNS
 from icetree.table.export.places import EXPORTS
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 _LISTS: Final = ("equality_deletes", "position_deletes")
 _FACTS: Final = ("location", "record_count", "dv_location", "dv_offset", "dv_file_size_in_bytes")

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
 
-from icetree.rows.partition_values import (
+from icetree.rows.matching.same import row_codes
+from icetree.rows.read.partition_values import (
     partition_column,
     partition_values,
     stat_values,
     struct_of,
 )
-from icetree.rows.same import row_codes
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
 from icetree.spec.locations import absolute_array

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec import bitmap
-from icetree.rows.same import ranks, row_codes
+from icetree.rows.matching.same import ranks, row_codes
 from icetree.spec import entry
 from icetree.spec.entry import (
     DELETE_FILES,

@@ -15,9 +15,9 @@ from pyiceberg.types import (
     StructType,
 )
 
-from icetree.rows.deletes import read_vector
-from icetree.rows.files import ReadRules, open_file
-from icetree.rows.partition_values import partition_column
+from icetree.rows.read.deletes import read_vector
+from icetree.rows.read.files import ReadRules, open_file
+from icetree.rows.read.partition_values import partition_column
 from icetree.rows.schema import arrow_field, arrow_type
 from icetree.spec.entry import Content, is_content, is_data_dv, is_data_file
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD

@@ -36,8 +36,8 @@ from icetree.table.maintain.compact_options import (
 from icetree.table.progress import Progress
 from icetree.table.scan.planning import planner
 from icetree.tree.changes import Changes, Intent
-from icetree.tree.groups import file_count, grouped
-from icetree.tree.tasks import Plan
+from icetree.tree.compaction import file_count, grouped
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

@@ -13,11 +13,11 @@ from pyiceberg.schema import Schema
 
 from icetree.errors import IcetreeError
 from icetree.files.parallel import results
-from icetree.rows.fit import fitted
-from icetree.rows.order import in_order
-from icetree.rows.pack import PackedSize, layout_of, write_packed
-from icetree.rows.read import read_tasks
-from icetree.rows.write import Layout, in_portions
+from icetree.rows.read.read import read_tasks
+from icetree.rows.write.fit import fitted
+from icetree.rows.write.order import in_order
+from icetree.rows.write.pack import PackedSize, layout_of, write_packed
+from icetree.rows.write.write import Layout, in_portions
 from icetree.spec.columns import holders
 from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import Entries
@@ -25,8 +25,8 @@ from icetree.spec.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.maintain.compact_options import Arrangement, CompactOptions
-from icetree.tree.groups import file_count
-from icetree.tree.tasks import Plan
+from icetree.tree.compaction import file_count
+from icetree.tree.plan.tasks import Plan
 
 #: Rows come to a file in portions of so many bytes.
 _PORTION_BYTES: Final = 32 * 1024 * 1024

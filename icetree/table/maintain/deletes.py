@@ -22,8 +22,8 @@ from pyroaring import BitMap64
 
 from icetree.errors import CommitConflict
 from icetree.filters.filter import Filter, parse_filter
-from icetree.rows.deletes import Deletes, Rows
-from icetree.rows.write_deletes import as_vector, store_vectors
+from icetree.rows.read.deletes import Deletes, Rows
+from icetree.rows.write.deletes import as_vector, store_vectors
 from icetree.spec.arrays import is_among, one_chunk
 from icetree.spec.entry import (
     Content,
@@ -44,7 +44,7 @@ from icetree.table.progress import Progress
 from icetree.table.rows.target import Target, positions_of
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.live import live_files
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

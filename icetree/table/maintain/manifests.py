@@ -18,13 +18,13 @@ from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import head_of
 from icetree.table.progress import Progress
-from icetree.tree.arrange import Arrangement, Run, arrange
-from icetree.tree.carry_over import Carried, carry_over
-from icetree.tree.cluster import Order, order_by, order_of
 from icetree.tree.draft import Head
+from icetree.tree.leaves.arrange import Arrangement, Run, arrange
+from icetree.tree.leaves.carry_over import Carried, carry_over
+from icetree.tree.leaves.cluster import Order, order_by, order_of
+from icetree.tree.leaves.rewritten import as_made, make_leaves
 from icetree.tree.policy import policy_of
 from icetree.tree.reading import leaves_in
-from icetree.tree.rewritten import as_made, make_leaves
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

@@ -21,7 +21,7 @@ from icetree.table.maintain.health import Health, health_of, overlap_of, sort_co
 from icetree.table.maintain.manifests import rewrite_manifests
 from icetree.table.maintain.orphans import remove_orphan_files
 from icetree.table.progress import Progress
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

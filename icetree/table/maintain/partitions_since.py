@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from icetree.codec.parquet.parquet import open_parquet
 from icetree.errors import IcetreeError
-from icetree.rows.same import row_codes
+from icetree.rows.matching.same import row_codes
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.metadata import PartitionStatisticsFile
 from icetree.spec.shape import Shape
@@ -28,7 +28,7 @@ from icetree.table.maintain.partition_rows import (
     schema_of,
     settled,
 )
-from icetree.tree.diff import net
+from icetree.tree.diff.diff import net
 from icetree.tree.reading import leaves_in
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from msgspec.structs import replace as replaced
 from icetree.catalog.base import TableName
 from icetree.errors import IcetreeError
 from icetree.files.table_files import TableFiles
-from icetree.rows.write_deletes import store_vectors
+from icetree.rows.write.deletes import store_vectors
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.entry import Entries, concat
 from icetree.spec.locations import stored_form_array

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.keys.base import Keeper
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata

@@ -18,7 +18,7 @@ from icetree.errors import CommitExhausted, IcetreeError, InvalidInput, Unsuppor
 from icetree.files.table_files import TableFiles
 from icetree.keys.base import Keeper
 from icetree.keys.ring import ring_of
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.entry import Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute, stored_form

@@ -13,10 +13,10 @@ from pyroaring import BitMap64
 
 from icetree.codec import bitmap
 from icetree.errors import InvalidInput
-from icetree.rows.deletes import Flags, Rows
-from icetree.rows.fit import fitted, without_untyped
-from icetree.rows.write import write_files
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.read.deletes import Flags, Rows
+from icetree.rows.write.deletes import write_data_vectors
+from icetree.rows.write.fit import fitted, without_untyped
+from icetree.rows.write.write import write_files
 from icetree.spec.entry import Entries, concat, to_table
 from icetree.table.commit.removing import removal_of_tasks
 from icetree.table.rows.clauses import TWICE

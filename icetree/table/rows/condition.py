@@ -14,10 +14,10 @@ from icetree.errors import InvalidInput
 from icetree.filters.expression import Call, Column, Constant, Expression, conjuncts
 from icetree.filters.expression_parser import parse_expression
 from icetree.filters.filter import parse_filter
+from icetree.rows.matching.terms import Scope, Side, Term
 from icetree.rows.schema import arrow_schema
-from icetree.rows.terms import Scope, Side, Term
 from icetree.spec.shape import Shape
-from icetree.tree.bind import bind
+from icetree.tree.prune.bind import bind
 
 _SIGNS: dict[str, Any] = {
     "=": ice.EqualTo,

@@ -16,13 +16,13 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput
-from icetree.rows.keys import Index, Numbers, as_type, meeting
+from icetree.rows.matching.keys import Index, Numbers, as_type, meeting
 from icetree.rows.schema import arrow_type, plain
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.table.rows.condition import all_of
 from icetree.table.rows.target import Target, positions_of
-from icetree.tree.bind import bind
+from icetree.tree.prune.bind import bind
 
 _is = pa.types
 #: So many keys are named one by one to whoever chooses files by them.

@@ -17,10 +17,10 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from typing_extensions import override
 
 from icetree.errors import InvalidInput
-from icetree.rows.assign import AllColumns, Assignment
-from icetree.rows.keys import Numbers
+from icetree.rows.matching.assign import AllColumns, Assignment
+from icetree.rows.matching.keys import Numbers
+from icetree.rows.matching.terms import Scope, Side, Term
 from icetree.rows.schema import null_array
-from icetree.rows.terms import Scope, Side, Term
 from icetree.spec.shape import Shape
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
-from icetree.rows.filter import row_filter
-from icetree.rows.fit import ArrowData, fitted, without_untyped
 from icetree.rows.project import leaf_of
+from icetree.rows.read.filter import row_filter
+from icetree.rows.write.fit import ArrowData, fitted, without_untyped
 from icetree.spec.columns import field_path
 from icetree.spec.entry import Entries
 from icetree.table.commit.adding import is_arrow_data
@@ -21,8 +21,8 @@ from icetree.table.rows.change import mark
 from icetree.table.rows.condition import Condition
 from icetree.table.rows.delete import found
 from icetree.table.rows.target import Target
-from icetree.tree import prune
-from icetree.tree.bind import bind
+from icetree.tree.prune import prune
+from icetree.tree.prune.bind import bind
 
 if TYPE_CHECKING:
     from icetree.table.transaction import New

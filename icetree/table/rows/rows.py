@@ -9,8 +9,8 @@ from pyiceberg.expressions import BooleanExpression
 
 from icetree.errors import InvalidInput
 from icetree.filters.filter import parse_filter
-from icetree.rows.fit import ArrowData
-from icetree.rows.source import held
+from icetree.rows.matching.source import held
+from icetree.rows.write.fit import ArrowData
 from icetree.spec.columns import required_identifiers
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean

@@ -15,8 +15,8 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, UnknownType
 
-from icetree.rows.deletes import Rows
-from icetree.rows.read import read_by_task
+from icetree.rows.read.deletes import Rows
+from icetree.rows.read.read import read_by_task
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata_columns import METADATA_COLUMNS, stored_lineage, under_other_name
 from icetree.spec.properties import choice
@@ -24,7 +24,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.table_properties import MODE, MODES
 from icetree.table.commit.counts import rows_in
 from icetree.table.scan.planning import planner
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.transaction import Transaction

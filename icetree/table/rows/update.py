@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 
 from icetree.errors import InvalidInput
-from icetree.rows.assign import Assignment
+from icetree.rows.matching.assign import Assignment
+from icetree.rows.matching.terms import Scope
 from icetree.rows.schema import arrow_schema, null_array
-from icetree.rows.terms import Scope
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage
 from icetree.table.rows.condition import Condition, table_side
 from icetree.table.rows.delete import found

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from icetree.errors import Unsupported
 from icetree.filters.filter import Filter
 from icetree.filters.text import predicate_text
-from icetree.rows.files import name_mapping, open_file
-from icetree.rows.row_groups import groups_that_may_match
+from icetree.rows.read.files import name_mapping, open_file
+from icetree.rows.read.row_groups import groups_that_may_match
 from icetree.spec.entry import (
     MANIFESTS,
     POSITION,
@@ -29,11 +29,11 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute
 from icetree.spec.notebook import grid_html
 from icetree.table.arguments import whole
-from icetree.tree.bind import bind
-from icetree.tree.delete_stats import judged
 from icetree.tree.manifest_dvs import read_manifest_dvs
-from icetree.tree.predicates import Predicate
-from icetree.tree.prune import columns_needed, conjunct_masks
+from icetree.tree.plan.delete_stats import judged
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Predicate
+from icetree.tree.prune.prune import columns_needed, conjunct_masks
 from icetree.tree.reading import Leaf, leaves_in
 
 if TYPE_CHECKING:

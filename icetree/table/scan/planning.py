@@ -17,9 +17,9 @@ from icetree.spec.entry import Content, Entries, is_content, is_data_dv
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
-from icetree.tree.bind import bind
-from icetree.tree.plan import LeafCall, LeafRead, Planner, Run, read_leaf
-from icetree.tree.predicates import Predicate
+from icetree.tree.plan.plan import LeafCall, LeafRead, Planner, Run, read_leaf
+from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Predicate
 from icetree.tree.reading import Leaf, Reader
 
 #: Bytes of answers that are kept; one of more than a sixteenth of them is read anew each time.

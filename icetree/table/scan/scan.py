@@ -17,7 +17,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.filters.filter import Filter, parse_filter
 from icetree.filters.text import predicate_text
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.metadata_columns import (
     METADATA_COLUMNS,
@@ -32,10 +32,10 @@ from icetree.table.arguments import texts, whole
 from icetree.table.frames import Frames
 from icetree.table.point import Point, resolve, snapshot_at
 from icetree.table.scan.planning import planner
-from icetree.tree.kinds import Kinds, kinds, spec_ids
-from icetree.tree.plan import Planner, Run
+from icetree.tree.plan.kinds import Kinds, kinds, spec_ids
+from icetree.tree.plan.plan import Planner, Run
+from icetree.tree.plan.tasks import Plan
 from icetree.tree.splits import sizes_of
-from icetree.tree.tasks import Plan
 
 if TYPE_CHECKING:
     from icetree.table.scan.explain import Explanation

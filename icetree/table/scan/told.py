@@ -22,8 +22,8 @@ from pyiceberg.types import (
 from icetree.spec.stats import FARTHEST, column
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
-from icetree.tree.plan import Run
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.plan import Run
+from icetree.tree.plan.tasks import Plan
 
 #: Types whose bounds are values where they are tight, and compare the same everywhere.
 EXACT: Final = (

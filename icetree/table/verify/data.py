@@ -20,12 +20,12 @@ from icetree.codec import puffin
 from icetree.codec.variant.bounds import decode
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.sealed import read_part, size_of
-from icetree.rows.equality_files import lacking
-from icetree.rows.files import DataFile, ReadRules, name_mapping, open_file
-from icetree.rows.partition import expression_values
-from icetree.rows.partition_values import partition_constants
-from icetree.rows.sound import broken
-from icetree.rows.stats import StatsGatherer
+from icetree.rows.read.equality_files import lacking
+from icetree.rows.read.files import DataFile, ReadRules, name_mapping, open_file
+from icetree.rows.read.partition_values import partition_constants
+from icetree.rows.write.partition import expression_values
+from icetree.rows.write.sound import broken
+from icetree.rows.write.stats import StatsGatherer
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, GEO_AXES

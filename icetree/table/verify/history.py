@@ -10,7 +10,7 @@ from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 from icetree.table.verify.findings import Gathering, Kind, Severity
 

@@ -27,9 +27,9 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.verify.files import Referenced
 from icetree.table.verify.findings import Gathering, Kind, Severity
-from icetree.tree import check
-from icetree.tree.check_change import told_of, untold
-from icetree.tree.diff import Diff, diff
+from icetree.tree.check import check
+from icetree.tree.check.change import told_of, untold
+from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.live import live_parts
 from icetree.tree.reading import Keep, Leaf, leaves_in

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.serve.held import Held
 from icetree.serve.plan.tokens import read_token
 from icetree.serve.server import Server

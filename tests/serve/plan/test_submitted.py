@@ -15,8 +15,8 @@ import pytest
 from pyiceberg.catalog.rest.scan_planning import PlanSubmitted
 
 from icetree.errors import NotFound, Unavailable
-from icetree.serve.access import Access
-from icetree.serve.grants import digest_of, grants_in
+from icetree.serve.access.access import Access
+from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.server import Server
 from icetree.serve.submitted import HOLD_S, Submitted, Ticket
 from icetree.serve.workers import Workers

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.metadata import TableMetadata

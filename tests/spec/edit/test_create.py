@@ -26,7 +26,7 @@ from icetree.errors import InvalidInput
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.layout import UNSORTED
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 
 NESTED = Schema(
     NestedField(40, "id", LongType(), required=True),

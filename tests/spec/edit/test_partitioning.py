@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
@@ -22,7 +22,7 @@ from icetree.spec.edit.words import partition_words, sort_words
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import SortField
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.update import AddExpression, RenameExpressions
 from tests.effort import law
 

@@ -20,7 +20,7 @@ from pyiceberg.types import (
 
 from icetree.codec import manifest
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.entry import ROOT, Entry, to_table

@@ -28,10 +28,10 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.columns import column_ids
 from icetree.spec.edit.schema import SchemaEdit
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.schema_tree import walk
 from icetree.spec.types import parse_schema
 from tests.effort import law

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.partitioning import SpecEdit
 from tests.spec.edit.editing import column, edited, ids, refused, table
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CorruptTable, InvalidInput, NotFound
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.update import RemoveSnapshots
 from icetree.table.changes.changes import ChangePlan
 from icetree.table.point import time_of

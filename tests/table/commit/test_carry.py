@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from icetree.errors import CommitConflict
-from icetree.rows.write_deletes import write_data_vectors, write_equality_deletes
+from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.spec.entry import Content
 from icetree.table.table import Table
 from icetree.tree.changes import removal

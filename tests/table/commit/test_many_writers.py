@@ -13,8 +13,8 @@ import pytest
 import icetree
 from icetree.spec.entry import is_data_dv
 from icetree.table.table import Table
-from icetree.tree.check import check
-from icetree.tree.diff import diff
+from icetree.tree.check.check import check
+from icetree.tree.diff.diff import diff
 from icetree.tree.live import live_files
 from tests.effort import EFFORT, usually
 from tests.servers.postgres import shared_server

@@ -14,8 +14,8 @@ from msgspec.structs import replace as replaced
 import icetree
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, Unsupported
 from icetree.keys.local import LocalKeys
-from icetree.rows.order import in_order
-from icetree.rows.write_deletes import write_data_vectors
+from icetree.rows.write.deletes import write_data_vectors
+from icetree.rows.write.order import in_order
 from icetree.spec.metadata import EncryptionKey, TableMetadata
 from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner

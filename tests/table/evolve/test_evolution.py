@@ -29,7 +29,7 @@ from icetree.spec.update import SetLocation
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.live import live_files
-from icetree.tree.plan import plan
+from icetree.tree.plan.plan import plan
 from tests.table.lake import connection, data_file, live, new_table
 
 LEAVES = {"write.root.max-data-entries": "2", "write.commit.compact-min-leaves": "2"}

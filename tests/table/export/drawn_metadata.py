@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.apply import apply
+from icetree.spec.apply.apply import apply
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
@@ -22,7 +22,7 @@ from icetree.spec.metadata import (
     with_ref,
     with_snapshot,
 )
-from icetree.spec.metadata_rules import broken_rule
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.schema_tree import walk
 from icetree.spec.snapshot import MAIN, Ref, Snapshot
 from tests.spec.edit.test_schema_laws import steps

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.peers.values import row

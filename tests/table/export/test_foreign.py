@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.rows.write import write_files
+from icetree.rows.write.write import write_files
 from icetree.spec.entry import Content, Entry, Status, from_table
 from icetree.spec.location import absolute
 from icetree.table.foreign import commit_foreign

@@ -17,8 +17,8 @@ from icetree.spec.edit.create import table_metadata
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import ExprField, PartitionSpec, SortField, SortOrder
 from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_rules import broken_rule
 from icetree.spec.pages import snapshot_as_of
+from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.snapshot import LogEntry, Snapshot
 from icetree.table.export.places import export_folder, manifest_list_at
 from icetree.table.export.shown import shown

@@ -9,14 +9,14 @@ import pytest
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.codec import puffin
-from icetree.rows.read import read_tasks
+from icetree.rows.read.read import read_tasks
 from icetree.spec.location import absolute
 from icetree.store.local import LocalStore
 from icetree.table.export.vectors import with_plain_vectors
 from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
-from icetree.tree.tasks import Plan
+from icetree.tree.plan.tasks import Plan
 from tests.serve.plan.rich import rich_table
 
 
@@ -82,7 +82,7 @@ def test_vectors_are_made_once_and_again_where_they_went(table: Table) -> None:
 
 
 def test_a_delete_that_finds_no_row_leaves_no_vector(tmp_path: Path) -> None:
-    from icetree.rows.write_deletes import write_equality_deletes
+    from icetree.rows.write.deletes import write_equality_deletes
 
     lake = Lake(catalog=MemoryCatalog("m"), store=LocalStore(), warehouse=str(tmp_path))
     lake.create_namespace("db")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.rows.write_deletes import write_equality_deletes
-from icetree.spec.apply import apply
+from icetree.rows.write.deletes import write_equality_deletes
+from icetree.spec.apply.apply import apply
 from icetree.spec.update import (
     RemoveExpressions,
     RemovePartitionSpecs,

@@ -13,7 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import CommitConflict, CommitUnknown, Unsupported
-from icetree.rows.write_deletes import write_equality_deletes
+from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.location import absolute
 from icetree.spec.metadata import EncryptionKey
 from icetree.spec.update import RemoveSnapshotRef

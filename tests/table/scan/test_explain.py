@@ -13,7 +13,7 @@ from icetree.spec.entry import Entry
 from icetree.spec.update import SetProperties
 from icetree.table.scan.explain import GROUPS, NO_ROWS, OBJECTS, OWNER_SKIPPED
 from icetree.table.table import Table
-from icetree.tree.predicates import Transformed
+from icetree.tree.prune.predicates import Transformed
 from tests.table.damage import make_table
 from tests.table.lake import data_file, new_table, vector
 

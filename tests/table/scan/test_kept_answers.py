@@ -20,7 +20,7 @@ from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner, side_by_side
 from icetree.table.table import Table
-from icetree.tree.plan import LeafRead
+from icetree.tree.plan.plan import LeafRead
 from icetree.tree.reading import Leaf, leaves_in
 from tests.rows.lake import new_lake, rows
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.errors import InvalidInput
+from icetree.tree.plan.tasks import DELETES, TASK
 from icetree.tree.splits import SPLIT, SplitSizes, splits
-from icetree.tree.tasks import DELETES, TASK
 from tests.planted import planted
 from tests.table.lake import data_file, new_table, vector
 

@@ -11,7 +11,7 @@ import pytest
 from icetree.spec.stats import column, parse_column
 from icetree.table.scan.told import End, told
 from icetree.table.table import Table
-from icetree.tree.plan import LeafCall, LeafRead
+from icetree.tree.plan.plan import LeafCall, LeafRead
 from icetree.tree.reading import Leaf
 from tests.rows.lake import new_table
 

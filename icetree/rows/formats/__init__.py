@@ -1,0 +1,1 @@
+"""Data files in each of their formats: Parquet, ORC, Avro."""

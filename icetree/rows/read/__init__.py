@@ -1,0 +1,1 @@
+"""From data files to rows: columns found, deletes applied, filters tested."""

@@ -1,0 +1,1 @@
+"""From rows to data files: fitted, partitioned, sorted, measured."""

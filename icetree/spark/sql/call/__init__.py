@@ -1,0 +1,1 @@
+"""`CALL`: procedures by Iceberg's names."""

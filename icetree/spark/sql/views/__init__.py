@@ -1,0 +1,1 @@
+"""Views in statements: temporary ones, and those that the lake keeps."""

@@ -1,0 +1,1 @@
+"""What updates do to table metadata."""

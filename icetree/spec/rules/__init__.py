@@ -1,0 +1,1 @@
+"""What is sound: every rule of manifests, metadata, stats and views."""

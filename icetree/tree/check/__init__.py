@@ -1,0 +1,1 @@
+"""Does a tree hold what it must, and tell what it changed."""

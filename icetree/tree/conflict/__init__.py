@@ -1,0 +1,1 @@
+"""What stands between a change and the head that it is to land on."""

@@ -1,0 +1,1 @@
+"""What one snapshot changed, of this version and of older ones."""

@@ -1,0 +1,1 @@
+"""From a root and a change to the next root."""

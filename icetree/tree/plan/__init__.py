@@ -1,0 +1,1 @@
+"""From a root and a predicate to tasks, with the deletes that apply to each."""
