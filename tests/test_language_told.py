@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import fields
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ OF_JSON = words(
     left left_behind location loses metadata_location metrics more note order_by pages partition_by snapshot_ids properties
     refs required root root_entries_scanned root_entries_skipped row_arrows rows rule severity
     snapshot_count snapshots source target tasks title total_objects uuid vectors where
-    cleaned ndv partition_count cost_bytes data_bytes deleted_rows health reason result root_entries
+    cleaned copied_files_count kept_files_count ndv partition_count cost_bytes data_bytes deleted_rows health reason result root_entries
     reused_manifests_count written gains sort_column sort_overlap steps table verb
     """
 )
@@ -89,7 +90,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
         columns = pa.schema([("id", pa.int64()), ("n", pa.float64())])
         table = lake.create_table("db.t", columns, partition_by=["id"], properties=how)
         rows = pa.table({"id": [1, 1, 2, 3], "n": [1.0, 2.0, 3.0, 4.0]})
-        lake.create_table("db.whole", columns).append(rows)
+        whole = lake.create_table("db.whole", columns)
+        whole.append(rows)
+        whole.append(rows, branch=None, summary={"wap.id": "audited"})
         for _ in range(3):
             table.append(rows)
         table.delete("n = 2")
@@ -144,8 +147,13 @@ def columns_told(folder: Path) -> dict[str, set[str]]:
     return {name: set(fields_of(each.schema)) for name, each in tables.items()}
 
 
-#: A folder of files that are no table yet.
-LANDING = "landing"
+#: A folder of files that are no table yet; where a backup would go.
+LANDING, BACKUP = "landing", "backup"
+#: The newest metadata file of a table, and of what it looks like to those who know no v4.
+METADATA, OLDER = "metadata", "older"
+#: A name that nothing has had.
+FRESH = "fresh"
+_NUMBERS = count()
 
 
 COMMANDS = {
@@ -182,20 +190,47 @@ COMMANDS = {
     "ancestors": ("db.t",),
     "drop": ("db.whole",),
     "migrate": ("db.taken", "--source", LANDING),
+    "snapshot": ("db.taken", "--source", LANDING, "--dry-run"),
+    "trial": ("db.tried", "--source", OLDER, "--dry-run"),
+    "add-files": ("db.whole", f"{LANDING}/one.parquet", "--dry-run"),
+    "register": ("db.again", "--metadata-location", METADATA, "--dry-run"),
+    "backup": ("db.whole", "--location", BACKUP, "--dry-run"),
+    "copy": ("db.whole", "--to", "db.other", "--dry-run"),
+    "rename": ("db.whole", "--to", "db.other", "--dry-run"),
+    "create": (f"db.{FRESH}", "--schema", "n long"),
+    "branch": ("db.whole", FRESH),
+    "tag": ("db.whole", FRESH),
+    "publish": ("db.whole", "--wap-id", "audited", "--dry-run"),
 }
 
 
-#: What prints as another does, rows whose columns are the table's own, or one of the words above.
-ALIKE = words(
-    "add-files backup branch copy create head publish register rename snapshot sql tag trial"
-)
+#: What prints rows, whose columns are a table's or a query's own.
+ROWS = words("head sql")
+
+
+#: Commands that end with 1 where they find something.
+FINDING = words("verify")
+
+
+def _meant(word: str, folder: Path) -> str:
+    """Return what a word of a command stands for in a folder."""
+    if word.startswith((LANDING, BACKUP)):
+        return str(folder / word)
+    if word in (METADATA, OLDER):
+        with icetree.connect(f"sqlite:///{folder}/c.db") as lake:
+            table = lake.table("db.whole")
+            found = table.state if word == METADATA else table.export()
+            return found.metadata_location
+    return word.replace(FRESH, f"{FRESH}{next(_NUMBERS)}")
 
 
 def keys_told(folder: Path, command: str) -> set[str]:
     """Return the names in what a command prints as JSON."""
-    words = [str(folder / each) if each == LANDING else each for each in COMMANDS[command]]
-    given = ["--catalog", f"sqlite:///{folder}/c.db", command, *words, "--json"]
-    return set(keys_of(json.loads(CliRunner().invoke(cli, given).stdout)))
+    words = [_meant(each, folder) for each in COMMANDS[command]]
+    where = ["--catalog", f"sqlite:///{folder}/c.db", "--warehouse", str(folder / "lake")]
+    done = CliRunner().invoke(cli, [*where, command, *words, "--json"])
+    assert done.exit_code == (command in FINDING), done.stderr
+    return set(keys_of(json.loads(done.stdout)))
 
 
 def test_every_column_is_named_as_iceberg_has_it_or_by_a_word_that_is_known(told: Path) -> None:
@@ -216,7 +251,7 @@ def test_json_has_the_words_of_columns_and_parameters(told: Path, command: str) 
 
 def test_every_command_that_prints_json_is_looked_at() -> None:
     prints = {name for name, each in cli.commands.items() if "as_json" in params_of(each)}
-    assert prints - ALIKE == COMMANDS.keys()
+    assert prints - ROWS == COMMANDS.keys()
 
 
 def params_of(command: click.Command) -> set[str | None]:
