@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pyarrow import orc
 
 from campaigns.fuzz import sound
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
-from icetree.rows.formats import orc_child
+from icetree.rows.formats import orc_apart, orc_child
 from icetree.rows.formats.orc import OrcReader
 from icetree.spec.entry import Entry
 from tests.rows.lake import new_table
@@ -252,6 +253,8 @@ while True:
         break
     except Unavailable as error:
         assert "ORC files" in str(error), error
+        # Those that stand still are given up: a busy machine takes its time to start others.
+        orc_apart._PATIENCE_S = 60
 for each in readers:
     try:
         os.kill(each, signal.SIGKILL)
@@ -279,6 +282,49 @@ def test_a_reader_at_work_says_so_again_and_again_and_nothing_after_its_answer(
             assert kind == b"S"
         theirs.close()
         assert ours.recv(1) == b""
+
+
+def test_a_reader_that_gets_nowhere_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is alive, and says so: what it uses of a processor tells."""
+    long = written(pa.table({"id": pa.array(range(2_000_000)).cast(pa.string())}))
+    with monkeypatch.context() as patched:
+        patched.setattr(orc_apart, "_CPU_S", 0.01)
+        patched.setattr(orc_apart, "_BYTES_A_S", 2**62)
+        with pytest.raises(CorruptTable, match=r"takes more than 0\.01 s of a processor to read"):
+            read(long)
+    assert read(long).num_rows == 2_000_000
+
+
+def test_who_waits_for_a_reader_to_be_made_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another gives back the one that it has, which is taken then."""
+    nursery, begun, go_on = orc_apart._Nursery(), threading.Event(), threading.Event()
+    ready, waits = orc_apart._require_ready, threading.Event()
+
+    def slow(link: socket.socket) -> None:
+        ready(link)
+        if waits.is_set():
+            begun.set()
+            assert go_on.wait(timeout=30)
+
+    monkeypatch.setattr(orc_apart, "_require_ready", slow)
+    nursery._turns = threading.BoundedSemaphore(3)
+
+    def use() -> None:
+        with nursery.reader():
+            pass
+
+    with ThreadPoolExecutor(2) as pool:
+        with nursery.reader() as first:
+            waits.set()
+            making = pool.submit(use)
+            assert begun.wait(timeout=30)
+            waiting = pool.submit(use)
+        waiting.result(timeout=30)
+        assert not making.done()
+        assert [each.link for each in nursery._idle] == [first]
+        go_on.set()
+        making.result(timeout=30)
+    nursery.end()
 
 
 @needs_proc

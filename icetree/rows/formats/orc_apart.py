@@ -37,6 +37,10 @@ from icetree.rows.formats.orc_child import (
 
 #: How long a process may take to be there, and a reader may say nothing: one at work says so now and then.
 _PATIENCE_S: float = 60
+#: How much of a processor a reader may use for what it is asked: so many seconds, and one more for so many
+#: bytes that columns may take. No sound file comes near; one that has its reader go in a circle ends.
+_CPU_S: float = 60
+_BYTES_A_S: Final = 32 * 1024**2
 #: A reader that is gone may have been ended by someone else: a file is broken if two die of it. Nor is a
 #: third waited for where two stood still.
 _TRIES: Final = 2
@@ -52,6 +56,8 @@ _START: Final = (
     "import sys; sys.path[:] = sys.argv[2:]; import socket; "
     "from icetree.rows.formats.orc_child import main; main(socket.socket(fileno=int(sys.argv[1])))"
 )
+#: How often who waits for a reader that another makes looks for one that was given back.
+_LOOK_S: Final = 0.05
 _NUMBERS: Final = count(1)
 
 
@@ -83,6 +89,8 @@ class _Nursery:
 
     def _empty(self) -> None:
         self._lock = Lock()
+        #: Held by who waits for a reader that is being made; those who have one to give back are not held up.
+        self._births = Lock()
         self._turns = BoundedSemaphore(_processors())
         self._idle: list[_Reader] = []
         #: Every socket of ours, whoever holds it: a copy of this process must let go of all.
@@ -106,19 +114,33 @@ class _Nursery:
                 self._idle.append(reader)
 
     def _taken(self) -> _Reader:
+        while (reader := self._waiting()) is None:
+            # Another is making one: whichever is there first, that or one given back.
+            if self._births.acquire(timeout=_LOOK_S):
+                try:
+                    return self._waiting() or self._made()
+                finally:
+                    self._births.release()
+        return reader
+
+    def _waiting(self) -> _Reader | None:
+        """Return a reader that waits for a file, if one does."""
         with self._lock:
             while self._idle:
                 reader = self._idle.pop()
                 if _is_there(reader.link):
                     return reader
                 self._close(reader.link)
-            with suppress(Gone):
-                return self._new()
-            # The process that runs may be on its way out: another one is started, once.
-            try:
-                return self._new()
-            except Gone as error:
-                raise _not_started("no reader came") from error
+        return None
+
+    def _made(self) -> _Reader:
+        with suppress(Gone):
+            return self._new()
+        # The process that runs may be on its way out: another one is started, once.
+        try:
+            return self._new()
+        except Gone as error:
+            raise _not_started("no reader came") from error
 
     def _new(self) -> _Reader:
         """Return a reader that is there; Gone where nobody came, and the next try may find somebody."""
@@ -131,7 +153,7 @@ class _Nursery:
         except Gone as error:
             # Readers that others hold end with the process, so one that answers is left as it is.
             if isinstance(error, Silent) or not _is_there(origin):
-                self._end()
+                self.end()
             raise
         except (_Refused, OSError) as error:
             raise _not_started(str(error)) from None
@@ -160,9 +182,11 @@ class _Nursery:
 
     def _running(self) -> socket.socket:
         """Return the line to the process that readers come from, which runs from now on."""
-        if self._control is not None and self._process is not None and self._process.poll() is None:
-            return self._control
-        self._end()
+        with self._lock:
+            runs = self._process is not None and self._process.poll() is None
+            if self._control is not None and runs:
+                return self._control
+            self._end()
         if not sys.executable or not hasattr(socket, "send_fds"):
             raise Unsupported(
                 "ORC files are read in a process of their own, which takes a Python that can be started and "
@@ -170,13 +194,16 @@ class _Nursery:
             )
         try:
             with self._pair() as (ours, theirs):
-                self._process = _started(theirs.fileno())
+                process = _started(theirs.fileno())
+                with self._lock:
+                    self._process = process
                 self._close(theirs)
                 _require_ready(ours)
         except (Gone, _Refused, OSError) as error:
-            self._end()
+            self.end()
             raise _not_started(str(error) or "it ended at once") from None
-        self._control = ours
+        with self._lock:
+            self._control = ours
         return ours
 
     def _end(self) -> None:
@@ -195,7 +222,7 @@ class _Nursery:
             self._process = None
 
     def end(self) -> None:
-        """Let everything end, as this process does."""
+        """Let the process and all that wait end; this one too may be about to."""
         with self._lock:
             self._end()
 
@@ -299,6 +326,7 @@ class OrcApart:
             "file": self._number,
             "size": self._size,
             "most": limits.ROW_GROUP.bytes,
+            "seconds": _most_s(),
             "stripe": stripe,
             "columns": columns,
         }
@@ -346,9 +374,19 @@ class OrcApart:
                 why, text = json.loads(content.to_pybytes())
                 if why == "memory":
                     raise limits.ROW_GROUP.exceeded(self._location, f"{what} takes more to read")
+                if why == "time":
+                    raise CorruptTable(
+                        self._location,
+                        f"{what} takes more than {_most_s():g} s of a processor to read, which grow with "
+                        f"{limits.ROW_GROUP.name} in the environment: it is damaged",
+                    )
                 raise Broken(text)
             else:
                 return content
+
+
+def _most_s() -> float:
+    return _CPU_S + limits.ROW_GROUP.bytes / _BYTES_A_S
 
 
 def _as_bytes(type: pa.DataType) -> pa.DataType:

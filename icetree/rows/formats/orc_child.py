@@ -8,18 +8,21 @@ file imports nothing of icetree, so that it starts with Arrow alone.
 A message is a kind, a length and so many bytes. Whoever reads sends `R`, what to read, as JSON, and `B`,
 bytes of the file. A reader sends `N`, which range it needs, and at last `S`, a schema, `T`, a table, or
 `E`, why there is none. While it is at work it sends a beat every few seconds: whoever hears none for long
-need not wait for it.
+need not wait for it. A beat says that a reader is alive, and not that it gets anywhere: one that has
+used more of a processor than it is allowed says so, and ends.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, NoReturn
@@ -36,6 +39,7 @@ _BEAT_S: Final = 5
 _PART_BYTES: Final = 1024**2
 #: What a reader may take beside what it is allowed for columns.
 SPARE_BYTES: Final = 64 * 1024**2
+_TOO_LONG: Final = json.dumps(["time", ""]).encode()
 _DIE_WITH_PARENT: Final = 1
 
 
@@ -89,22 +93,27 @@ class _Mouth:
         self.link = link
         self._lock = threading.Lock()
         self._works, self._rests = threading.Event(), threading.Event()
+        self._most_s, self._until_s = math.inf, math.inf
         threading.Thread(target=self._beat, daemon=True).start()
 
     def _beat(self) -> None:
         while True:
             self._works.wait()
-            if self._rests.wait(_BEAT_S):
+            if self._rests.wait(min(_BEAT_S, self._most_s)):
                 continue
             with self._lock:
                 if self._works.is_set():
+                    is_over = time.process_time() > self._until_s
                     try:
-                        send(self.link, BEAT)
+                        send(self.link, *((b"E", _TOO_LONG) if is_over else (BEAT,)))
                     except Gone:
                         os._exit(0)  # nobody waits for what is being read
+                    if is_over:
+                        os._exit(0)
 
-    def begin(self) -> None:
-        """Beat from now on."""
+    def begin(self, most_s: float = math.inf) -> None:
+        """Beat from now on, until so many seconds of a processor are used."""
+        self._most_s, self._until_s = most_s, time.process_time() + most_s
         self._rests.clear()
         self._works.set()
 
@@ -220,7 +229,7 @@ def _serve(link: socket.socket) -> None:
         text = bytearray(length)
         receive_into(link, memoryview(text))
         asked = json.loads(text)
-        mouth.begin()
+        mouth.begin(asked["seconds"])
         try:
             _confine(asked["most"])
             if known != asked["file"]:
