@@ -115,7 +115,7 @@ TAKES_ITS_OWN = {
     "cli/demo/pipeline.py": "shows what this machine takes",
     "cli/demo/race.py": "shows what this machine takes, of writers in threads of their own",
     "cli/demo/screen.py": "shows what this machine takes",
-    "rows/orc_child.py": "is a process of its own, and counts what that uses of a processor",
+    "rows/formats/orc_child.py": "is a process of its own, and counts what that uses of a processor",
     "explore/v3_sizes.py": "names files of PyIceberg's, which a simulation never meets",
     "spark/progress.py": "tells how long Spark took, whose time is the machine's",
     "spark/stream/write.py": "waits for Spark, whose time is the machine's",
