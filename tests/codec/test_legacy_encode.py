@@ -16,6 +16,7 @@ from icetree.codec import legacy
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import EncodedManifest, Layout, encode_manifest
+from icetree.codec.legacy.tuples import summary
 from icetree.errors import CorruptTable
 from icetree.spec import stats
 from icetree.spec.entry import (
@@ -348,3 +349,9 @@ def test_names_that_avro_does_not_take_are_spelt_in_its_letters() -> None:
     )
     again = read_back(encode_manifest(rows, layout(shape, 1)), shape, DATA, 1)
     assert [again[f"{id}:lower"].to_pylist() for id in names] == [[3]] * 3
+
+
+def test_of_a_type_without_nans_a_list_says_that_there_are_none() -> None:
+    """Spark's metadata tables fail on what is not said."""
+    assert summary(pa.array([1, None], pa.int64()), LongType()).contains_nan is False
+    assert summary(pa.array([None], pa.float64()), DoubleType()).contains_nan is False

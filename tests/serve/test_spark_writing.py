@@ -118,6 +118,9 @@ def _of_the_past(table: Table) -> dict[str, Any]:
         f"SELECT count(*) FROM {table.name}.all_data_files": [[1 + 2 + 3 + 4]],
         f"SELECT count(DISTINCT file_path) FROM {table.name}.all_files": [[4]],
         f"SELECT count(DISTINCT reference_snapshot_id) FROM {table.name}.all_manifests": [[4]],
+        f"SELECT DISTINCT partition_summaries[0].contains_nan FROM {table.name}.all_manifests": [
+            [False]
+        ],
     }
 
 
@@ -196,7 +199,10 @@ def test_every_statement_does_what_it_says_in_both_modes(tmp_path: Path) -> None
             table.create_tag("start")
         busy = {"commit.retry.num-retries": _TRIES}
         lake.create_table("db.busy", "id long, n int, c string", properties=busy)
-        made, past = "db.made", lake.create_table("db.past", "id long")
+        made, past = (
+            "db.made",
+            lake.create_table("db.past", "id long", partition_by=["bucket(2, id)"]),
+        )
         for id in range(4):
             past.append(pa.table({"id": [id]}))
         of_the_past = _of_the_past(past)

@@ -109,7 +109,8 @@ def summary(values: pa.Array, type: IcebergType) -> Summary:
     plain = values if is_nan is None else values.filter(pc.invert(is_nan))
     found = Summary(
         contains_null=bool(values.null_count),
-        contains_nan=None if is_nan is None else bool(is_nan.true_count),
+        # Said of every type: to Spark's metadata tables it is no question.
+        contains_nan=is_nan is not None and bool(is_nan.true_count),
     )
     if plain.null_count == len(plain):
         return found

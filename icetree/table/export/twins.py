@@ -41,6 +41,7 @@ from icetree.spec.entry import (
 from icetree.spec.location import absolute
 from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.types import has_nans
 from icetree.table.export.parts import Part, parts_of
 from icetree.table.export.places import apart, own_manifest_at, told_by, twin_at
 from icetree.tree.leaf import NewFile
@@ -277,13 +278,19 @@ def _summaries(row: Entries, spec_id: int, shape: Shape) -> tuple[Summary, ...] 
     found = []
     for expression in shape.spec(spec_id):
         field, type = expression.stats_field, shape.types.get(expression.stats_field)
-        names = {stat: stats.column(field, stat) for stat in ("lower", "upper", "nulls")}
+        names = {stat: stats.column(field, stat) for stat in ("lower", "upper", "nulls", "nans")}
         if type is None or not {names["lower"], names["upper"]} <= {*row.schema.names}:
             return None
         bounds = [row[names[stat]].combine_chunks() for stat in ("lower", "upper")]
         if any(each.null_count for each in bounds):
             return None
-        nulls = row[names["nulls"]][0].as_py() if names["nulls"] in row.schema.names else None
+        nulls, nans = (
+            row[names[stat]][0].as_py() if names[stat] in row.schema.names else None
+            for stat in ("nulls", "nans")
+        )
         lower, upper = (encode_bounds(each, type)[0].as_py() for each in bounds)
-        found.append(Summary(contains_null=nulls != 0, lower=lower, upper=upper))
+        has_nan = has_nans(type) and nans != 0
+        found.append(
+            Summary(contains_null=nulls != 0, contains_nan=has_nan, lower=lower, upper=upper)
+        )
     return tuple(found)
