@@ -28,6 +28,11 @@ READ_SETTINGS: Mapping[str, str] = {
 BESIDE: Final = 12
 _MOST_FIELDS: Final = "spark.sql.codegen.maxFields"
 _SPARKS_MOST: Final = 100
+#: What `make_room` set that to; another limit is somebody's own.
+_MADE_ROOM: Final = "spark.icetree.read.fields"
+#: For more columns Spark is not told to generate code. What it generates takes up to 120 bytes a column,
+#: and of a method of over 64 KB it runs none, so that half is left for what queries work out.
+MOST_ROOM: Final = 300 + BESIDE
 
 # Timestamps are microseconds, since Spark's own default (INT96) is no Iceberg type and has no
 # statistics.
@@ -63,19 +68,28 @@ def require_java(spark: SparkSession) -> None:
         )
 
 
-def most_fields(spark: SparkSession) -> int:
-    """Return for how many columns of a row Spark generates code; more are copied row by row."""
-    return int(spark.conf.get(_MOST_FIELDS, None) or _SPARKS_MOST)
+def is_roomy(spark: SparkSession, fields: int) -> bool:
+    """Tell whether Spark generates code for so many columns and what comes beside, or may be told to."""
+    most = int(spark.conf.get(_MOST_FIELDS, None) or _SPARKS_MOST)
+    chosen = most not in (_SPARKS_MOST, _made_room(spark))
+    return fields + BESIDE <= (most if chosen else MOST_ROOM)
 
 
-def make_room(spark: SparkSession) -> None:
-    """Let what is read beside the columns of a table not count among those Spark generates code for.
+def make_room(spark: SparkSession, fields: int = _SPARKS_MOST) -> None:
+    """Have Spark generate code for so many columns and what comes beside them.
 
-    Otherwise a table of a hundred columns would be read slowly once a row is deleted. A limit that
-    somebody chose stays.
+    Otherwise each row is copied, with all that is known of its file: a table of a hundred columns
+    would be read slowly once a row is deleted. A limit that somebody chose stays.
     """
-    if most_fields(spark) == _SPARKS_MOST:
-        spark.conf.set(_MOST_FIELDS, str(_SPARKS_MOST + BESIDE))
+    wanted, most = fields + BESIDE, int(spark.conf.get(_MOST_FIELDS, None) or _SPARKS_MOST)
+    if most < wanted and is_roomy(spark, fields):
+        spark.conf.set(_MOST_FIELDS, str(wanted))
+        spark.conf.set(_MADE_ROOM, str(wanted))
+
+
+def _made_room(spark: SparkSession) -> int | None:
+    told = spark.conf.get(_MADE_ROOM, None)
+    return int(told) if told else None
 
 
 def local_session(

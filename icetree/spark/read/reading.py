@@ -14,7 +14,7 @@ from pyspark.sql import types as sql
 from icetree.rows.read.files import NAME_MAPPING
 from icetree.rows.read.filter import row_filter
 from icetree.spark.read.filters import row_condition
-from icetree.spark.session import BESIDE, most_fields
+from icetree.spark.session import is_roomy
 from icetree.spark.types import is_native, spark_schema
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.metadata_columns import DELETED_FIELD, IDS, LINEAGE, LINEAGE_IDS
@@ -81,12 +81,17 @@ class Reading:
         return row_condition(scan.where, scan.schema, case_sensitive=scan.case_sensitive)
 
     @property
+    def fields(self) -> int:
+        """How many columns are read, counted as Spark does: those within others by themselves."""
+        return _fields_in(spark_schema(self.needed))
+
+    @property
     def is_wide(self) -> bool:
         """Whether Spark generates no code for so many columns, and copies rows instead.
 
         Then marks as partition values would be copied with every row.
         """
-        return _fields_in(spark_schema(self.needed)) + BESIDE > most_fields(self.spark)
+        return not is_roomy(self.spark, self.fields)
 
     @property
     def is_native(self) -> bool:

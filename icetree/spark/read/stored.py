@@ -36,6 +36,7 @@ from icetree.spark.read.listing import (
 )
 from icetree.spark.read.marks import is_marked
 from icetree.spark.read.reading import Reading
+from icetree.spark.session import make_room
 from icetree.spark.types import reader_schema, safe_names
 from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
 from icetree.spec.locations import absolute_array
@@ -165,6 +166,7 @@ class Indexed:
         if beside.located or asked:
             made.append(f"{ROW_INDEX} AS {POSITION}")
         if beside.marked:
+            make_room(reading.spark, reading.fields)
             found = found.withColumn(GONE, is_marked(self.java, MARKS, LAST, ROW_INDEX))
             made.append(GONE)
         return _tested(found.selectExpr(*made), reading)
