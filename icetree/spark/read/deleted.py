@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from icetree.rows.read.deletes import Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
 from icetree.spark.read.applying import APPLYING, applies, word
+from icetree.spark.read.checksums import CHECKED
 from icetree.spark.read.listing import (
     GONE,
     ORDINAL,
@@ -136,9 +137,8 @@ def _keys_of(
     """Return the deleted keys, each with what tells its delete file in `APPLYING`."""
     fields = {key.column.field_id: key.column for key in keys}
     names = safe_names(fields.values(), scan.metadata)
-    stored = read_listed(
-        spark, _listed(deletes, numbers, scan), reader_schema(fields.values(), names)
-    )
+    files, schema = _listed(deletes, numbers, scan), reader_schema(fields.values(), names)
+    stored = read_listed(spark, files, schema, CHECKED)
     columns = []
     for key in keys:
         column = stored[quoted(names[key.column.field_id])]

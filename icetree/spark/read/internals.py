@@ -7,9 +7,10 @@ each Java virtual machine. `tests/spark/test_internals.py` tells when Spark chan
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -82,13 +83,19 @@ class Internals:
         self.made: dict[tuple[str, ...], Column] = {}
 
     def relation(
-        self, asked: Asked, *, place: str, facts: StructType, schema: StructType
+        self,
+        asked: Asked,
+        *,
+        place: str,
+        facts: StructType,
+        schema: StructType,
+        options: Mapping[str, str] = MappingProxyType({}),
     ) -> DataFrame:
         """Return the rows of the Parquet files that `asked` will name, unread.
 
         `schema` is that of the files, `facts` that of what is known of each as a whole; the answer
-        has a file's address and size, then its facts. `place` is what plans show. Beside both, rows have
-        `ROW_INDEX`.
+        has a file's address and size, then its facts. `place` is what plans show, `options` are those of
+        Parquet's reader. Beside both, rows have `ROW_INDEX`.
         """
         schema = StructType([*schema, StructField(ROW_INDEX, LongType())])
         given = self._java.java.util.ArrayList()
@@ -102,7 +109,7 @@ class Internals:
             self._type(schema),
             self._java.scala.Option.empty(),
             sources.parquet.ParquetFileFormat(),
-            self._java.scala.Predef.Map().empty(),
+            self._java.PythonUtils.toScalaMap(dict(options)),
             session,
         )
         return DataFrame(session.baseRelationToDataFrame(relation), self._spark)

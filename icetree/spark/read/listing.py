@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -42,14 +43,20 @@ def listed(locations: pa.Array, sizes: pa.Array, ordinals: pa.Array) -> pa.Table
     return pa.table([locations, sizes, ordinals], schema=_FILES)
 
 
-def read_listed(spark: SparkSession, files: pa.Table, schema: StructType) -> DataFrame:
+def read_listed(
+    spark: SparkSession,
+    files: pa.Table,
+    schema: StructType,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> DataFrame:
     """Return the rows of Parquet files, unread, of which SQL can tell where they stand.
 
-    `files` are as `listed` makes them.
+    `files` are as `listed` makes them, `options` those of Parquet's reader.
     """
     with _log(files) as folder:
         # Columns are found by id, as `SparkLake` has told the session; a file without any is an error.
-        return spark.read.schema(schema).option("recursiveFileLookup", "true").parquet(folder)
+        reader = spark.read.schema(schema).options(**options)
+        return reader.option("recursiveFileLookup", "true").parquet(folder)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from icetree.spark.names import quoted
 from icetree.spark.read.addresses import address
 from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.ask import known_files, planned_files
+from icetree.spark.read.checksums import reader_options
 from icetree.spark.read.constant import constant_fields
 from icetree.spark.read.deleted import KEY_PREFIX, marked_by_data_dvs
 from icetree.spark.read.facts import FACT, FACTS, LAST, MARKS, Facts
@@ -93,7 +94,8 @@ class Listed:
         scan.files.require_open(tasks["location"])
         full = absolute_array(tasks["location"], scan.metadata.location)
         files = listed(full, tasks["file_size_in_bytes"], tasks[ORDINAL])
-        stored = read_listed(reading.spark, files, columns.schema)
+        options = reader_options(scan.metadata.properties)
+        stored = read_listed(reading.spark, files, columns.schema, options)
         place = [f"{ORDINAL_SQL} AS {ORDINAL}", f"{POSITION_SQL} AS {POSITION}"]
         made_up = bool(reading.made_up) or beside.equality is not None
         found = stored.selectExpr(
@@ -153,6 +155,7 @@ class Indexed:
             place=address(scan.metadata.location),
             facts=facts.schema(),
             schema=columns.schema,
+            options=reader_options(scan.metadata.properties),
         )
         made = [
             *columns.sql,
