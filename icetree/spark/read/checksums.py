@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from icetree.rows.files import CHECKSUMS
+from icetree.rows.read.files import CHECKSUMS
 from icetree.spec.properties import flag
 
 #: The options that have Parquet's reader do so, in its own words: deletes are always read with them.
