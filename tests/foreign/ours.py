@@ -248,9 +248,10 @@ class Ours:
     def _equality(self) -> None:
         if not self.rows:
             return
-        row = self.rng.choice(self.rows)
-        column = self.layout.column("id")
-        content = parquet.data_file([{"id": row["id"]}], [column], parquet.PLAIN, lineage=False)
+        # Nulls are keys, too, and equal each other.
+        name = self.rng.choice(("id", "name", "n"))
+        column, value = self.layout.column(name), self.rng.choice(self.rows)[name]
+        content = parquet.data_file([{name: value}], [column], parquet.PLAIN, lineage=False)
         entry = Entry(
             content_type=Content.EQUALITY_DELETES,
             location=self._store("-eq.parquet", content),
@@ -259,7 +260,7 @@ class Ours:
             equality_ids=[column.id],
         )
         self.table.row_delta([entry], branch=self.branch)
-        self.rows = [each for each in self.rows if each["id"] != row["id"]]
+        self.rows = [each for each in self.rows if each[name] != value]
 
     def _rewrite(self) -> None:
         """Change nothing but metadata: an empty commit carries over, flushes and compacts."""

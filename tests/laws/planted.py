@@ -155,7 +155,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=number_rows_wrongly, laws="tests/table/rows/test_row_laws.py"
     ),
     "a DV is dropped in a flush": Planted(
-        patch=drop_a_dv_in_a_flush, laws="tests/table/rows/test_row_laws.py"
+        patch=drop_a_dv_in_a_flush, laws="tests/laws/test_tree_laws.py"
     ),
     "nulls are sorted to the other end": Planted(
         patch=put_nulls_at_the_other_end, laws="tests/rows/test_order.py"
@@ -173,7 +173,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         patch=prune_deletes_without_nulls, laws="tests/tree/test_delete_matching.py"
     ),
     "equality deletes spare null keys": Planted(
-        patch=keep_rows_with_null_keys, laws="tests/foreign/test_trees.py"
+        patch=keep_rows_with_null_keys, laws="tests/rows/test_deletes.py"
     ),
     "a bitmap loses its last position": Planted(
         patch=lose_the_last_position, laws="tests/codec/test_bitmap.py"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg import expressions as ice
@@ -24,6 +25,14 @@ from icetree.tree.prune.prune import (
 from tests.effort import law
 from tests.tree import rows as r
 
+KINDS = (
+    ice.LessThan,
+    ice.LessThanOrEqual,
+    ice.GreaterThan,
+    ice.GreaterThanOrEqual,
+    ice.EqualTo,
+    ice.NotEqualTo,
+)
 NAMES = st.lists(st.sampled_from(r.NAMES), min_size=1, max_size=2, unique=True)
 
 
@@ -73,6 +82,22 @@ def test_a_residual_picks_the_same_rows_of_its_file_as_the_predicate(case: Any) 
     assert set(codes.to_pylist()) == set(range(len(left)))
     for rows, code in zip(many, codes.to_pylist(), strict=True):
         assert _judged(left[code], rows) == _judged(predicate, rows)
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("name", r.NAMES)
+def test_comparisons_with_a_bound_itself_are_judged_right(name: str) -> None:
+    """Chance seldom asks for just the value that a file's bound is, where a rule is off by one."""
+    values = [value for value in r.COLUMNS[name][1] if value == value]
+    many = [[{name: one}, {name: two}] for one in values for two in (one, values[0])]
+    entries = r.entries_of(many, [r.stats_of(rows, [name]) for rows in many])
+    for predicate in (kind(name, r.literal(name, value)) for kind in KINDS for value in values):
+        bound = bind(predicate, r.SHAPE)
+        may, must = (judge(entries, bound).to_pylist() for judge in (may_match, must_match))
+        for rows, kept, claimed in zip(many, may, must, strict=True):
+            found = _judged(predicate, rows)
+            assert kept or not any(map(any, found))
+            assert not claimed or all(map(all, found))
 
 
 @law(20)
