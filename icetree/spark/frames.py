@@ -12,7 +12,9 @@ from pyspark.sql.types import StructType
 def empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
     """Return no rows; those that come from Python would go through its workers, even none."""
     # Never as not null: whoever asks might find a reader's null there.
-    columns = [f.lit(None).cast(each.dataType).alias(each.name) for each in schema]
+    columns = [
+        f.lit(None).cast(each.dataType).alias(each.name, metadata=each.metadata) for each in schema
+    ]
     return spark.range(0).select(*columns)
 
 

@@ -17,6 +17,7 @@ from icetree.table.table import Table
 from tests.effort import usually
 from tests.rows.geometries import collection, line, point, square
 from tests.spark.files_read import files_read
+from tests.spark.reading import reading
 from tests.spark.sql_lake import SqlLake
 
 EMPTY = collection()
@@ -107,7 +108,10 @@ def test_queries_of_every_form_leave_files_out_by_a_box(sql: SqlLake) -> None:
     told = sql("SELECT id, st_intersects(g, BOX(0, 0, 9, 9)) FROM t WHERE id < 4")
     assert told == [(0, True), (1, None), (2, True), (3, False)]
     joined = f"SELECT k FROM (SELECT 7 AS k) LEFT JOIN t ON {of_t} AND t.id = 0"
-    assert sql(joined) == [(7,)]
+    # Also where no file is left, and a frame of none stands for the table.
+    for lazily in (True, False):
+        with reading(sql.lake.spark, lazily=lazily):
+            assert sql(joined) == [(7,)]
 
 
 @contextmanager

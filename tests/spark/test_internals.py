@@ -96,10 +96,10 @@ def test_files_are_asked_for_with_the_conditions_that_spark_pushed_down(
 
 @pytest.fixture(scope="module")
 def every(spark: SparkSession, folder: Path) -> DataFrame:
-    inner = internals(spark)
-    assert inner is not None
     facts = {"fact": ["a", "b", None], "number": pa.array([1, 2, 3], pa.int32())}
     with reading(spark, lazily=True):
+        inner = internals(spark)
+        assert inner is not None
         return relation(inner, lambda _: answer(folder, **facts))
 
 
