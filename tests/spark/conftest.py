@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.spark.planned import Told
 from tests.spark.reading import reading
 from tests.spark.settings import COMPILED
 from tests.spark.sql_lake import SqlLake
@@ -40,3 +41,8 @@ def three_snapshots(spark: SparkSession, tmp_path: Path) -> SqlLake:
     for number in (1, 2, 3):
         made.lake.append("db.t", pa.table({"id": [number], "name": [f"n{number}"]}))
     return made
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Told:
+    return Told(caplog)
