@@ -12,7 +12,7 @@ from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.serve.asking import Client, Told
 from tests.serve.test_requirements import REBASE, new_lake, rows
-from tests.table.changing import delete_rows, some
+from tests.table.changing import ARROW, delete_rows, some
 from tests.table.export.stock_client import StockClient
 from tests.table.export.test_foreign import first
 from tests.table.export.test_stand_ins_sent import position_deletes, tell_deletes
@@ -116,3 +116,18 @@ def test_a_plan_tells_deletes_by_the_names_that_manifests_have() -> None:
     # Who is shown v3 has the vectors themselves.
     own = Client(Server(lake)).post(f"{T}/plan", {}).json["delete-files"]
     assert {each["file-format"] for each in own} == {"puffin"}
+
+
+def test_a_table_that_went_back_to_v3_is_shown_with_its_partitions() -> None:
+    lake = new_lake()
+    table = lake.create_table("db.p", ARROW, partition_by="bucket(4, id)")
+    table.append(some(*((id, "a") for id in range(8))))
+    table.delete("id = 1 or id = 6")
+    before = asking(lake).get("/v1/namespaces/db/tables/p").json["metadata"]
+    lake.downgrade_table("db.p", dry_run=False)
+    told = asking(lake).get("/v1/namespaces/db/tables/p")
+    assert told.status == 200
+    assert told.json["metadata"]["format-version"] == 2
+    assert told.json["metadata"]["partition-specs"] == before["partition-specs"]
+    [fields] = (each["fields"] for each in before["partition-specs"])
+    assert [each["transform"] for each in fields] == ["bucket[4]"]

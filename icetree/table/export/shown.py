@@ -153,13 +153,17 @@ def _default_expressions(metadata: TableMetadata) -> list[Expression]:
 
 
 def partition_specs(metadata: TableMetadata) -> tuple[PartitionSpec, ...]:
-    """Return a v4 table's specs with transforms in place of expressions, in the same order."""
+    """Return a table's specs with transforms in place of expressions, in the same order."""
     known = {each.expr_id: each for each in metadata.expressions}
     columns = {place.name: place.id for place in walk(metadata.schema_json())}
     return tuple(
         PartitionSpec(
             spec_id=spec.spec_id,
-            fields=_fields([known[id] for id in spec.expr_ids], columns),
+            fields=(
+                # Before v4 there are no expressions.
+                *(each for each in spec.fields if isinstance(each, PartitionField)),
+                *_fields([known[id] for id in spec.expr_ids], columns),
+            ),
         )
         for spec in metadata.partition_specs
     )
