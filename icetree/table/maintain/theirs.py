@@ -63,20 +63,28 @@ def _named_by(table: Table, name: TableName, place: Place, listed: pa.Array) -> 
         # Another may have expired what was being looked at.
         with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
             return _among(seen, table, place, listed)
-    raise InvalidInput(
-        f"table {name} may name files in the folder of table {table.name}, and cannot be read: see "
-        "what verify tells of it, and repair or drop it; until then nothing is deleted that may be its"
-    )
+    raise _unreadable(table, name)
 
 
 def _newest(table: Table, name: TableName) -> State | None:
-    """Return another table as it is now; None for one that is gone, or damaged beyond reading."""
+    """Return another table as it is now; None for one that is gone; InvalidInput for a damaged one."""
     store = table.files.store
-    with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
+    try:
         newest = read_newest(lambda: table.catalog.load(name), lambda _: store)
-        if newest is not None:
-            return State(name=name, metadata=newest[0], metadata_location=newest[1])
-    return None
+    except NotFound:
+        return None
+    except (CorruptTable, InvalidInput, Unsupported) as error:
+        raise _unreadable(table, name) from error
+    if newest is None:
+        return None
+    return State(name=name, metadata=newest[0], metadata_location=newest[1])
+
+
+def _unreadable(table: Table, name: TableName) -> InvalidInput:
+    return InvalidInput(
+        f"table {name} may name files in the folder of table {table.name}, and cannot be read: see "
+        "what verify tells of it, and repair or drop it; until then nothing is deleted that may be its"
+    )
 
 
 def _among(state: State, table: Table, place: Place, listed: pa.Array) -> pa.Array:

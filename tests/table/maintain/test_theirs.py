@@ -87,6 +87,22 @@ def test_a_table_that_cannot_be_read_and_may_name_files_here_keeps_all() -> None
     assert stored(table) == before
 
 
+def test_a_table_of_which_nothing_can_be_read_keeps_all() -> None:
+    clock = Clock()
+    table, other = two_tables(clock)
+    with within(clock):
+        [given] = plant(table, "data/given.parquet")
+        other.append_files([far_file(given)])
+    clock.at_ms += LONG
+    place = other.state.metadata_location
+    other.files.store.delete([place])
+    other.files.store.write_new(place, b"{")
+    before = stored(table)
+    with pytest.raises(InvalidInput, match=r"table db\.other may name files .* cannot be read"):
+        remove(table, clock)
+    assert stored(table) == before
+
+
 def test_of_a_table_that_tells_of_no_file_elsewhere_no_tree_is_read() -> None:
     clock = Clock()
     table, other = two_tables(clock, **LEAFY, **{"write.metadata.inline-snapshots": "3"})
