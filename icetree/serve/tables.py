@@ -13,7 +13,7 @@ from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, 
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.config import PLANNED_HERE
-from icetree.serve.files.delegation import delegated, keys_tag
+from icetree.serve.files.delegation import delegated, delegation_tag
 from icetree.serve.names import SEPARATOR, Identifier
 from icetree.serve.pages import page
 from icetree.serve.refusals import Refused
@@ -185,5 +185,5 @@ def _in_first(call: Call, show: Callable[[int], T]) -> T:
 
 def _etag(call: Call, metadata_location: str, snapshots: str) -> str:
     """Return what tells a version of a table, as it is shown, from all others."""
-    told = f"{snapshots} {_versions(call)} {metadata_location} {keys_tag(call)}"
+    told = f"{snapshots} {_versions(call)} {metadata_location} {delegation_tag(call)}"
     return f'"{hashlib.sha256(told.encode()).hexdigest()[:32]}"'

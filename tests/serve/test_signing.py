@@ -105,6 +105,16 @@ def test_a_client_is_told_where_s3_is_and_that_the_server_signs_if_it_asks(
     assert s3.secret_key not in asked.body.decode()
 
 
+def test_a_client_that_has_the_table_is_told_of_the_signer_all_the_same(reader: Client) -> None:
+    table = "/v1/namespaces/db/tables/t"
+    asks = {"x_iceberg_access_delegation": "remote-signing"}
+    tag = reader.get(table).headers["etag"]
+    told = reader.get(table, if_none_match=tag, **asks)
+    assert told.json["config"]["s3.remote-signing-enabled"] == "true"
+    assert reader.get(table, if_none_match=told.headers["etag"], **asks).status == 304
+    assert reader.get(table, if_none_match=tag).status == 304
+
+
 def test_files_of_the_table_are_read_written_listed_and_deleted(
     reader: Client, writer: Client, lake: Lake, s3: S3Server
 ) -> None:

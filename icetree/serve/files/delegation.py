@@ -20,14 +20,18 @@ from icetree.surroundings import now_ms
 _HEADER: Final = "x-iceberg-access-delegation"
 _VENDED, _SIGNED = "vended-credentials", "remote-signing"
 
-
 #: Within such a time a client that has a table need not load it again for the sake of its keys.
 _SAME_KEYS_MS: Final = 300_000
 
 
-def keys_tag(call: Call) -> str:
-    """Return what is another when a client that asks for keys should load a table again for them."""
-    return str(now_ms() // _SAME_KEYS_MS) if _VENDED in _asked(call) else ""
+def delegation_tag(call: Call) -> str:
+    """Return what is another when a client should load a table again for how it reaches the files.
+
+    That is for keys that end, and who asks for another way than before.
+    """
+    asked = _asked(call)
+    ways = " ".join(way for way in (_VENDED, _SIGNED) if way in asked)
+    return f"{ways} {now_ms() // _SAME_KEYS_MS}" if _VENDED in asked else ways
 
 
 def delegated(call: Call, path: str, metadata_location: str) -> dict[str, Any]:

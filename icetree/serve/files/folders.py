@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from icetree.serve.call import Call
 from icetree.serve.refusals import Refused
 from icetree.spec.location import S3, scheme_of
 from icetree.store.open import EveryStore
 from icetree.store.s3_options import S3Options
+from icetree.table.export.places import METADATA
 from icetree.table.lake import Lake
-
-#: Where a table's own metadata lies, in its folder.
-METADATA: Final = "metadata/"
 
 
 def options_for(lake: Lake, location: str) -> S3Options | None:

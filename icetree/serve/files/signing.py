@@ -20,13 +20,14 @@ import msgspec
 from icetree.errors import InvalidInput
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.files.folders import METADATA, folder_of, options_for
+from icetree.serve.files.folders import folder_of, options_for
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
 from icetree.spec.location import leads_up
 from icetree.store.places import bucket_and_key
 from icetree.store.s3_options import S3Options
 from icetree.store.s3_signing import UNSIGNED, keys_of, signed
+from icetree.table.export.places import METADATA
 
 #: What each method is for: only these parameters may go with it.
 _PARAMETERS: Final[Mapping[str, frozenset[str]]] = {

@@ -42,7 +42,7 @@ from icetree.spec.location import absolute, is_relative, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.table.export.ahead import Ahead
-from icetree.table.export.places import EXPORTS, FORMAT_VERSIONS, list_shown
+from icetree.table.export.places import FORMAT_VERSIONS, METADATA, list_shown
 from icetree.tree.diff.diff import identity
 from icetree.tree.files import FileReader
 from icetree.tree.reading import leaves_in
@@ -248,9 +248,9 @@ class _Reading:
     def _require_inside(self, added: Entries) -> None:
         for column in ("location", "referenced_file"):
             for name in added[column].drop_null().unique().to_pylist():
-                # Files of exports are known by their names, and go with them.
-                if self._inside(name, "file").startswith(EXPORTS):
-                    raise self._refusal(f"file {name!r} lies where exports lie")
+                # What lies there is known by its name, and goes with what its name says it is of.
+                if self._inside(name, "file").startswith(METADATA):
+                    raise self._refusal(f"file {name!r} lies where the table's metadata lies")
 
     def _inside(self, location: str, what: str) -> str:
         found = stored_form(location, self._metadata.location)

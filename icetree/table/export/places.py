@@ -16,8 +16,10 @@ from icetree.spec.texts import json_bytes
 from icetree.surroundings import new_uuid
 from icetree.table.export.parts import Part, hashed
 
+#: All metadata of a table lies below, that of clients too, and their statistics.
+METADATA: Final = "metadata/"
 #: All exports of a table lie below.
-EXPORTS: Final = "metadata/export/"
+EXPORTS: Final = f"{METADATA}export/"
 #: What a table can be exported as.
 FORMAT_VERSIONS: Final = (3, 2)
 #: Exports of before leaves had parts lie elsewhere: nobody takes them for what is there now.

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, NotFound
 from icetree.spec.edit.unused import unused
+from icetree.spec.entry import Content
+from icetree.spec.location import stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.retention import Expiry, chosen, expired, rules_of
@@ -21,7 +23,16 @@ from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
 from icetree.table.maintain.exports import exports_only_of, stand_ins_of
-from icetree.table.maintain.reach import Reach, less, less_needed, named, only_in
+from icetree.table.maintain.reach import (
+    Reach,
+    less,
+    less_needed,
+    named,
+    named_by,
+    none_named,
+    once,
+    only_in,
+)
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
@@ -86,7 +97,7 @@ class _Plan:
     files: pa.Table
     gone: Reach
     kept: Reach
-    statistics: tuple[str, ...]
+    statistics: pa.Table
 
 
 def expire_snapshots(
@@ -134,12 +145,12 @@ def expire_snapshots(
             if attempt == _TRIES - 1:
                 raise
     # It has landed: an error would say that nothing was changed.
-    done, going = replace(plan, statistics=()), plan.files.slice(0, 0)
+    done, going = replace(plan, statistics=none_named()), none_named()
     left, names = tuple[str, ...](), tuple[str, ...]()
     try:
-        going, left = _deleted(table, plan, tell)
-        went = less(named(plan.statistics), named(left))["location"].to_pylist()
-        done, going = replace(plan, statistics=tuple(went)), less(going, named(left))
+        going, statistics, left = _deleted(table, plan, tell)
+        done = replace(plan, statistics=less(statistics, named(left)))
+        going = less(going, named(left))
         names = forget_unused(table) if clean else ()
     except IcetreeError as error:
         log.warning(
@@ -151,15 +162,18 @@ def expire_snapshots(
     return _told(done, going, dry_run=False, left=left, cleaned=names)
 
 
-def _deleted(table: Table, plan: _Plan, tell: Progress) -> tuple[pa.Table, tuple[str, ...]]:
-    """Delete what only expired snapshots had; return the files of trees, and what is left behind."""
-    going, exports = _still_unneeded(table, plan)
-    unnamed = [*going["location"].to_pylist(), *plan.statistics, *exports["location"].to_pylist()]
+def _deleted(
+    table: Table, plan: _Plan, tell: Progress
+) -> tuple[pa.Table, pa.Table, tuple[str, ...]]:
+    """Delete what only expired snapshots had; return files of trees, statistics, and what is left."""
+    going, statistics, exports = _still_unneeded(table, plan)
+    unnamed = once([going, statistics, exports])["location"].to_pylist()
     left = delete(table.metadata, table.files, unnamed, tell)
     # Old pages of history are named by old metadata alone.
     pages = {each.location for each in plan.base.snapshot_pages}
     pages -= {each.location for each in table.metadata.snapshot_pages}
-    return going, left + delete(table.metadata, table.files, [*pages], lambda *_: None)
+    left += delete(table.metadata, table.files, [*pages], lambda *_: None)
+    return going, statistics, left
 
 
 def _unused_after(table: Table, plan: _Plan) -> tuple[str, ...]:
@@ -193,28 +207,33 @@ def _plan(
     if going:
         gone.gather(going, files, shape, what="trees that go", tell=tell)
         kept.gather(staying, files, shape, what="trees that stay", tell=tell)
+    statistics = _statistics(metadata, expiry)
+    found = own_files(metadata, only_in(gone, kept, files.reader(shape), beside=statistics))
+    found = less(found, named_by(table.state, but=expiry.snapshot_ids))
     return _Plan(
         base=metadata,
         history=every,
         expiry=expiry,
-        files=own_files(metadata, only_in(gone, kept, files.reader(shape))),
+        files=less(found, statistics),
         gone=gone,
         kept=kept,
-        statistics=_statistics(metadata, expiry),
+        statistics=less(found, less(found, statistics)),
     )
 
 
-def _statistics(metadata: TableMetadata, expiry: Expiry) -> tuple[str, ...]:
-    """Return the statistics files that only expired snapshots have."""
-    every = [(each.snapshot_id, each.statistics_path) for each in metadata.statistics]
-    every += [(each.snapshot_id, each.statistics_path) for each in metadata.partition_statistics]
-    kept = {path for id, path in every if id not in expiry.snapshot_ids}
-    going = named({path for _, path in every} - kept)
-    return tuple(sorted(own_files(metadata, going)["location"].to_pylist()))
+def _statistics(metadata: TableMetadata, expiry: Expiry) -> pa.Table:
+    """Return the statistics files that expired snapshots have.
+
+    Who names them may have named any file so: they are looked for as those of trees are.
+    """
+    every = (*metadata.statistics, *metadata.partition_statistics)
+    going = {each.statistics_path for each in every if each.snapshot_id in expiry.snapshot_ids}
+    names = sorted({stored_form(each, metadata.location) for each in going})
+    return named(names, Content.DATA)
 
 
-def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table]:
-    """Return the files that go, and those of exports.
+def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return the files that go: of trees, statistics, and those of exports.
 
     What commits that came in between need stays: the newest word counts.
     """
@@ -227,10 +246,16 @@ def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table]:
     later, shape = Reach(), table.metadata.shape()
     for each in new:
         later.add(each, table.files, shape)
-    going = less_needed(plan.files, later, reader, known=plan.kept) if new else plan.files
+    going = pa.concat_tables([plan.files, plan.statistics])
+    going = less_needed(going, later, reader, known=plan.kept) if new else going
     exports = pa.concat_tables([exports, stand_ins_of(going, table.files)])
     exports = less_needed(exports, plan.kept, reader)
-    return going, less_needed(exports, later, reader, known=plan.kept)
+    exports = less_needed(exports, later, reader, known=plan.kept)
+    # Trees are not all that names files: so does the metadata, as it is now.
+    beside = named_by(table.state, but=plan.expiry.snapshot_ids)
+    going, exports = less(going, beside), less(exports, beside)
+    files = less(going, plan.statistics)
+    return files, less(going, files), exports
 
 
 def _told(
@@ -244,7 +269,7 @@ def _told(
     return Expired(
         snapshot_ids=tuple(sorted(plan.expiry.snapshot_ids)),
         refs=plan.expiry.refs,
-        deleted_statistics_files_count=len(plan.statistics),
+        deleted_statistics_files_count=plan.statistics.num_rows,
         dry_run=dry_run,
         left_behind=left,
         cleaned=cleaned,

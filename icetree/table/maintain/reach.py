@@ -169,14 +169,17 @@ def tops_of(snapshot: Snapshot, location: str) -> list[str]:
     return [stored_form(each, location) for each in tops if each]
 
 
-def named_by(state: State) -> pa.Table:
-    """Return the files that a table's metadata names beside its trees, and the metadata itself."""
+def named_by(state: State, *, but: Collection[int] = ()) -> pa.Table:
+    """Return the files that a table's metadata names beside its trees, and the metadata itself.
+
+    Statistics of some snapshots may be left out by their ids.
+    """
     metadata = state.metadata
     names = [state.metadata_location, VERSION_HINT]
     names += [each.metadata_file for each in metadata.metadata_log]
     names += [each.location for each in metadata.snapshot_pages]
-    names += [each.statistics_path for each in metadata.statistics]
-    names += [each.statistics_path for each in metadata.partition_statistics]
+    statistics = (*metadata.statistics, *metadata.partition_statistics)
+    names += [each.statistics_path for each in statistics if each.snapshot_id not in but]
     return named(stored_form(each, metadata.location) for each in names)
 
 
@@ -187,13 +190,16 @@ def once(parts: Iterable[pa.Table]) -> pa.Table:
     return pa.table([found["location"], found["content_type_max"]], schema=NAMED)
 
 
-def only_in(gone: Reach, kept: Reach, reader: Reader) -> pa.Table:
-    """Return the files that the first snapshots need, and none of the second.
+def only_in(
+    gone: Reach, kept: Reach, reader: Reader, *, beside: pa.Table | None = None
+) -> pa.Table:
+    """Return the files that the first snapshots need or have `beside` their trees, and none of the second.
 
     Leaves of the first are read where an entry may be such; those of the second one after the
     other, so that memory follows what goes and not what the table holds.
     """
-    found = once([gone.settle(), *_entries_only_in(gone, kept, reader)])
+    more = () if beside is None else (beside,)
+    found = once([gone.settle(), *_entries_only_in(gone, kept, reader), *more])
     return less_needed(found, kept, reader)
 
 

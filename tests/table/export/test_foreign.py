@@ -231,6 +231,12 @@ def _file_among_exports(client: StockClient) -> dict[str, Any]:
     return client.snapshot()
 
 
+def _file_among_metadata(client: StockClient) -> dict[str, Any]:
+    """A data file by the name of a page of history, or of statistics: it is there."""
+    client.add(replace(new_file(client.table, 50), location="metadata/x.page.json.gz"))
+    return client.snapshot()
+
+
 def _up_and_out(client: StockClient) -> dict[str, Any]:
     return {**client.snapshot(), "manifest-list": f"{client.table.location}/../t2/list.avro"}
 
@@ -266,7 +272,8 @@ def _twice(client: StockClient) -> dict[str, Any]:
         (_manifest_outside, "outside the table"),
         (_list_outside, "outside the table"),
         (_file_outside, "outside the table"),
-        (_file_among_exports, "where exports lie"),
+        (_file_among_exports, "where the table's metadata lies"),
+        (_file_among_metadata, "where the table's metadata lies"),
         (_up_and_out, r"\.\."),
         (_no_list, "cannot be read"),
         (_garbage, "cannot be read"),

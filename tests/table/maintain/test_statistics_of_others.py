@@ -1,0 +1,94 @@
+"""Statistics that name what is none: whoever sets them names a file, and expiry believes no name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from icetree.spec.location import absolute
+from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile
+from icetree.spec.update import SetPartitionStatistics, SetStatistics
+from icetree.surroundings import within
+from icetree.table.point import time_of
+from icetree.table.table import Table
+from tests.table.changing import LEAFY, changing_table, some
+from tests.table.maintain.history import Clock
+
+#: Enough for pages of history that none of what expires is on.
+_COMMITS, _STAY = 24, 20
+
+
+def _data_in_a_leaf(table: Table) -> str:
+    return str(table.scan("id = 2").plan().tasks["location"][0])
+
+
+def _data_in_the_root(table: Table) -> str:
+    return str(table.scan(f"id = {_COMMITS - 1}").plan().tasks["location"][0])
+
+
+def _root(table: Table) -> str:
+    snapshot = table.current_snapshot
+    assert snapshot is not None
+    assert snapshot.root_manifest is not None
+    return snapshot.root_manifest
+
+
+def _page(table: Table) -> str:
+    newest = max(table.metadata.snapshot_pages, key=lambda each: each.first_sequence_number)
+    assert newest.first_sequence_number > _COMMITS - _STAY
+    return newest.location
+
+
+def _metadata_itself(table: Table) -> str:
+    return table.state.metadata_location
+
+
+def _name_it(table: Table, snapshot_id: int, path: str) -> None:
+    table.update_metadata(
+        SetStatistics(
+            statistics=StatisticsFile(
+                snapshot_id=snapshot_id,
+                statistics_path=path,
+                file_size_in_bytes=4,
+                file_footer_size_in_bytes=2,
+                blob_metadata=(),
+            )
+        ),
+        SetPartitionStatistics(
+            partition_statistics=PartitionStatisticsFile(
+                snapshot_id=snapshot_id, statistics_path=path, file_size_in_bytes=4
+            )
+        ),
+    )
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["as stored", "in full"])
+@pytest.mark.parametrize(
+    "needed",
+    [_data_in_a_leaf, _data_in_the_root, _root, _page, _metadata_itself],
+    ids=lambda each: each.__name__.strip("_"),
+)
+def test_a_file_that_is_needed_stays_whatever_expired_statistics_name(
+    needed: Callable[[Table], str], is_full: bool
+) -> None:
+    clock = Clock()
+    table = changing_table(properties={**LEAFY, "write.metadata.inline-snapshots": "2"})
+    with within(clock):
+        for number in range(_COMMITS):
+            clock.tick()
+            table.append(some((number, "a")))
+        first = min(table.history(), key=lambda each: each.sequence_number)
+        name = needed(table)
+        _name_it(table, first.snapshot_id, absolute(name, table.location) if is_full else name)
+        clock.tick()
+        plan = table.maintenance.expire_snapshots(
+            older_than=time_of(clock.at_ms), retain_last=_STAY, dry_run=True
+        )
+        done = table.maintenance.expire_snapshots(
+            older_than=time_of(clock.at_ms), retain_last=_STAY
+        )
+    assert plan.deleted_statistics_files_count == done.deleted_statistics_files_count == 0
+    assert len([*table.history()]) == _STAY
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(_COMMITS)]
+    assert table.verify(deep=True).is_clean
