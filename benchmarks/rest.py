@@ -23,7 +23,7 @@ from statistics import linear_regression
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from benchmarks import plan_tables, rest_appends, rest_export
+from benchmarks import plan_tables, rest_appends, rest_export, rest_stock
 from benchmarks.data import SLOT
 from benchmarks.harness import Report, Timing, main, time_each
 from benchmarks.plan_tables import open_lake
@@ -51,11 +51,15 @@ def measure(report: Report, quick: bool) -> None:
         plan_tables.build(folder, FAR)
         _told(report, folder, quick=quick)
         appends = rest_appends.build(folder, commits=96 if quick else 320)
+        rest_stock.build(folder)
         with _running(folder) as (uri, pid):
+            # First of all, for what is known once is not asked for again.
+            rest_stock.measure_loads(report, uri, pid, FAR)
             _clients(report, folder, uri, (2_000, 10_000) if quick else (10_000, FAR))
             for clients in CLIENTS:
                 _many(report, uri, clients, seconds=2.0 if quick else 10.0)
             rest_appends.measure(report, uri, pid, appends)
+            rest_stock.measure_appends(report, uri, pid, seconds=3.0 if quick else 15.0)
         # The server is gone: what is exported changes the table.
         rest_export.measure(report, folder, FAR, rounds=8 if quick else 20)
         _upgrade(report, folder / "old", FAR // 10 if quick else FAR)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -48,10 +50,21 @@ _FIRST = (
 #: in which Spark runs a data source, one for each thing that is asked of it.
 _SHARING = {
     "tests/peers": "peers",
+    "tests/spark/cluster": "cluster",
+    "tests/spark/test_bench_systems": "systems",
+    "tests/spark/test_demo": "demo",
     "tests/spark/test_no_secrets": "data source",
     "tests/spark/test_source": "data source",
     "tests/spark/test_stream": "data source",
 }
+#: Tests that take the Spark session of their process. One that starts takes as long as many tests, and is
+#: slow until it has seen most of what they ask, so that half of the processes have one.
+_IN_A_SESSION = (
+    "tests/spark/",
+    "tests/test_docs_coming_from",
+    "tests/test_docs_maintenance",
+    "tests/test_docs_snippets",
+)
 #: Laws whose parts are made to run side by side.
 _PARTS = (
     "test_any_history",
@@ -66,9 +79,18 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if any(law in nodeid for law in _PARTS):
-            return nodeid
-        return next((group for at, group in _SHARING.items() if file.startswith(at)), file)
+        for at, group in _SHARING.items():
+            if file.startswith(at):
+                return group
+        if file.startswith(_IN_A_SESSION):
+            return f"session {crc32(file.encode()) % self._sessions}"
+        return nodeid if any(law in nodeid for law in _PARTS) else file
+
+    @cached_property
+    def _sessions(self) -> int:
+        """How many sessions there are: as many as processes where nothing else is asked for."""
+        alone = all(each.startswith(_IN_A_SESSION) for each in self.collection or ())
+        return self.numnodes if alone else max(1, self.numnodes // 2)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
