@@ -46,10 +46,12 @@ _FIRST = (
     "tests/foreign",
     "tests/table",
 )
-#: Tests that share what takes long to make, by where they are: what Java wrote, and the processes
-#: in which Spark runs a data source, one for each thing that is asked of it.
+#: Tests that share what takes long to make, by where they are: what Java wrote, a stock Spark, and the
+#: processes in which Spark runs a data source, one for each thing that is asked of it.
 _SHARING = {
     "tests/peers": "peers",
+    "tests/serve/test_signing_clients": "stock Spark",
+    "tests/serve/test_spark_": "stock Spark",
     "tests/spark/cluster": "cluster",
     "tests/spark/test_bench_systems": "systems",
     "tests/spark/test_demo": "demo",

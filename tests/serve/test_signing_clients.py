@@ -18,16 +18,8 @@ from icetree.serve.server import Server
 from icetree.table.lake import Lake
 from tests.jars import REPOSITORY, fetched
 from tests.serve.listening import Listening, listening
-from tests.serve.stock_spark import told
+from tests.serve.stock_spark import ENVIRONMENT, told
 from tests.servers.s3 import shared_s3
-
-#: Nothing of S3 is known to who has these alone.
-ENVIRONMENT = {
-    **{name: value for name, value in os.environ.items() if not name.startswith("AWS_")},
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_CONFIG_FILE": "/nowhere",
-    "AWS_SHARED_CREDENTIALS_FILE": "/nowhere",
-}
 
 
 @pytest.fixture
@@ -91,7 +83,6 @@ def test_spark_with_iceberg_java_selects_inserts_and_deletes(
     lake: Lake, at: Listening, tmp_path: Path
 ) -> None:
     settings = {
-        "spark.jars": f"{fetched('iceberg-java')},{fetched('iceberg-aws')}",
         "spark.sql.catalog.lake.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
         "spark.sql.catalog.lake.header.X-Iceberg-Access-Delegation": "remote-signing",
     }
@@ -103,7 +94,7 @@ def test_spark_with_iceberg_java_selects_inserts_and_deletes(
         read,
     ]
     uri = f"http://127.0.0.1:{at.port}"
-    found = told(tmp_path, uri, statements, settings=settings, environment=ENVIRONMENT)
+    found = told(tmp_path, uri, statements, settings=settings)
     after = [1, 3, 11, 13]
     assert (found[0], found[-1]) == ([[1], [2], [3]], [[each] for each in after])
     assert ids(lake, "db.java") == after
