@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,7 +23,7 @@ from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.internals import bounds, not_weighed
-from icetree.spark.write.unweighed import LARGE, Share, done_unweighed, share_of, with_size
+from icetree.spark.write.unweighed import LARGE, Share, done_unweighed, shares_of, with_size
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metadata import new_table as new_metadata
 from icetree.spec.snapshot import Snapshot
@@ -67,6 +67,10 @@ def _metadata(**totals: int) -> TableMetadata:
     return replace(made, snapshots=(snapshot,), current_snapshot_id=1)
 
 
+#: A table whose files tell of small rows.
+_SMALL = _metadata(total_records=1_000_000, total_files_size=1_000_000 * 100)
+
+
 def _done(
     rows: DataFrame, metadata: TableMetadata | None = None
 ) -> tuple[list[dict[str, int]], list[int]]:
@@ -85,8 +89,8 @@ def _done(
 
 
 def _sized(rows: DataFrame) -> DataFrame | None:
-    share = share_of(rows.sparkSession)
-    return None if share is None else with_size(rows, share)
+    [share] = shares_of(rows.sparkSession, _metadata())
+    return with_size(rows, share)
 
 
 @contextmanager
@@ -133,7 +137,7 @@ def test_large_rows_are_done_again_in_batches_that_spark_weighs(
     assert max(each["bytes"] for each in found) < 2 * _BATCH
     assert undone == [0]
     [told] = [each.getMessage() for each in caplog.records if each.name == unweighed.__name__]
-    assert "db.docs: a row takes more than 33554 bytes" in told
+    assert "db.docs: a row takes 80026 bytes, more than 33554" in told
     assert f"set {_BYTES}" in told
 
 
@@ -186,6 +190,53 @@ def test_a_table_whose_files_tell_of_large_rows_is_weighed_at_once(
     assert [each["bound"] is None for each in found] == [weighed]
 
 
+@pytest.mark.parametrize(
+    ("totals", "at_once"),
+    [
+        ({"total_records": 1_000_000, "total_files_size": 1_000_000 * 104}, 10_000),
+        ({"total_records": 1_000_000, "total_files_size": 1_000_000 * 105}, 2_000),
+        # The footers of files are most of what these few take.
+        ({"total_records": 1_000, "total_files_size": 1_000 * 10}, 2_000),
+        ({}, 2_000),
+    ],
+)
+def test_batches_have_more_rows_where_files_tell_that_rows_are_small(
+    spark: SparkSession, totals: dict[str, int], at_once: int
+) -> None:
+    first = shares_of(spark, _metadata(**totals))[0]
+    assert first == Share(rows=at_once, bytes=_BATCH // at_once)
+    with _set(spark, _ROWS, 3_000):
+        assert [each.rows for each in shares_of(spark, _metadata(**totals))] == [3_000]
+
+
+@pytest.mark.parametrize(
+    ("size", "tried"), [(6_000, [10_000]), (7_000, [10_000, 2_000]), (80_000, [10_000])]
+)
+def test_rows_too_large_for_small_ones_are_done_again_no_more_often_than_they_tell(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, size: int, tried: list[int]
+) -> None:
+    asked: list[int] = []
+
+    def noting(session: SparkSession, rows: int) -> AbstractContextManager[None]:
+        asked.append(rows)
+        return not_weighed(session, rows)
+
+    monkeypatch.setattr(unweighed, "not_weighed", noting)
+    metadata = replace(_SMALL, table_uuid=str(uuid4()))
+    # The largest comes after one that is enough to end the first try.
+    sizes = f"CASE WHEN id = 24999 THEN {size} WHEN id > 100 THEN least({size}, 6900) ELSE 5 END"
+    rows = spark.range(0, 25_000, 1, 1).select("id", f.expr(f"repeat('x', {sizes})").alias("text"))
+    found, undone = _done(rows, metadata)
+    assert asked == tried
+    assert sum(each["rows"] for each in found) == 25_000
+    assert max(each["bytes"] for each in found) < 2 * _BATCH
+    assert undone == [0] * (len(tried) - 1 + (size == 80_000))
+    # What was learnt is known from then on.
+    asked.clear()
+    assert _done(rows, metadata)[1] == []
+    assert asked == {6_000: [10_000], 7_000: [2_000], 80_000: []}[size]
+
+
 def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
     rows = _texts(spark, 10, 10)
     found: list[int | None] = []
@@ -206,14 +257,14 @@ def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
 def test_what_somebody_said_of_batches_stays(spark: SparkSession) -> None:
     with _set(spark, _BYTES, "64m"):
         assert bounds(spark).bytes == _BATCH  # type: ignore[union-attr]
-        assert share_of(spark) is None
+        assert shares_of(spark, _SMALL) == []
     with _set(spark, _ROWS, 5_000):
-        assert share_of(spark) == Share(rows=5_000, bytes=_BATCH // 5_000)
+        assert shares_of(spark, _SMALL) == [Share(rows=5_000, bytes=_BATCH // 5_000)]
         assert _done(_texts(spark, 10, 14_000))[1] == [0]
     with _set(spark, _ROWS, 20_000):
-        assert share_of(spark) is None
+        assert shares_of(spark, _SMALL) == []
     with _set(spark, _ROWS, 0):
-        assert share_of(spark) is None
+        assert shares_of(spark, _SMALL) == []
 
 
 def test_where_java_has_no_thread_for_each_of_pythons_all_are_weighed(
@@ -224,7 +275,7 @@ def test_where_java_has_no_thread_for_each_of_pythons_all_are_weighed(
     unpinned = JavaGateway.__new__(JavaGateway)
     vars(unpinned).update(vars(gateway))
     monkeypatch.setattr(type(spark.sparkContext), "_gateway", unpinned)
-    assert share_of(spark) is None
+    assert shares_of(spark, _SMALL) == []
 
 
 def test_a_column_may_have_the_name_of_the_sign(spark: SparkSession) -> None:
@@ -343,7 +394,7 @@ def test_large_rows_are_appended_and_merged_whole_and_nothing_else_stays(
     rows = spark.read.parquet(str(source))
     lake.append("db.large", rows)
     assert sorted(map(tuple, lake.read("db.large").collect())) == sorted(map(tuple, rows.collect()))
-    unweighed._HAVE_LARGE.remove(str(lake.table("db.large").metadata.table_uuid))
+    del unweighed._LARGEST[str(lake.table("db.large").metadata.table_uuid)]
     more = spark.range(390, 410).select("id", f.expr("repeat('z', 90000)").alias("text"))
     lake.merge(
         "db.large", more, ["id"]

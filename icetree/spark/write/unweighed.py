@@ -3,7 +3,8 @@
 Spark ends a batch at a number of rows or of bytes, and to know these it adds up the buffers of all
 columns after every row: half of what Java does for an append. Here rows work out their own size, in
 generated code, for next to nothing. One that takes more than its share of a batch goes to Python
-without what is large in it, as a sign: then nothing of it counts, and all is done again, weighed.
+without what is large in it, as a sign: then nothing of it counts, and all is done again, in batches
+of fewer rows or weighed.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ log = logging.getLogger(__name__)
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-#: Whether a row takes more than its share; among answers, whether a task met such a row.
+#: What a row takes that takes more than its share; among answers, the most that a task met of such.
 LARGE: Final = "__icetree_large"
 
-#: Rows of a batch where nobody has said how many: fewer than Spark's ten thousand, so that each may
-#: take more.
-_ROWS: Final = 2_000
+#: Rows of a batch where nobody has said how many: Spark's number where files tell that rows are small,
+#: else fewer, so that each may take more.
+_ROWS: Final = (10_000, 2_000)
+#: How much of its share the rows of files may take on average for that: some are far from it.
+_SMALL: Final = 1 / 16
 #: A row of less than that is not large to anybody: where a batch has so many rows, it is weighed.
 _LEAST_SHARE: Final = 4096
 #: Up to how many rows and bytes batches are put together again, once they are in Python: what is done
@@ -54,8 +57,8 @@ _FIXED: Final = (
     *(sql.DayTimeIntervalType, sql.YearMonthIntervalType),
 )
 
-#: Tables, by UUID, that were given large rows in this process: the next ones are weighed at once.
-_HAVE_LARGE: Final[set[str]] = set()
+#: The largest row that this process met in a table that took more than its share, by the table's UUID.
+_LARGEST: Final[dict[str, int]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,38 +83,52 @@ def done_unweighed(
     When a row is too large for that, what came of it so far goes to `undo`, and all of it is done
     again. The log calls it `table`.
     """
-    share = share_of(rows.sparkSession)
-    if share is None or _has_large(metadata, share):
-        return done_in_python(rows, work, _ddl(returns))
-    told = with_size(rows, share)
-    if told is not None:
-        marked = pa.schema([*returns, (LARGE, pa.bool_())])
+    for share in shares_of(rows.sparkSession, metadata):
+        if share.bytes < _LARGEST.get(_id(metadata), 0):
+            continue
+        told = with_size(rows, share)
+        if told is None:
+            break
+        marked = pa.schema([*returns, (LARGE, pa.int64())])
         with not_weighed(rows.sparkSession, share.rows):
             found = done_in_python(told, _unless_large(work, marked), _ddl(marked))
-        if not pc.any(found[LARGE]).as_py():
+        largest = pc.max(found[LARGE]).as_py()
+        if largest is None:
             return found.drop_columns([LARGE])
-        _HAVE_LARGE.add(_id(metadata))
+        _LARGEST[_id(metadata)] = largest
         log.warning(
-            "table %s: a row takes more than %d bytes, so all are computed and written once more, in "
-            "batches that Spark weighs; further writes of this process begin so. To have every "
-            "write of a session begin so, set %s, such as to 64m",
-            table, share.bytes, BYTES,
+            "table %s: a row takes %d bytes, more than %d, so all are computed and written once more, in "
+            "batches of fewer rows or that Spark weighs; further writes of this process begin so. To have "
+            "every write of a session begin so, set %s, such as to 64m",
+            table, largest, share.bytes, BYTES,
         )  # fmt: skip
         undo(found.filter(pc.is_null(found[LARGE])).drop_columns([LARGE]))
     return done_in_python(rows, work, _ddl(returns))
 
 
-def share_of(spark: SparkSession) -> Share | None:
-    """Return what batches may hold so that none is too large; None where Spark is to weigh them.
+def shares_of(spark: SparkSession, metadata: TableMetadata) -> list[Share]:
+    """Return what batches of a table's rows may hold so that none is too large, the most rows first.
 
-    That is so where somebody has said how large batches may be, or that they have very many rows.
+    None are returned where Spark is to weigh: where somebody has said how large batches may be, or
+    that they have very many rows, and where files tell of large rows.
     """
     found = bounds(spark)
     if found is None or found.rows <= 0 or found.bytes_set:
-        return None
-    rows = found.rows if found.rows_set else min(found.rows, _ROWS)
-    bytes = found.bytes // rows
-    return None if bytes < _LEAST_SHARE else Share(rows=rows, bytes=bytes)
+        return []
+    counts = [found.rows] if found.rows_set else sorted({min(found.rows, n) for n in _ROWS})
+    fewest = counts[0]
+    usual = _usual_bytes(metadata)
+    shares = [Share(rows=n, bytes=found.bytes // n) for n in reversed(counts)]
+    return [each for each in shares if _is_enough(each, usual, ordinary=each.rows == fewest)]
+
+
+def _is_enough(share: Share, usual: float | None, *, ordinary: bool) -> bool:
+    """Tell whether rows that take so much on average, if that is known, may go without being weighed."""
+    if share.bytes < _LEAST_SHARE:
+        return False
+    if usual is None:
+        return ordinary
+    return usual <= share.bytes * (1 if ordinary else _SMALL)
 
 
 def with_size(rows: DataFrame, share: Share) -> DataFrame | None:
@@ -129,25 +146,26 @@ def with_size(rows: DataFrame, share: Share) -> DataFrame | None:
     if fixed > share.bytes:
         return None
     size = " + ".join([f"{fixed}L", *varying.values()])
-    marked = rows.selectExpr("*", f"{size} > {share.bytes}L AS {LARGE}")
+    marked = rows.selectExpr("*", f"{size} AS {LARGE}")
+    is_large = f"{LARGE} > {share.bytes}L"
     without = [
-        f"IF({LARGE}, NULL, {quoted(name)}) AS {quoted(name)}" if name in varying else quoted(name)
+        f"IF({is_large}, NULL, {quoted(name)}) AS {quoted(name)}"
+        if name in varying
+        else quoted(name)
         for name in rows.columns
     ]
-    return marked.selectExpr(*without, LARGE)
+    return marked.selectExpr(*without, f"IF({is_large}, {LARGE}, NULL) AS {LARGE}")
 
 
-def _has_large(metadata: TableMetadata, share: Share) -> bool:
-    """Tell whether a table was given large rows before, or has some by what is known of its files."""
-    if _id(metadata) in _HAVE_LARGE:
-        return True
+def _usual_bytes(metadata: TableMetadata) -> float | None:
+    """Return what a row of a table's files takes in memory, about; None where they do not tell."""
     snapshot = metadata.current_snapshot()
     totals = (snapshot.summary if snapshot is not None else None) or {}
     try:
         bytes, rows = (int(totals[name]) for name in ("total-files-size", "total-records"))
     except (KeyError, ValueError):
-        return False
-    return bytes >= _TELLING_BYTES and bytes * _PACKED > rows * share.bytes
+        return None
+    return bytes * _PACKED / rows if bytes >= _TELLING_BYTES and rows > 0 else None
 
 
 def _id(metadata: TableMetadata) -> str:
@@ -181,6 +199,10 @@ def _size(type: sql.DataType, value: str) -> str | int | None:
 class _LargeRow(Exception):
     """A row is not what it was: its values are elsewhere."""
 
+    def __init__(self, bytes: int) -> None:
+        super().__init__(bytes)
+        self.bytes = bytes
+
 
 def _unless_large(work: Work, returns: pa.Schema) -> Work:
     """Return what does the work, or tells that a row was large and that nothing was done."""
@@ -189,12 +211,12 @@ def _unless_large(work: Work, returns: pa.Schema) -> Work:
         given = iter(batches)
         try:
             for each in work(_small(given)):
-                yield each.append_column(returns.field(LARGE), pa.nulls(each.num_rows, pa.bool_()))
-        except _LargeRow:
+                yield each.append_column(returns.field(LARGE), pa.nulls(each.num_rows, pa.int64()))
+        except _LargeRow as met:
             # Spark wants to get rid of all of them.
-            for _ in given:
-                pass
-            yield pa.RecordBatch.from_pylist([{LARGE: True}], schema=returns)
+            rest = [_largest(each) for each in given]
+            most = max([met.bytes, *filter(None, rest)])
+            yield pa.RecordBatch.from_pylist([{LARGE: most}], schema=returns)
 
     return made
 
@@ -204,8 +226,8 @@ def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     held: list[pa.RecordBatch] = []
     rows = bytes = 0
     for batch in batches:
-        if pc.any(batch[LARGE]).as_py():
-            raise _LargeRow
+        if (large := _largest(batch)) is not None:
+            raise _LargeRow(large)
         held.append(batch.drop_columns([LARGE]))
         rows, bytes = rows + batch.num_rows, bytes + batch.nbytes
         if rows >= _GATHERED_ROWS or bytes >= _GATHERED_BYTES:
@@ -213,6 +235,11 @@ def _small(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             held, rows, bytes = [], 0, 0
     if held:
         yield _one(held)
+
+
+def _largest(batch: pa.RecordBatch) -> int | None:
+    found: int | None = pc.max(batch[LARGE]).as_py()
+    return found
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

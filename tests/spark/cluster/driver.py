@@ -288,7 +288,7 @@ def append_large(name: str, start: int, stop: int) -> None:
     with _unweighed():
         # As they come: large rows are in one of four tasks, and the others write.
         lake.write(name, rows).option("use-table-distribution-and-ordering", "false").append()
-    assert lake.table(name).metadata.table_uuid in unweighed._HAVE_LARGE
+    assert lake.table(name).metadata.table_uuid in unweighed._LARGEST
 
 
 @contextmanager
