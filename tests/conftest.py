@@ -6,6 +6,7 @@ all tests of a process.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -107,6 +108,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if parts.is_interop(item.nodeid, getattr(item, "fixturenames", ())):
             item.add_marker(parts.INTEROP)
     items.sort(key=_turn)
+
+
+def pytest_collection_finish() -> None:
+    """Take what all tests are made of for what stays: each full collection went through all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
