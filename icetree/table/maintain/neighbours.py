@@ -15,6 +15,7 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.store.places import folder_behind
 from icetree.table.maintain.links import comparable, seen_below
+from icetree.table.state import State
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -43,14 +44,18 @@ def neighbours(table: Table, *, folder: str | None = None) -> tuple[Neighbour, .
     """
     names = [each for each in every_table(table.catalog) if each != table.name]
     found = in_order(lambda name: _folders(table, name), names)
-    places = _places(table.metadata, table.location)
-    places |= {comparable(folder, table.location)} if folder else set()
-    own = [(each, folder_behind(each)) for each in places]
+    own = _own(table, folder)
     return tuple(
-        Neighbour(name=name, folder=folder)
+        each
         for name, folders in zip(names, found, strict=True)
-        for folder in {seen for each in folders for seen in _names(each, own)}
+        for each in _near(name, folders, own)
     )
+
+
+def neighbours_of(state: State, table: Table, *, folder: str) -> tuple[Neighbour, ...]:
+    """Return another table as `neighbours` does, as its metadata says."""
+    places = {_around(state.metadata_location, table), *_places(state.metadata, table.location)}
+    return tuple(_near(state.name, places, _own(table, folder)))
 
 
 def require_apart(table: Table, folder: str, others: tuple[Neighbour, ...]) -> None:
@@ -61,6 +66,20 @@ def require_apart(table: Table, folder: str, others: tuple[Neighbour, ...]) -> N
                 f"table {other.name} lies at {other.folder}, where files of table {table.name} are "
                 "too: which are whose cannot be told, so none is deleted"
             )
+
+
+def _own(table: Table, folder: str | None) -> list[tuple[str, str | None]]:
+    """Return the table's own folders, and what is behind links on the way to each."""
+    places = _places(table.metadata, table.location)
+    places |= {comparable(folder, table.location)} if folder else set()
+    return [(each, folder_behind(each)) for each in places]
+
+
+def _near(
+    name: TableName, folders: set[str], own: Sequence[tuple[str, str | None]]
+) -> Iterator[Neighbour]:
+    for folder in {seen for each in folders for seen in _names(each, own)}:
+        yield Neighbour(name=name, folder=folder)
 
 
 def _names(folder: str, own: Sequence[tuple[str, str | None]]) -> Iterator[str]:
@@ -92,9 +111,14 @@ def _folders(table: Table, name: TableName) -> set[str]:
         at = table.catalog.load(name)
     except NotFound:
         return set()
-    folder, slash, _ = at.rpartition("/metadata/")
-    found = {comparable(folder if slash else at.rpartition("/")[0], table.location)}
+    found = {_around(at, table)}
     # One that is damaged, or in a store that this one may not open, is known by its name alone.
     with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
         found |= _places(read_metadata(table.files.store, at), table.location)
     return found
+
+
+def _around(metadata_location: str, table: Table) -> str:
+    """Return the folder of a table whose metadata is there."""
+    folder, slash, _ = metadata_location.rpartition("/metadata/")
+    return comparable(folder if slash else metadata_location.rpartition("/")[0], table.location)

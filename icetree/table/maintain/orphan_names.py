@@ -52,7 +52,7 @@ def listed(store: Store, place: Place, tell: Progress) -> Iterator[pa.Array]:
     def settled() -> pa.Array:
         found = _visible(pa.array(names, pa.string()), place)
         names.clear()
-        return _less_others(stored_form_array(found, place.location), place)
+        return less_others(stored_form_array(found, place.location), place)
 
     for seen, each in enumerate(store.list(place.folder), start=1):
         if each.modified_at_ms < place.older_than_ms:
@@ -71,7 +71,7 @@ def _visible(names: pa.Array, place: Place) -> pa.Array:
     return names.filter(pc.invert(kept))
 
 
-def _less_others(names: pa.Array, place: Place) -> pa.Array:
+def less_others(names: pa.Array, place: Place) -> pa.Array:
     """Leave out what lies in folders of other tables."""
     own = comparable(place.location, place.location)
     asked = comparable(place.folder, place.location)

@@ -1,9 +1,9 @@
 """Removing orphan files: what lies in a table's folder and nothing of the table names.
 
 The folder is listed first and the table's head read after it, so that whatever was committed up to
-then keeps its files; before each batch of deletes the catalog is asked once more. A commit that is
-still under way has files that nothing names yet: these are told by their age, which the store's own
-clock gives.
+then keeps its files; before each batch of deletes the catalog is asked once more, of this table and of
+the others, which may have come meanwhile. A commit that is still under way has files that nothing
+names yet: these are told by their age, which the store's own clock gives.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from icetree.table.maintain.orphan_names import (
     spelled,
 )
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below
-from icetree.table.maintain.theirs import less_theirs
+from icetree.table.maintain.theirs import Theirs
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
 
@@ -166,13 +166,14 @@ def remove_orphan_files(
         # Read only now, so that whatever was committed while the listing went on is known.
         table.refresh()
         found = known.less_needed(there)
-    found = less_theirs(found, table, search.place)
+    theirs = Theirs(table=table, place=search.place)
+    found = theirs.less(found)
     if dry_run:
         return Orphans(orphan_file_location=_told(found, search), dry_run=True)
-    return _delete(found, known)
+    return _delete(found, known, theirs)
 
 
-def _delete(found: pa.Table, known: _Known) -> Orphans:
+def _delete(found: pa.Table, known: _Known, theirs: Theirs) -> Orphans:
     search, table = known.search, known.search.table
     gone: list[str] = []
     left: list[str] = []
@@ -181,6 +182,7 @@ def _delete(found: pa.Table, known: _Known) -> Orphans:
         if table.refresh().state is not before:
             require_own_files(table.metadata, table.name)
             found = known.less_needed(Here(found=found, place=search.place))
+        found = theirs.less(found)
         some, found = found.slice(0, BATCH), found.slice(BATCH)
         left += delete(table.metadata, table.files, some["location"].to_pylist(), lambda *_: None)
         gone += _told(some, search)

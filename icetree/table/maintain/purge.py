@@ -36,7 +36,7 @@ from icetree.table.maintain.reach import (
     once,
     tops_of,
 )
-from icetree.table.maintain.theirs import less_theirs
+from icetree.table.maintain.theirs import Theirs
 from icetree.table.progress import Progress
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _less_theirs(strays: pa.Table, table: Table) -> pa.Table:
     """Return what the table does not name, but for what others do; none where that is not known."""
     place = Place(location=table.location, folder=table.location)
     try:
-        return less_theirs(strays, table, place)
+        return Theirs(table=table, place=place).less(strays)
     except InvalidInput as error:
         log.warning("files that nothing of the table names stay behind: %s", error)
         return none_named()

@@ -11,6 +11,7 @@ tell is read, and each leaf below once, for names alone.
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -26,7 +27,9 @@ from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import shares_files
-from icetree.table.maintain.orphan_names import Place, spelled
+from icetree.table.maintain.links import comparable
+from icetree.table.maintain.neighbours import neighbours_of, require_apart
+from icetree.table.maintain.orphan_names import Place, less_others, spelled
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below, tops_of
 from icetree.table.state import State, read_newest
 from icetree.tree.summary import FILES_OUTSIDE
@@ -38,41 +41,86 @@ if TYPE_CHECKING:
 _TRIES: Final = 5
 
 
-def less_theirs(found: pa.Table, table: Table, place: Place) -> pa.Table:
-    """Return the files that no other table of the catalog names.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theirs:
+    """What other tables of the catalog are known to have; asked again, only what is new is looked at."""
 
-    InvalidInput where one cannot be read that may: then nothing is known of its files.
-    """
-    if not found.num_rows:
-        return found
-    others = [each for each in every_table(table.catalog) if each != table.name]
-    listed = one_chunk(found["location"])
-    theirs = in_order(lambda name: _named_by(table, name, place, listed), others)
-    return less(found, named(pa.concat_arrays([pa.array([], pa.string()), *theirs])))
+    table: Table
+    place: Place
+    #: The metadata of each, as it was looked at.
+    seen: dict[TableName, str] = field(default_factory=dict)
+
+    def less(self, found: pa.Table) -> pa.Table:
+        """Return the files that no other table names or has in a folder of its own, as of now.
+
+        InvalidInput where one cannot be read that may: then nothing is known of its files.
+        """
+        if not found.num_rows:
+            return found
+        listed = one_chunk(found["location"])
+        others = [each for each in every_table(self.table.catalog) if each != self.table.name]
+        looked = zip(others, in_order(lambda name: self._of(name, listed), others), strict=True)
+        new = {name: theirs for name, theirs in looked if theirs is not None}
+        self.seen.update({name: theirs.metadata_location for name, theirs in new.items()})
+        files = [pa.array([], pa.string()), *(theirs.files for theirs in new.values())]
+        return less(found, named(pa.concat_arrays(files)))
+
+    def _of(self, name: TableName, listed: pa.Array) -> _Found | None:
+        """Return which of the listed files are another table's; None where that is known, or it is gone."""
+        if name in self.seen and self.seen[name] == _place(self.table, name):
+            return None
+        seen: State | None = None
+        for _ in range(_TRIES):
+            before, seen = seen, _newest(self.table, name)
+            if seen is None:
+                return None
+            if before is not None and before.metadata_location == seen.metadata_location:
+                break
+            # Another may have expired what was being looked at.
+            with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
+                files = [_among(seen, self.table, self.place, listed), self._below(seen, listed)]
+                return _Found(
+                    files=pa.concat_arrays(files), metadata_location=seen.metadata_location
+                )
+        raise _unreadable(self.table, name)
+
+    def _below(self, state: State, listed: pa.Array) -> pa.Array:
+        """Return the listed files that lie in folders of another table, which may have come just now."""
+        near = neighbours_of(state, self.table, folder=self.place.folder)
+        require_apart(self.table, comparable(self.place.folder, self.place.location), near)
+        place = replace(self.place, others=tuple({each.folder for each in near}))
+        ours = less_others(listed, place)
+        return listed.filter(pc.invert(pc.is_in(listed, value_set=ours)))
 
 
-def _named_by(table: Table, name: TableName, place: Place, listed: pa.Array) -> pa.Array:
-    """Return which of the listed files another table names."""
-    seen: State | None = None
-    for _ in range(_TRIES):
-        before, seen = seen, _newest(table, name)
-        if seen is None:
-            return pa.array([], pa.string())
-        if before is not None and before.metadata_location == seen.metadata_location:
-            break
-        # Another may have expired what was being looked at.
-        with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
-            return _among(seen, table, place, listed)
-    raise _unreadable(table, name)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a table has of what was listed, by its metadata at a place."""
+
+    files: pa.Array
+    metadata_location: str
+
+
+def _place(table: Table, name: TableName) -> str | None:
+    """Return where another table's metadata is now; None for one that is gone."""
+    try:
+        return table.catalog.load(name)
+    except NotFound:
+        return None
 
 
 def _newest(table: Table, name: TableName) -> State | None:
-    """Return another table as it is now; None for one that is gone; InvalidInput for a damaged one."""
+    """Return another table as it is now; None for one that is gone.
+
+    InvalidInput for a damaged one, and for one whose metadata is lost while the catalog names it.
+    """
     store = table.files.store
     try:
         newest = read_newest(lambda: table.catalog.load(name), lambda _: store)
-    except NotFound:
-        return None
+    except NotFound as error:
+        if _place(table, name) is None:
+            return None
+        raise _unreadable(table, name) from error
     except (CorruptTable, InvalidInput, Unsupported) as error:
         raise _unreadable(table, name) from error
     if newest is None:

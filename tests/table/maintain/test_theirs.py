@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pyarrow.compute as pc
 import pytest
+from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.spec.locations import is_uri
 from icetree.spec.pages import history
 from icetree.spec.update import RemoveProperties
+from icetree.store.base import Store
 from icetree.surroundings import within
 from icetree.table.lake import Lake
+from icetree.table.maintain.deleting import BATCH
 from icetree.table.maintain.purge import purge
 from icetree.table.maintain.reach import Reach, needed_below
 from icetree.table.table import Table
 from icetree.tree.summary import FILES_OUTSIDE
 from tests.effort import EFFORT
+from tests.store.wrapped import WrappedStore
 from tests.table.changing import ARROW, LEAFY, changing_table, some
 from tests.table.maintain.history import Clock, stored
 from tests.table.maintain.strays import LONG, far_file, plant, remove
@@ -101,6 +107,89 @@ def test_a_table_of_which_nothing_can_be_read_keeps_all() -> None:
     with pytest.raises(InvalidInput, match=r"table db\.other may name files .* cannot be read"):
         remove(table, clock)
     assert stored(table) == before
+
+
+def test_a_table_whose_metadata_is_lost_while_the_catalog_names_it_keeps_all() -> None:
+    clock = Clock()
+    table, other = two_tables(clock)
+    with within(clock):
+        [given] = plant(table, "data/given.parquet")
+        other.append_files([far_file(given)])
+    clock.at_ms += LONG
+    other.files.store.delete([other.state.metadata_location])
+    before = stored(table)
+    with pytest.raises(InvalidInput, match=r"table db\.other may name files .* cannot be read"):
+        remove(table, clock)
+    assert stored(table) == before
+    # Of one that is dropped nothing is kept.
+    other.catalog.drop(other.name)
+    remove(table, clock)
+    assert given not in stored(table)
+
+
+class Meanwhile(WrappedStore):
+    """Something happens once, after the first batch of files is deleted."""
+
+    def __init__(self, store: Store, happens: Callable[[], object]) -> None:
+        super().__init__(store)
+        self.happens: Callable[[], object] | None = happens
+
+    @override
+    def delete(self, locations: Iterable[str]) -> None:
+        self.store.delete(locations)
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            happens()
+
+
+def removed_while(table: Table, clock: Clock, happens: Callable[[], object]) -> set[str]:
+    """Remove orphans, of which there are more than a batch; return what was there when it happened."""
+    there: set[str] = set()
+
+    def first() -> None:
+        there.update(stored(table))
+        happens()
+
+    table.files = replace(table.files, store=Meanwhile(table.files.store, first))
+    remove(table, clock)
+    assert there
+    return there
+
+
+def test_files_that_another_table_is_given_between_deletes_stay() -> None:
+    clock = Clock()
+    table, other = two_tables(clock)
+    with within(clock):
+        strays = plant(table, *(f"data/{number}.parquet" for number in range(BATCH + 5)))
+    clock.at_ms += LONG
+    given: set[str] = set()
+
+    def give() -> None:
+        given.update(strays & stored(table))
+        other.append_files([far_file(each) for each in given])
+
+    removed_while(table, clock, give)
+    assert given
+    assert given <= stored(table)
+
+
+def test_a_table_that_comes_below_between_deletes_keeps_its_files() -> None:
+    clock = Clock()
+    table, _ = two_tables(clock)
+    lake = Lake(catalog=table.catalog, store=table.files.store, warehouse="memory://lake")
+    with within(clock):
+        plant(table, *(f"data/{number}.parquet" for number in range(BATCH)))
+        below = lake.create_table("db.below", ARROW, location=f"{table.location}/zzz/below")
+        below.append(some((1, "b")))
+        lake.catalog.drop(below.name)
+    clock.at_ms += LONG
+    there = removed_while(
+        table, clock, lambda: lake.register_table("db.again", below.state.metadata_location)
+    )
+    its = {each for each in there if each.startswith(f"{below.location}/")}
+    assert its
+    assert its <= stored(table)
+    assert lake.table("db.again").scan().count() == 1
 
 
 def test_of_a_table_that_tells_of_no_file_elsewhere_no_tree_is_read() -> None:
