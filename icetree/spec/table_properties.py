@@ -15,6 +15,7 @@ ISOLATION: Final = "write.{}.isolation-level"
 WAP_ENABLED: Final = "write.wap.enabled"
 #: How large files of deletes are to be.
 DELETE_FILE_SIZE: Final = "write.delete.target-file-size-bytes"
+METADATA_PATH: Final = "write.metadata.path"
 METADATA_COMPRESSION: Final = "write.metadata.compression-codec"
 METADATA_COMPRESSIONS: Final = ("gzip", "none")
 #: Whether each commit is exported as v3 at once.
@@ -34,7 +35,24 @@ RESERVED: Final = (
     "export.",
 )
 
+#: Families of which every name is known, so that any other is a slip: what icetree reads of them, and
+#: these.
+CLOSED: Final = tuple(f"write.{each}." for each in ("orc", "avro", "delete.orc", "delete.avro"))
+CLOSED_OF_OTHERS: Final = (
+    "write.orc.vectorized.batch-size",
+    "write.orc.bloom.filter.columns",
+    "write.orc.bloom.filter.fpp",
+    "write.delete.orc.stripe-size-bytes",
+    "write.delete.orc.block-size-bytes",
+    "write.delete.orc.vectorized.batch-size",
+    "write.delete.orc.compression-codec",
+    "write.delete.orc.compression-strategy",
+    "write.delete.avro.compression-codec",
+    "write.delete.avro.compression-level",
+)
+
 _OF_OTHERS: Final = (
+    *CLOSED_OF_OTHERS,
     "write.delete.granularity",
     "write.(delete|update|merge).distribution-mode",
     "write.upsert.enabled",
@@ -44,13 +62,11 @@ _OF_OTHERS: Final = (
     "write.object-storage.*",
     "write.folder-storage.path",
     "write.manifest-lists.enabled",
-    "write.metadata.path",
     "write.parquet.page-.*",
     "write.parquet.dict-size-bytes",
     "write.parquet.row-group-check-.*",
     "write.parquet.bloom-filter-.*",
     "write.parquet.stats-enabled.column.*",
-    "write.(delete.)?(avro|orc).*",
     "write.delete.parquet.*",
     "commit.manifest.*",
     "commit.manifest-merge.enabled",

@@ -23,7 +23,7 @@ from icetree.rows.read import files as reading
 from icetree.rows.write import write as writing
 from icetree.spec import metrics, retention
 from icetree.spec.encryption import KEY_BYTES_PROPERTY, KEY_PROPERTY, data_key_bytes
-from icetree.spec.location import leads_up, no_name
+from icetree.spec.location import is_relative, leads_up, no_name
 from icetree.spec.metadata import (
     DELETE_AFTER_COMMIT,
     INLINE_SNAPSHOTS,
@@ -32,6 +32,8 @@ from icetree.spec.metadata import (
 )
 from icetree.spec.properties import choice, flag, whole_number
 from icetree.spec.table_properties import (
+    CLOSED,
+    CLOSED_OF_OTHERS,
     DELETE_FILE_SIZE,
     DISTRIBUTION,
     DISTRIBUTIONS,
@@ -39,6 +41,7 @@ from icetree.spec.table_properties import (
     ISOLATION,
     METADATA_COMPRESSION,
     METADATA_COMPRESSIONS,
+    METADATA_PATH,
     MODE,
     MODES,
     REBASE_APPENDS,
@@ -77,9 +80,15 @@ def _mode(properties: Mapping[str, str]) -> object:
     return metrics.parse_mode(properties[metrics.DEFAULT], name=metrics.DEFAULT)
 
 
-def _path(properties: Mapping[str, str]) -> None:
-    if leads_up(properties[writing.DATA_PATH]):
-        raise InvalidInput(f"{writing.DATA_PATH}: {no_name(properties[writing.DATA_PATH])}")
+def _path(properties: Mapping[str, str], name: str) -> None:
+    place = properties[name]
+    if leads_up(place):
+        raise InvalidInput(f"{name}: {no_name(place)}")
+    if is_relative(place):
+        raise InvalidInput(
+            f"{name}={place!r} is relative, which clients read differently: give the folder in full, "
+            "such as s3://bucket/folder"
+        )
 
 
 #: What reads each property, and refuses what it cannot mean.
@@ -131,7 +140,7 @@ _READERS: Final[Mapping[str, Read]] = {
     metrics.DEFAULT: _mode,
     metrics.MAX_INFERRED: _number(metrics.MAX_INFERRED, least=0),
     reading.NAME_MAPPING: reading.name_mapping,
-    writing.DATA_PATH: _path,
+    **{name: partial(_path, name=name) for name in (writing.DATA_PATH, METADATA_PATH)},
     as_orc.CODEC: _word(as_orc.CODEC, as_orc.CODECS),
     as_orc.STRATEGY: _word(as_orc.STRATEGY, as_orc.STRATEGIES),
     DISTRIBUTION: _word(DISTRIBUTION, DISTRIBUTIONS),
@@ -166,8 +175,17 @@ def check_properties(given: Mapping[str, str], after: TableMetadata) -> None:
             _READERS[name]({**{each: after.properties[each] for each in about}, name: value})
         elif name.startswith(metrics.COLUMN_PREFIX):
             _check_column(name, value, after)
+        elif name.casefold().startswith(CLOSED) and name not in CLOSED_OF_OTHERS:
+            raise InvalidInput(f"there is no table property {name!r}{_of_family(name)}")
         elif not is_of_others(name) and (near := _nearly(name)) is not None:
             raise InvalidInput(f"there is no table property {name!r}; did you mean {near!r}?")
+
+
+def _of_family(name: str) -> str:
+    """Return a hint at the properties that there are in a family of which all are known."""
+    family = next(each for each in CLOSED if name.casefold().startswith(each))
+    known = sorted(each for each in (*KNOWN, *CLOSED_OF_OTHERS) if each.startswith(family))
+    return did_you_mean(name, known) or f"; there are {', '.join(known)}"
 
 
 def _nearly(name: str) -> str | None:

@@ -40,6 +40,10 @@ BAD = [
     ("write.merge.isolation-level", "none", "serializable"),
     ("write.distribution-mode", "random", "none, hash, range"),
     ("write.data.path", "s3://b/../other", r"'\.\.'"),
+    ("write.data.path", "sub/data", "relative.*in full"),
+    ("write.data.path", "", "relative.*in full"),
+    ("write.metadata.path", "elsewhere", "relative.*in full"),
+    ("write.metadata.path", "s3://b/../other", r"'\.\.'"),
     ("schema.name-mapping.default", "{", "name mapping"),
     # Nearly the name of one.
     ("write.target-file-size-byte", "1", "did you mean 'write.target-file-size-bytes'"),
@@ -51,6 +55,12 @@ BAD = [
     ("write_delete_mode", "copy-on-write", "did you mean 'write.delete.mode'"),
     ("comit.retry.num-retries", "4", "did you mean 'commit.retry.num-retries'"),
     ("raed.split.target-size", "4", "did you mean 'read.split.target-size'"),
+    # Of these families every name is known.
+    ("write.orc.compresion-codec", "zstd", "did you mean 'write.orc.compression-codec'"),
+    ("write.ORC.compression-codec", "zstd", "did you mean 'write.orc.compression-codec'"),
+    ("write.avro.xyz", "1", "there are write.avro.compression-codec, write.avro"),
+    ("write.delete.orc.stripe-size", "1", "did you mean 'write.delete.orc.stripe-size-bytes'"),
+    ("write.delete.avro.codec", "gzip", "did you mean 'write.delete.avro.compression-codec'"),
     ("wirte.metadata.metric.column.n", "full", "did you mean 'write.metadata.metrics.column.n'"),
 ]
 
@@ -101,6 +111,8 @@ def test_the_command_line_refuses_a_bad_property_too(tmp_path: Path) -> None:
         "import.on-commit",
         "write.delete.distribution-mode",
         "write.parquet.page-size-bytes",
+        "write.orc.bloom.filter.columns",
+        "write.delete.avro.compression-codec",
         "read.parquet.vectorization.enabled",
         "write.my-engine.setting",
     ],
