@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Final
 
 from py4j.java_gateway import is_instance_of
@@ -23,7 +24,10 @@ from icetree.errors import CorruptTable, IcetreeError, InvalidInput, NotFound
 _NOISE: Final = "SQLQueryContextLogger"
 _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
-_MISSING: Final = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"})
+_NO_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
+_MISSING: Final = frozenset({_NO_TABLE, "SCHEMA_NOT_FOUND"})
+#: What Spark says to whoever named a table that is not there: of its own catalogs, not of the lake.
+_ADVICE: Final = re.compile(r"(?<=cannot be found)\. Verify .*?(?= \(line|$)")
 _OURS: Final = re.compile(r"icetree\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 #: What an executor says that is asked to work for us and has never heard of it.
 _NOT_INSTALLED: Final = "ModuleNotFoundError: No module named 'icetree'"
@@ -31,6 +35,8 @@ _NOT_INSTALLED: Final = "ModuleNotFoundError: No module named 'icetree'"
 _SPARKS: Final = "org.apache.spark.SparkThrowable"
 #: Classes of SQL states that say that the statement or its rows are at fault.
 _CALLERS: Final = frozenset({"21", "22", "23", "42"})
+#: What tells, while a statement is carried out, what there is in place of a table that is not.
+_INSTEAD: Final = ContextVar[Callable[[str], str] | None]("_INSTEAD", default=None)
 
 
 @contextmanager
@@ -47,6 +53,9 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
         yield
     except (AnalysisException, ParseException) as error:
         told = sentence(error, placed=called is None)
+        instead, missing = _INSTEAD.get(), (error.getMessageParameters() or {}).get("relationName")
+        if instead is not None and missing and error.getCondition() == _NO_TABLE:
+            told = f"{_ADVICE.sub('', told)}{instead(missing)}"
         for name, meant in (called or {}).items():
             told = told.replace(name, meant)
         kind = NotFound if error.getCondition() in _MISSING else InvalidInput
@@ -59,6 +68,16 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
         raise raised from None
     finally:
         logger.disabled = was
+
+
+@contextmanager
+def hinting(instead: Callable[[str], str]) -> Iterator[None]:
+    """Have complaints of a table that is not there say what there is in place of it, by its name."""
+    before = _INSTEAD.set(instead)
+    try:
+        yield
+    finally:
+        _INSTEAD.reset(before)
 
 
 @contextmanager

@@ -308,7 +308,13 @@ def test_namespaces_are_made_used_and_dropped(sql: SqlLake) -> None:
     assert sql("SHOW CURRENT NAMESPACE") == [("icetree", "other")]
     with pytest.raises(InvalidInput, match="not empty"):
         sql("DROP NAMESPACE other")
+    sql("CREATE NAMESPACE other.below")
+    sql("CREATE NAMESPACE other.below.deep")
+    sql("CREATE TABLE other.below.deep.t (a INT)")
+    sql("CREATE VIEW other.below.v AS SELECT 1 AS a")
+    sql("USE other.below")
     sql("DROP NAMESPACE other CASCADE")
+    assert sql("SHOW NAMESPACES") == [("db",)]
     sql("DROP NAMESPACE IF EXISTS other")
     with pytest.raises(NotFound, match="other"):
         sql("USE other")

@@ -167,3 +167,26 @@ def test_refusals_take_a_line(sql: SqlLake, text: str, kind: type[Exception], to
         sql(text)
     assert "\n" not in str(refused.value)
     assert "__icetree" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * FROM tt",
+        "SELECT * FROM db.tt JOIN t USING (id)",
+        "SELECT * FROM t WHERE id IN (SELECT id FROM tt)",
+        "DESCRIBE tt",
+        "INSERT INTO tt VALUES (1)",
+        "INSERT INTO t SELECT * FROM tt",
+        "DELETE FROM tt WHERE id = 1",
+        "DELETE FROM t WHERE id IN (SELECT id FROM tt)",
+        "UPDATE db.tt SET id = 1",
+        "MERGE INTO tt USING t ON tt.id = t.id WHEN MATCHED THEN DELETE",
+        "MERGE INTO t USING tt ON tt.id = t.id WHEN MATCHED THEN DELETE",
+        "TRUNCATE TABLE tt",
+    ],
+)
+def test_a_table_that_is_not_there_is_told_with_the_nearest(sql: SqlLake, text: str) -> None:
+    with pytest.raises(NotFound, match=r"tt\b.*; did you mean db\.t\?$") as refused:
+        sql(text)
+    assert "Verify" not in str(refused.value)

@@ -229,15 +229,23 @@ def _drop_namespace(lake: SparkLake, plan: Any, _: str) -> bool:
             return True
         raise
     if plan.cascade():
-        for table in lake.tables(name):
-            lake.drop_table(table)
-            lake.cache.forget(table)
-        for view in lake.views(name):
-            lake.drop_view(view)
+        _drop_all_in(lake, name)
     lake.drop_namespace(name)
-    if lake.namespace == name:
+    if lake.namespace is not None and f"{lake.namespace}.".startswith(f"{name}."):
         lake.namespace = None
     return True
+
+
+def _drop_all_in(lake: SparkLake, name: str) -> None:
+    """Drop the tables and views of a namespace, and the namespaces below it with all of theirs."""
+    for inner in lake.namespaces(name):
+        _drop_all_in(lake, inner)
+        lake.drop_namespace(inner)
+    for table in lake.tables(name):
+        lake.drop_table(table)
+        lake.cache.forget(table)
+    for view in lake.views(name):
+        lake.drop_view(view)
 
 
 def _set_namespace_properties(lake: SparkLake, plan: Any, _: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
-from icetree.spark.complaints import plainly
+from icetree.spark.complaints import hinting, plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import KINDS
 from icetree.spark.trees import seq
@@ -105,9 +106,11 @@ def writable(lake: SparkLake, parts: Sequence[str]) -> TableRef | None:
     """Return the table and branch to change; None where the lake has none of that name."""
     found = find_table(lake, parts)
     if found is not None and found.metadata is not None:
-        raise InvalidInput(f"{'.'.join(parts)} is metadata of {found.name}: it can only be read")
+        raise InvalidInput(
+            f"{'.'.join(parts)} is metadata of table {found.name}: it can only be read"
+        )
     if found is not None and found.tag is not None:
-        raise InvalidInput(f"{found.tag!r} is a tag of {found.name}: write to a branch")
+        raise InvalidInput(f"{found.tag!r} is a tag of table {found.name}: write to a branch")
     if found is None and (view := find_lasting(lake, parts)) is not None:
         raise InvalidInput(f"{view} is a view: write to the tables that it reads")
     return found
@@ -132,6 +135,11 @@ def _instead(lake: SparkLake, parts: Sequence[str]) -> str:
         return instead_of(parse_name(".".join(full)), lake.catalog)
     except InvalidInput:
         return ": SHOW TABLES IN a namespace lists those there are"
+
+
+def naming_others(lake: SparkLake) -> AbstractContextManager[None]:
+    """Have what Spark says of a table that is not there name what the lake has in its place."""
+    return hinting(lambda name: _instead(lake, parts_of(lake, name)))
 
 
 def new_table(lake: SparkLake, parts: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from icetree.spark.sql.dml import run_dml
 from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
-from icetree.spark.sql.names import find_lasting, find_table
+from icetree.spark.sql.names import find_lasting, find_table, naming_others
 from icetree.spark.sql.select import select, unpruned
 from icetree.spark.sql.show import run_show
 from icetree.spark.sql.views.lasting_statements import run_lasting
@@ -51,6 +51,11 @@ def run_sql(lake: SparkLake, text: str) -> DataFrame:
     """
     if not isinstance(text, str):
         raise InvalidInput(f"{text!r} is no statement: give SQL as text")
+    with naming_others(lake):
+        return _run(lake, text)
+
+
+def _run(lake: SparkLake, text: str) -> DataFrame:
     text = substituted(lake.spark, text.strip().rstrip(";").rstrip())
     text = identified(lake.spark, text)
     refuse_others(lake, text)
