@@ -252,7 +252,7 @@ class SparkLake(LakeMaintenance):
         if not isinstance(rows, DataFrame):
             if isinstance(where, Column):
                 raise InvalidInput(
-                    f"overwrite of {name}: where= is a Column of Spark's, but the rows are no "
+                    f"table {name}: where= of an overwrite is a Column of Spark's, but the rows are no "
                     "DataFrame: give one, or the condition as text"
                 )
             return super().overwrite(name, where, rows, strict=strict, **how)
@@ -341,7 +341,7 @@ class SparkLake(LakeMaintenance):
             return Merge(self, name, rows, on, **aliases, **how)
         if isinstance(on, Column) or (target_alias, source_alias) != ("target", "source"):
             raise InvalidInput(
-                f"merge into {name}: rows that are no DataFrame match by names of columns, and the "
+                f"table {name}: rows that are no DataFrame match by names of columns, and the "
                 "sides are called target and source"
             )
         return super().merge(name, rows, on, **how)

@@ -151,9 +151,11 @@ class Write:
         from icetree.spark.write.replace import replace
 
         if self._options.merges:
-            raise InvalidInput(f"{self._name} gets the schema of the rows: leave out merge_schema")
+            raise InvalidInput(
+                f"table {self._name} gets the schema of the rows: leave out merge_schema"
+            )
         if self._options.how.get("branch", MAIN) != MAIN:
-            raise InvalidInput(f"{self._name} is replaced on every branch: leave out branch")
+            raise InvalidInput(f"table {self._name} is replaced on every branch: leave out branch")
         return replace(
             self._lake,
             self._name,

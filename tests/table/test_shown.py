@@ -114,9 +114,17 @@ def test_the_package_shows_what_is_public_and_nothing_else() -> None:
 def test_errors_name_a_table_one_way() -> None:
     """`table db.t`, wherever a message starts with a table's name."""
     package = Path(icetree.__file__).parent
-    whose = r"(?:self\.)?_?(?:(?:table|base|state|head)\.name|(?:transaction\.)?table(?:_name)?)"
+    whose = r"(?:self\.|target\.)?_?(?:(?:table|base|state|head|found)\.name|(?:transaction\.)?table(?:_name)?)"
+    verbs = "(?:append|delete|update|overwrite|merge|upsert|write) (?:of|in|to|into|from)"
     bare = re.compile(
-        rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"|f"\{{(?:name|of)\}} (?:has no (?:column|ident)|takes \{{)[^"]*"'
+        rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"'
+        r'|f"\{(?:name|of)\} (?:has no (?:column|ident)|takes \{)[^"]*"'
+        # What is done to a table is no name of it.
+        rf'|f"{verbs} \{{(?:name|table|self\._name)\}}:[^"]*"'
+        rf'|(?:metadata|tag|branch|part) of \{{{whose}\}}[^"]*"'
+        # Of all rooms, these have a `_name` that is a table's.
+        r'|(?:raise \w+\(|^ +)f"\{self\._name\}[: ][^"]*"',
+        re.MULTILINE,
     )
     found = [
         f"{path.relative_to(package)}: {hit}"

@@ -83,7 +83,7 @@ def update(
     with one_line():
         values = {_own(column, on): as_value(value) for column, value in to.items()}
     if not values:
-        raise InvalidInput(f"update of {name}: give at least one column to set")
+        raise InvalidInput(f"table {name}: give at least one column to set")
     hit = _holds(condition, on)
 
     with one_line(), telling(lake.spark, f"UPDATE of {name}"):

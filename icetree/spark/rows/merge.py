@@ -299,8 +299,6 @@ def upsert(
     else:
         keys = texts(on, what="on")
     if not keys:
-        raise InvalidInput(
-            f"upsert into {name}: on= names no column, by which a row would be known"
-        )
+        raise InvalidInput(f"table {name}: on= names no column, by which a row would be known")
     merge = Merge(lake, name, rows, keys, **how)
     return merge.when_matched_update_all().when_not_matched_insert_all().run()

@@ -48,7 +48,7 @@ def _key(lake: SparkLake, parts: Sequence[str]) -> str | None:
     if found is not None and (found.ref or found.metadata):
         name = ".".join(parts)
         raise InvalidInput(
-            f"{name} is a part of {found.name}: CACHE TABLE x AS SELECT * FROM {name} keeps it"
+            f"{name} is a part of table {found.name}: CACHE TABLE x AS SELECT * FROM {name} keeps it"
         )
     if found is None and (lasting := find_lasting(lake, parts)) is not None:
         raise InvalidInput(

@@ -51,7 +51,7 @@ def _require_match(target: Target, files: Entries) -> None:
     sure = prune.must_match(files, bind(target.filter, target.shape))
     for location in files["location"].filter(pc.invert(sure))[:1].to_pylist():
         raise InvalidInput(
-            f"{target.transaction.table_name}: {location} may hold rows that do not match "
+            f"table {target.transaction.table_name}: {location} may hold rows that do not match "
             f"{predicate_text(target.filter)}: leave it out, or say strict=False"
         )
 
@@ -72,7 +72,7 @@ def _matching(target: Target, rows: ArrowData) -> Iterator[pa.RecordBatch]:
 
         if not pc.all(test.mask(values, batch.num_rows)).as_py():
             raise InvalidInput(
-                f"{target.transaction.table_name}: a new row does not match "
+                f"table {target.transaction.table_name}: a new row does not match "
                 f"{predicate_text(target.filter)}, so it would stay when the same is overwritten "
                 "again: filter the rows first, or say strict=False"
             )

@@ -21,7 +21,7 @@ from icetree.table.rows.target import Target
 def update(target: Target, to: Mapping[str, Any], condition: Condition, *, table: str) -> int:
     """Add to the transaction that rows get new values; return how many rows do."""
     if not to:
-        raise InvalidInput(f"update of {table}: give at least one column to set, and its value")
+        raise InvalidInput(f"table {table}: give at least one column to set, and its value")
     scope = Scope(sides=(table_side(target.shape),))
     setting = Assignment(to, target.shape.schema, scope, table=table)
     # A mistake shows without a row.

@@ -229,7 +229,7 @@ class Scan(Frames):
         if unsure.num_rows and (self.limit is None or total < self.limit):
             if metadata_only:
                 raise InvalidInput(
-                    f"{self._name}: {unsure.num_rows} of {tasks.num_rows} files may match in part "
+                    f"table {self._name}: {unsure.num_rows} of {tasks.num_rows} files may match in part "
                     "or have deletes that only their rows can tell, such as "
                     f"{unsure['location'][0]}: count without metadata_only"
                 )
