@@ -57,7 +57,7 @@ KNOWN = SHARED | words(
     format_version history images
     isolation keeper kept key kind lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net nulls objects
-    older_than on_batch open_cost_bytes options order_by parent partition_by paths
+    older_than on_batch open_cost_bytes options order_by overwrite parent partition_by paths
     prefix_mismatch_mode progress properties put
     query_name reads_cache remove required retain_last retention rewritten row_groups run schema schema_id sequence_number skip snapshot_id snapshot_ids snapshots
     clean_expired_metadata

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput, NotFound
 from icetree.serve.access.who import EVERYWHERE
 from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
+from icetree.serve.files.folders import folder_in
 from icetree.serve.names import table_of
 from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
@@ -25,23 +27,35 @@ _read = reads(Register)
 
 
 def register_table(call: Call) -> Answer:
-    """Give a table a name; its metadata is in a folder where tables of the namespace go."""
+    """Give a table a name; its metadata is in a folder where tables of the namespace go.
+
+    With `overwrite` the name may be another table's, as in other catalogs: who may do so may drop that,
+    too. Whoever writes to the former one is told that it is another now.
+    """
     asked = _read(call.request.body)
     name = table_of(call.namespace, asked.name)
     # A metadata file names others, anywhere: who registers one must be free to read all of them.
     call.require_write(EVERYWHERE)
-    if asked.overwrite:
-        raise InvalidInput("a table is not put in the place of another: drop that one first")
     folder, slash, file = asked.metadata_location.rpartition("/metadata/")
     if not slash or "/" in file or not file.endswith((".metadata.json", ".metadata.json.gz")):
         raise InvalidInput(
             f"{asked.metadata_location!r} is no metadata file of a table: they are at "
             "…/metadata/….metadata.json"
         )
-    require_place(call.lake, name, folder)
+    overwrites = bool(asked.overwrite)
+    if not (overwrites and folder == _folder_now(call, name)):
+        require_place(call.lake, name, folder)
     call.lake.catalog.namespace_properties(call.namespace)
     try:
-        made = call.lake.register_table(str(name), asked.metadata_location)
+        made = call.lake.register_table(str(name), asked.metadata_location, overwrite=overwrites)
     except NotFound as error:
         raise Refused(400, "BadRequestException", str(error)) from None
     return shown_after(call, name, made)
+
+
+def _folder_now(call: Call, name: TableName) -> str | None:
+    """Return the folder of the table that has the name: its former metadata is as good a place."""
+    try:
+        return folder_in(call.lake.catalog.load(name))
+    except NotFound:
+        return None

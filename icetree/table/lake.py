@@ -33,6 +33,7 @@ from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
 from icetree.table.lake_whole import LakeWhole
 from icetree.table.moving.moving import LakeMoving
+from icetree.table.moving.pointing import point
 from icetree.table.nearest import instead_of, namespaces_instead_of
 from icetree.table.place import own_place
 from icetree.table.properties import check_properties
@@ -209,12 +210,16 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         """Tell whether a table has this name."""
         return self._exists(parse_name(name))
 
-    def register_table(self, name: str, metadata_location: str, *, dry_run: bool = False) -> Table:
+    def register_table(
+        self, name: str, metadata_location: str, *, overwrite: bool = False, dry_run: bool = False
+    ) -> Table:
         """Give a name to a table that is there already, by its newest metadata file.
 
         The table's location becomes the folder that holds its `metadata` folder, so a table
-        that was copied elsewhere is registered where it now is. With `dry_run` nothing is written,
-        and what is returned is the table as it would be.
+        that was copied elsewhere is registered where it now is. With `overwrite` a name that stands
+        for a table stands for this one from then on, be it the same as it was before or another;
+        no file goes. With `dry_run` nothing is written, and what is returned is the table as it
+        would be.
         """
         from icetree.table.movable import settle
 
@@ -233,10 +238,12 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
             self.keeper,
             dry_run=dry_run,
         )
-        if dry_run:
-            self._require_free(table)
-        else:
+        if overwrite and not dry_run:
+            point(self.catalog, table, state.metadata_location)
+        elif not dry_run:
             self.catalog.create(table, state.metadata_location)
+        elif not overwrite:
+            self._require_free(table)
         return self._table(state)
 
     # --- within ----------------------------------------------------------------------------

@@ -34,7 +34,9 @@ class World:
 
     def _dropped(self, client: Client, kind: str) -> str:
         """Return the metadata file that one leaves behind that was made and dropped."""
-        made = {"name": "left", "schema": SCHEMA} if kind == "tables" else _view("left")
+        made = _view("left")
+        if kind == "tables":
+            made = {"name": "left", "schema": SCHEMA, "properties": {"a": "left"}}
         told = client.post(f"{HERE}/{kind}", made)
         assert client.delete(f"{HERE}/{kind}/left").status == 204
         location: str = told.json["metadata-location"]
@@ -109,9 +111,9 @@ def _staged(client: Client) -> Told:
     return client.post(f"{HERE}/tables/new", body)
 
 
-def _register(client: Client, kind: str, path: str) -> Told:
+def _register(client: Client, kind: str, path: str, **more: Any) -> Told:
     left = client.left[kind]  # type: ignore[attr-defined]
-    return client.post(f"{HERE}/{path}", {"name": "back", "metadata-location": left})
+    return client.post(f"{HERE}/{path}", {"name": "back", "metadata-location": left, **more})
 
 
 RENAME_VIEW = {"source": {"namespace": ["db"], "name": "v"}, "destination": {"namespace": ["db"], "name": "x"}}  # fmt: skip
@@ -129,6 +131,7 @@ KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
         (204, 409),
     ),
     "register": (lambda c: _register(c, "tables", "register"), (200, 409)),
+    "register over": (lambda c: _register(c, "tables", "register", name="t", overwrite=True), (200,)),
     "register view": (lambda c: _register(c, "views", "register-view"), (200, 409)),
     "create view": (lambda c: c.post(f"{HERE}/views", _view("new")), (200, 409)),
     "replace view": (lambda c: c.post(f"{HERE}/views/v", {"updates": REPLACE_VIEW}), (200,)),
