@@ -38,6 +38,8 @@ PLACES = {
     "tests/serve/test_process.py": "PyIceberg, and servers in processes of their own",
     "tests/serve/test_row_kills.py": "PyIceberg, whose commits are sent again",
     "tests/serve/test_signing_clients.py": "PyIceberg, and Spark with Iceberg Java, without keys",
+    "tests/serve/test_spark_beside.py": "Spark with Iceberg Java",
+    "tests/serve/test_spark_docs.py": "Spark with Iceberg Java, as the page says",
     "tests/serve/test_spark_v2.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",

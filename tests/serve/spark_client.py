@@ -3,7 +3,8 @@
 It runs by itself because a Spark session gets its jars when it starts, which is what takes long: so it does
 one thing after the other that it is asked for, each in a session of its own. An argument names the jars.
 A line of input is JSON with the statements, the settings of their session, and a file for the answers (the
-rows of each statement); a line of output says that they are there, or what went wrong.
+rows of each statement); a line of output says that they are there, or what went wrong. In place of settings
+there may be a program, which makes its session by itself.
 """
 
 from __future__ import annotations
@@ -40,12 +41,25 @@ def main(jars: str) -> None:
         asked = json.loads(line)
         wrong = None
         try:
-            told = _told(spark.newSession(), asked["settings"], asked["statements"])
+            session = spark.newSession()
+            if "program" in asked:
+                _run(asked["program"], session)
+            told = _told(session, asked.get("settings", {}), asked["statements"])
             Path(asked["answers"]).write_text(json.dumps(told, default=str))
         except Exception:
             wrong = traceback.format_exc()
         print(json.dumps({"wrong": wrong}), file=said, flush=True)
     spark.stop()
+
+
+def _run(program: str, session: SparkSession) -> None:
+    """Run a program to which a session is the one that there is."""
+    before = SparkSession._instantiatedSession
+    SparkSession._instantiatedSession = session
+    try:
+        exec(compile(program, "program", "exec"), {})
+    finally:
+        SparkSession._instantiatedSession = before
 
 
 def _told(spark: SparkSession, settings: dict[str, str], statements: list[str]) -> list[Any]:

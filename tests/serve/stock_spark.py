@@ -46,7 +46,6 @@ def told(
 
     `settings` are those of the session, beside the usual ones.
     """
-    answers = folder / "answers.json"
     lake = "spark.sql.catalog.lake"
     usual = {
         "spark.sql.defaultCatalog": "lake",
@@ -56,6 +55,16 @@ def told(
         f"{lake}.cache-enabled": "false",
     }
     asked = {"settings": {**usual, **(settings or {})}, "statements": statements}
+    return _asked(folder, asked)
+
+
+def ran(folder: Path, program: str, statements: list[str]) -> list[list[list[Any]]]:
+    """Run a program that makes a session, then statements in the same; return the rows of these."""
+    return _asked(folder, {"program": program, "statements": statements})
+
+
+def _asked(folder: Path, asked: Mapping[str, Any]) -> list[list[list[Any]]]:
+    answers = folder / "answers.json"
     spark = _spark()
     assert spark.stdin is not None
     assert spark.stdout is not None
