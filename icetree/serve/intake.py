@@ -27,7 +27,7 @@ class Intake:
     async def read(self, headers: Mapping[str, str], receive: Receive, *, most: int) -> bytes:
         """Return a request's body; Refused where it is too large, too slow, or one too many."""
         told = headers.get("content-length", "0")
-        if told.isdigit() and int(told[:20]) > most:
+        if told.isascii() and told.isdigit() and int(told[:20]) > most:
             raise _too_large(most)
         parts: list[bytes] = []
         try:

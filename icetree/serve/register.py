@@ -12,7 +12,7 @@ from icetree.serve.names import table_of
 from icetree.serve.places import require_place
 from icetree.serve.refusals import Refused
 from icetree.serve.request import Answer
-from icetree.serve.tables import shown_after
+from icetree.serve.tables import require_version, shown_after
 
 
 class Register(Body, frozen=True, kw_only=True):
@@ -32,6 +32,7 @@ def register_table(call: Call) -> Answer:
     With `overwrite` the name may be another table's, as in other catalogs: who may do so may drop that,
     too. Whoever writes to the former one is told that it is another now.
     """
+    require_version(call)
     asked = _read(call.request.body)
     name = table_of(call.namespace, asked.name)
     # A metadata file names others, anywhere: who registers one must be free to read all of them.

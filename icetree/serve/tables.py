@@ -161,6 +161,11 @@ def _files(call: Call, table: Table) -> dict[str, Any]:
     return told
 
 
+def require_version(call: Call) -> None:
+    """Refuse a version that no table is shown in: for who is to be shown one, before it is changed."""
+    _versions(call)
+
+
 def _versions(call: Call) -> tuple[int, ...]:
     """Return the format versions that a client is shown a table in: the first that can be.
 

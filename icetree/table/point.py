@@ -27,6 +27,9 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 _FORMS: Final = (
     "give a snapshot id, the name of a branch or tag, or a time such as '2026-01-31T12:00:00Z'"
 )
+#: How many digits an id has at most, and how much of a text is told again.
+_ID_DIGITS: Final = 19
+_LONGEST: Final = 200
 #: Milliseconds of the years 2001 to 2286, which somebody may take for a time.
 _LIKE_MILLISECONDS: Final = range(10**12, 10**13)
 
@@ -96,13 +99,14 @@ def _read(metadata: TableMetadata, text: str, *, what: str) -> Resolved:
     if ref is not None:
         return Resolved(snapshot_id=ref.snapshot_id, ref=ref)
     plain = text.strip()
-    if plain.isascii() and plain.removeprefix("-").isdigit():
+    digits = plain.removeprefix("-")
+    if digits.isascii() and digits.isdigit() and len(digits) <= _ID_DIGITS:
         return Resolved(snapshot_id=int(plain))
     try:
         return Resolved(at_ms=_milliseconds(datetime.fromisoformat(plain.replace("Z", "+00:00"))))
     except ValueError:
         raise NotFound(
-            f"{what}={text!r}: there is no such branch or tag, and it is no time such as "
+            f"{what}={text[:_LONGEST]!r}: there is no such branch or tag, and it is no time such as "
             f"'2026-01-31T12:00:00Z'{did_you_mean(text, metadata.refs)}"
         ) from None
 

@@ -131,3 +131,26 @@ def test_a_table_that_went_back_to_v3_is_shown_with_its_partitions() -> None:
     assert told.json["metadata"]["partition-specs"] == before["partition-specs"]
     [fields] = (each["fields"] for each in before["partition-specs"])
     assert [each["transform"] for each in fields] == ["bucket[4]"]
+
+
+@pytest.mark.parametrize("version", ["4", "1", "9", "", "two", "\u00b2", "3" * 5_000])
+def test_a_version_that_nobody_is_shown_is_refused_before_anything_is_done(version: str) -> None:
+    lake = new_lake()
+    table = table_of(lake)
+    former = table.state.metadata_location
+    table.append(some((9, "a")))
+    asking = Client(Server(lake), headers={"x-icetree-format-version": version})
+    column = {"id": 1, "name": "id", "required": False, "type": "long"}
+    schema = {"type": "struct", "fields": [column]}
+    change = {"updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+    over = {"name": "t", "metadata-location": former, "overwrite": True}
+    for path, body in (
+        ("/v1/namespaces/db/tables", {"name": "u", "schema": schema}),
+        ("/v1/namespaces/db/register", over),
+        (T, change),
+    ):
+        told = asking.post(path, body)
+        assert told.error == (400, "BadRequestException"), path
+        assert "x-icetree-format-version" in told.json["error"]["message"]
+    assert lake.tables() == ["db.t"]
+    assert lake.table("db.t").state.metadata_location == table.state.metadata_location

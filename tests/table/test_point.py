@@ -46,6 +46,13 @@ def test_a_date_is_its_first_moment_and_a_time_before_1970_is_rounded_down() -> 
         time_of(10**18)
 
 
+@pytest.mark.parametrize("digits", ["9" * 5_000, "-" + "1" * 5_000, "9" * 20])
+def test_digits_that_are_no_id_and_no_time_are_told_so_in_few_words(digits: str) -> None:
+    with pytest.raises(NotFound, match="no such branch or tag") as told:
+        resolve(new_table().metadata, digits, what="at")
+    assert len(str(told.value)) < 400
+
+
 def three() -> tuple[Table, list[Snapshot]]:
     """Return a table of three commits, with a tag at the second, called as a time."""
     table = new_table()

@@ -31,7 +31,7 @@ from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_n
 from icetree.serve.commit.updates import NewSnapshot, Translated, translated
 from icetree.serve.names import Identifier
 from icetree.serve.request import Answer
-from icetree.serve.tables import as_clients_see, shown_after
+from icetree.serve.tables import as_clients_see, require_version, shown_after
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
 from icetree.spec.pages import history
@@ -81,6 +81,7 @@ _commit = reads(Commit)
 
 def commit_table(call: Call) -> Answer:
     """Change a table, or make one that was staged."""
+    require_version(call)
     asked = _commit(call.request.body)
     check_size(asked)
     name = call.table_name

@@ -26,7 +26,7 @@ from icetree.serve.commit.lasting import require_loadable
 from icetree.serve.names import table_of
 from icetree.serve.places import is_free, place_of_new, require_confined, require_place
 from icetree.serve.request import Answer
-from icetree.serve.tables import shown_after, shown_staged
+from icetree.serve.tables import require_version, shown_after, shown_staged
 from icetree.spec.edit.by_ids import metadata_by_ids, numbered_anew
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import properties_of
@@ -57,6 +57,7 @@ _create = reads(CreateTable)
 
 def create_table(call: Call) -> Answer:
     """Make a table; or tell what it would be, for a client that fills it before it is made."""
+    require_version(call)
     asked = _create(call.request.body)
     name = table_of(call.namespace, asked.name)
     if _exists(call, name):
