@@ -10,6 +10,7 @@ from pyiceberg.schema import Schema
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.serve.bodies import Body, reads
+from icetree.serve.plan.meant import Meant, schema_meant
 from icetree.spec.metadata_columns import NAMES
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
@@ -50,6 +51,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     since_id: int | None = None
     schema_id: int
     filter: Any = None
+    #: Whether names of the filter may mean other columns than those that the schema has.
+    is_unsure: bool = False
     case_sensitive: bool = True
     stats_fields: tuple[int, ...] = ()
     min_rows: int | None = None
@@ -67,11 +70,18 @@ def asked_of(table: Table, body: PlanBody) -> Asked:
     """Return the scan that a body asks for; InvalidInput where the table has no such thing."""
     metadata = table.metadata
     upto = _end(table, body)
-    schema = metadata.schema(upto.schema_id if body.use_snapshot_schema and upto else None)
     for names, what in ((body.select, "select"), (body.stats_fields, "stats-fields")):
         if names is not None and len(names) > _MOST_NAMES:
             raise InvalidInput(f"{what} names {len(names):,} columns: {_MOST_NAMES:,} at most")
-    _ids(schema, [name for name in body.select or () if not _is_metadata(name)], body, "select")
+    selected = [name for name in body.select or () if not _is_metadata(name)]
+    stats_fields = body.stats_fields or []
+    meant = Meant(schema=metadata.schema())
+    if body.use_snapshot_schema and upto is not None:
+        names = {*selected, *stats_fields}
+        sensitive = body.case_sensitive
+        meant = schema_meant(metadata, upto, names, body.filter, case_sensitive=sensitive)
+    schema = meant.schema
+    _ids(schema, selected, body, "select")
     if body.min_rows_requested is not None and body.min_rows_requested < 0:
         raise InvalidInput(f"min-rows-requested is {body.min_rows_requested}: give 0 or more")
     return Asked(
@@ -81,8 +91,9 @@ def asked_of(table: Table, body: PlanBody) -> Asked:
         since_id=body.start_snapshot_id,
         schema_id=schema.schema_id,
         filter=body.filter,
+        is_unsure=meant.is_unsure,
         case_sensitive=body.case_sensitive,
-        stats_fields=_ids(schema, body.stats_fields or (), body, "stats-fields"),
+        stats_fields=_ids(schema, stats_fields, body, "stats-fields"),
         min_rows=body.min_rows_requested,
     )
 

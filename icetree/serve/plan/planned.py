@@ -38,6 +38,7 @@ from icetree.table.table import Table
 from icetree.tree.plan.plan import LeafRead, Run
 from icetree.tree.plan.tasks import DELETES, TASK, Metrics, Plan
 from icetree.tree.prune.bind import bind
+from icetree.tree.prune.predicates import Unsure
 from icetree.tree.prune.prune import may_match, residuals
 from icetree.tree.reading import Leaf
 
@@ -140,6 +141,8 @@ def make_plan(table: Table, asked: Asked, stop: Stop | None = None) -> Planned:
         if asked.filter is None
         else filter_from_json(asked.filter, schema, case_sensitive=asked.case_sensitive)
     )
+    if asked.is_unsure:
+        where = Unsure()
     wanted = tuple_stats(now) | metric_stats(asked.stats_fields)
     snapshot = _snapshot(table, asked.snapshot_id)
     if asked.since_id is None:
