@@ -71,7 +71,9 @@ def _asked(folder: Path, asked: Mapping[str, Any]) -> list[list[list[Any]]]:
     print(json.dumps({**asked, "answers": str(answers)}), file=spark.stdin, flush=True)
     done = spark.stdout.readline()
     assert done, f"the stock Spark has ended: {_said()[-5000:]}"
-    assert json.loads(done)["wrong"] is None, json.loads(done)["wrong"][-5000:]
+    wrong = json.loads(done)["wrong"]
+    # Java tells what is wrong first, and Python where.
+    assert wrong is None, f"{wrong[:2000]}…{wrong[-3000:]}"
     found: list[list[list[Any]]] = json.loads(answers.read_text())
     return found
 

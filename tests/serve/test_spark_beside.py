@@ -58,10 +58,14 @@ def some(*rows: tuple[int, int]) -> pa.Table:
 
 @dataclass
 class Commit:
-    """A commit of rows that was made, and the table's head before it."""
+    """A commit of rows that was made, the table's head before it, and all manifests that there were.
+
+    A client deletes its own as soon as it sees that the table has others.
+    """
 
     request: Request
     before: str
+    manifests: dict[Path, bytes]
 
 
 class Overtaken(Server):
@@ -81,10 +85,12 @@ class Overtaken(Server):
         if len(self.statuses) % 2 == 0:
             self._meanwhile.pop(0)(self._lake.table(str(NAME)))
         before = self._lake.catalog.load(NAME)
+        folder = Path(self._lake.table(str(NAME)).location) / "metadata"
+        manifests = {each: each.read_bytes() for each in folder.glob("*.avro")}
         answer = super().answer(request)
         self.statuses.append(answer.status)
         if answer.status == 200:
-            self.made.append(Commit(request, before))
+            self.made.append(Commit(request, before, manifests))
         return answer
 
 
@@ -168,6 +174,8 @@ def test_what_spark_commits_is_there_once_however_often_a_killed_server_is_sent_
         server.serving.showing.exports.end()
         return server.answer(commit.request).status
 
+    for place, content in commit.manifests.items():
+        place.write_bytes(content)
     whole, catalog = Steps(), world.at(commit.before)
     before = world.rows(catalog)
     assert send(catalog, whole) == 200

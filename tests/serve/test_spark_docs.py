@@ -21,11 +21,19 @@ def test_the_example_of_spark_runs_in_a_session_of_its_settings(tmp_path: Path) 
         with running(tmp_path) as server:
             here = program.replace("127.0.0.1:8181", server.uri.removeprefix("http://"))
             assert here != program
-            settings, rows = ran(
-                tmp_path, here, ["SET spark.sql.extensions", "SELECT note FROM lake.shop.orders"]
+            # Nobody has written since the column came.
+            orders = "lake.shop.orders"
+            settings, rows, ids = ran(
+                tmp_path,
+                here,
+                [
+                    "SET spark.sql.extensions",
+                    f"SELECT note FROM {orders}",
+                    f"SELECT id FROM {orders} WHERE note IS NULL AND day = DATE'2026-01-01'",
+                ],
             )
         assert [each[1] for each in settings] == extensions
-        assert rows == [[None]]
-        orders = lake.table("shop.orders")
-        assert orders.scan().to_arrow()["n"].to_pylist() == [11]
-        assert orders.verify(deep=True).findings == ()
+        assert (rows, ids) == ([[None]], [[1]])
+        table = lake.table("shop.orders")
+        assert table.scan().to_arrow()["n"].to_pylist() == [11]
+        assert table.verify(deep=True).findings == ()
