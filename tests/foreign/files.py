@@ -91,6 +91,35 @@ class Shop:
             for (file, gone), (offset, length) in zip(of.values(), places, strict=True)
         ]
 
+    def positions(self, of: File) -> File:
+        """Make a position delete file of v2, of some rows of one data file."""
+        gone = frozenset(
+            self.rng.sample(range(of.record_count), self.rng.randint(1, of.record_count))
+        )
+        return self.position_file(of, [(of.location, row) for row in sorted(gone)], ((of, gone),))
+
+    def position_file(
+        self,
+        like: File,
+        named: list[tuple[str | None, int | None]],
+        deleted: tuple[tuple[File, frozenset[int]], ...] = (),
+        **told: Any,
+    ) -> File:
+        """Make a position delete file of these rows, in the partition of a data file."""
+        content = parquet.position_file(named, parquet.Dress(rng=self.rng))
+        return File(
+            content=VECTOR,
+            location=self.store("data", "-positions.parquet", content),
+            format="parquet",
+            spec_id=like.spec_id,
+            partition=like.partition,
+            record_count=len(named),
+            size=len(content),
+            stats={},
+            deleted=deleted,
+            **told,
+        )
+
     def equality(self, like: File) -> File:
         """Make an equality delete of some rows of a data file, for its partition or for all."""
         rng, layout = self.rng, self.layout

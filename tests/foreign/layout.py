@@ -21,6 +21,7 @@ Json = dict[str, Any]
 #: The last column whose stats have ids within 32 bits.
 LAST_WITH_STATS = 10_737_368
 ROW_ID, LAST_UPDATED = 2147483540, 2147483539
+DELETED_PATH, DELETED_ROW = 2147483546, 2147483545
 _LARGEST_COLUMN = 2147483447
 
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a timestamp without a zone)

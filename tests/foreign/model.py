@@ -13,7 +13,7 @@ DATA, VECTOR, EQUALITY = 0, 1, 2
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class File:
-    """A data file, a data DV or an equality delete file, with its tracking once committed."""
+    """A data file, a data DV or another delete file, with its tracking once committed."""
 
     content: int
     #: In full, whatever a manifest calls it.
@@ -39,6 +39,9 @@ class File:
     offset: int | None = None
     length: int | None = None
 
+    #: Of a position delete file of v2, which is of a data DV's content: rows by data file.
+    deleted: tuple[tuple[File, frozenset[int]], ...] = ()
+
     #: Of an equality delete: names of its columns, and the values of these that it deletes.
     keys: tuple[str, ...] = ()
     values: frozenset[tuple[Any, ...]] = frozenset()
@@ -48,6 +51,10 @@ class File:
     sequence_number: int | None = None
     file_sequence_number: int | None = None
     first_row_id: int | None = None
+
+    @property
+    def is_vector(self) -> bool:
+        return self.content == VECTOR and self.format == "puffin"
 
     def lineage(self, at: int) -> tuple[int | None, int | None]:
         """Return a row's id and the sequence number of its last change."""
@@ -63,13 +70,14 @@ class File:
 def rows_of(files: Iterable[File], layout: Layout) -> list[Row]:
     """Return the rows that the live files of a snapshot leave, each with its lineage."""
     files = list(files)
-    vectors = {id(each.target): each.positions for each in files if each.content == VECTOR}
+    vectors = {id(each.target): each.positions for each in files if each.is_vector}
     equality = [each for each in files if each.content == EQUALITY]
     found = []
     for each in files:
         if each.content != DATA:
             continue
-        gone = vectors.get(id(each), frozenset())
+        # A DV has the rows of position deletes, too.
+        gone = vectors.get(id(each), positions_of(each, files))
         apply = [delete for delete in equality if applies(delete, each, layout)]
         for at, row in enumerate(each.rows):
             if at in gone or any(_has(delete, row) for delete in apply):
@@ -78,6 +86,16 @@ def rows_of(files: Iterable[File], layout: Layout) -> list[Row]:
             own = {column.name: row[column.name] for column in layout.columns}
             found.append(own | {"_row_id": row_id, "_last_updated_sequence_number": updated})
     return found
+
+
+def positions_of(file: File, files: Iterable[File]) -> frozenset[int]:
+    """Return the rows of a data file that position delete files of v2 delete."""
+    named = (one for each in files for one in each.deleted if not _is_older(each, file))
+    return frozenset(row for target, rows in named if target is file for row in rows)
+
+
+def _is_older(delete: File, than: File) -> bool:
+    return (delete.sequence_number or 0) < (than.sequence_number or 0)
 
 
 def applies(delete: File, to: File, layout: Layout) -> bool:

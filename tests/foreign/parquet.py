@@ -11,7 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.foreign.layout import LAST_UPDATED, ROW_ID, Field, Json, Layout, Row
+from tests.foreign.layout import (
+    DELETED_PATH,
+    DELETED_ROW,
+    LAST_UPDATED,
+    ROW_ID,
+    Field,
+    Json,
+    Layout,
+    Row,
+)
 
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
 
@@ -309,6 +318,20 @@ def write(
         writer.add_key_value_metadata(told)
         writer.write_table(table, row_group_size=size)
     return out.getvalue()
+
+
+def position_file(named: list[tuple[str | None, int | None]], dress: Dress) -> bytes:
+    """Return a position delete file of v2: a data file and one of its rows, a row each."""
+    paths, rows = ([each[at] for each in named] for at in (0, 1))
+    made = []
+    for name, id, type, values in (
+        ("file_path", DELETED_PATH, _STRING, paths),
+        ("pos", DELETED_ROW, _LONG, rows),
+    ):
+        own = _field(name, type, id)
+        worn = own if type == _LONG else _field(name, dress.type(type), id)
+        made.append(_Column(own, pa.array(values, type), worn))
+    return write(made, dress)
 
 
 def data_file(rows: list[Row], columns: list[Field], dress: Dress, lineage: bool) -> bytes:

@@ -11,7 +11,7 @@ from tests.effort import EFFORT, SEED
 from tests.foreign.branches import require_branches
 from tests.foreign.judge import open_table, require_read_right
 from tests.foreign.ours import ours_on
-from tests.foreign.world import draw_world
+from tests.foreign.world import VERSIONS, draw_world
 
 _MANY = 2 * EFFORT
 _SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
@@ -22,6 +22,22 @@ _SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
 def test_any_tree_of_another_writer_reads_as_its_model_does(seed: int) -> None:
     world = draw_world(seed)
     require_read_right(world, open_table(world))
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_table_that_was_of_another_version_reads_as_its_model_does(version: int) -> None:
+    world = draw_world(VERSIONS.index(version), most=1)
+    require_read_right(world, open_table(world))
+
+
+def test_the_usual_seeds_draw_tables_that_were_of_an_older_version_and_others() -> None:
+    worlds = [draw_world(seed) for seed in range(2)]
+    with_avro = [any(name.endswith(".avro") for name in each.stored) for each in worlds]
+    assert sorted(with_avro) == [False, True]
+    files = [
+        file for each in worlds for snapshot in each.writer.snapshots for file in snapshot.live
+    ]
+    assert any(file.deleted for file in files), "no position delete file of v2"
 
 
 @pytest.mark.law

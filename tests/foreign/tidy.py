@@ -41,7 +41,8 @@ class Tidy:
                 # One that had its last entry removed goes with a later commit.
                 if rng.random() < 0.6:
                     self._drop(tree, leaf, commit)
-            elif rng.random() < 0.2:
+            elif rng.random() < 0.2 and not any(file.deleted for file in leaf.live()):
+                # Position deletes of v2 stay in their Avro manifest.
                 self._compact(tree, leaf, commit)
 
     def _flush(self, tree: Tree, commit: Commit) -> None:

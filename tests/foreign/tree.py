@@ -9,7 +9,7 @@ from typing import Any
 from tests.codec import avro_manifests as avro
 from tests.foreign import blobs, parquet
 from tests.foreign.layout import Json, Layout
-from tests.foreign.model import EQUALITY, VECTOR, File
+from tests.foreign.model import EQUALITY, File
 
 EXISTING, ADDED, DELETED = 0, 1, 2
 DATA_LEAF, DELETE_LEAF, MANIFEST_DV = 3, 4, 5
@@ -150,7 +150,7 @@ def file_entry(file: File, status: int, names: Names, *, tracking: Json | None =
         "equality_ids": file.equality_ids,
         "content_stats": file.stats,
     }
-    if file.content == VECTOR:
+    if file.is_vector:
         assert file.target is not None
         entry["deletion_vector"] = {"offset": file.offset, "size_in_bytes": file.length}
         entry["referenced_file"] = names(file.target.location)
@@ -306,7 +306,7 @@ def _avro_entry(file: File, status: int, layout: Layout) -> Json:
         more[name] = avro.pairs(told)
     if file.content == EQUALITY:
         more["equality_ids"] = file.equality_ids
-    if file.content == VECTOR:
+    if file.is_vector:
         assert file.target is not None
         more |= {
             "file_format": "PUFFIN",

@@ -8,7 +8,7 @@ from random import Random
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
 from tests.foreign.layout import Row, draw_layout
-from tests.foreign.model import DATA, EQUALITY, VECTOR, File, applies, rows_of
+from tests.foreign.model import DATA, EQUALITY, File, applies, positions_of, rows_of
 from tests.foreign.tree import Names
 from tests.foreign.writer import Writer
 
@@ -36,19 +36,23 @@ def new_writer(rng: Random, *, full: float) -> Writer:
     return Writer(rng=rng, layout=layout, shop=shop, names=Names(table=TABLE, rng=rng, full=full))
 
 
+#: Which version the tables of seeds that follow each other were upgraded from; None for none.
+VERSIONS = (2, None, 3, None, 1, None)
+
+
 def draw_world(seed: int, *, most: int = 7) -> World:
     """Make the table of a seed: the same every time."""
     rng = Random(seed)
-    writer = draw_history(rng, most=most)
+    writer = draw_history(rng, most=most, version=VERSIONS[seed % len(VERSIONS)])
     place = metadata(writer, rng)
     return World(seed=seed, writer=writer, metadata_location=place, stored=writer.shop.stored)
 
 
-def draw_history(rng: Random, *, most: int) -> Writer:
-    """Let a writer commit at random."""
+def draw_history(rng: Random, *, most: int, version: int | None = None) -> Writer:
+    """Let a writer commit at random, to a new table or to one that was of an older version."""
     writer = new_writer(rng, full=rng.choice((0.0, 0.0, 0.5, 1.0)))
-    if rng.random() < 0.35:
-        _upgraded(writer)
+    if version is not None:
+        _upgraded(writer, version)
     else:
         writer.commit("append", added=[writer.shop.new_data() for _ in range(rng.randint(1, 6))])
     for _ in range(rng.randint(1, most)):
@@ -56,12 +60,13 @@ def draw_history(rng: Random, *, most: int) -> Writer:
     return writer
 
 
-def _upgraded(writer: Writer) -> None:
+def _upgraded(writer: Writer, version: int) -> None:
     rng, shop = writer.rng, writer.shop
-    version = rng.randint(1, 3)
     files = [shop.new_data() for _ in range(rng.randint(1, 5))]
     if version > 1 and rng.random() < 0.6:
         files.append(shop.equality(rng.choice(files)))
+    if version == 2 and rng.random() < 0.7:
+        files.append(shop.positions(rng.choice(files[:1])))
     if version == 3 and rng.random() < 0.7:
         file = files[0]
         files += shop.vectors({0: (file, frozenset({rng.randrange(file.record_count)}))})
@@ -85,11 +90,12 @@ def _row_delta(writer: Writer) -> None:
     """Add data DVs, in place of those that are there, and equality deletes, and rows."""
     rng, shop = writer.rng, writer.shop
     data = _data(writer)
-    had = {id(each.target): each for each in writer.tree.live() if each.content == VECTOR}
+    live = writer.tree.live()
+    had = {id(each.target): each for each in live if each.is_vector}
     chosen = rng.sample(data, rng.randint(0, len(data))) if data else []
     wanted: dict[int, tuple[File, frozenset[int]]] = {}
     for file in chosen:
-        before = had[id(file)].positions if id(file) in had else frozenset()
+        before = had[id(file)].positions if id(file) in had else positions_of(file, live)
         gone = before | {rng.randrange(file.record_count)}
         wanted[id(file)] = (file, gone)
     added = shop.vectors(wanted) if wanted else []
