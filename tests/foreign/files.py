@@ -93,10 +93,12 @@ class Shop:
 
     def positions(self, of: File) -> File:
         """Make a position delete file of v2, of some rows of one data file."""
-        gone = frozenset(
-            self.rng.sample(range(of.record_count), self.rng.randint(1, of.record_count))
+        rng, path = self.rng, of.location
+        gone = frozenset(rng.sample(range(of.record_count), rng.randint(1, of.record_count)))
+        told: dict[str, Any] = rng.choice(
+            ({}, {"path_bounds": (path, path)}, {"only_of": of}, {"path_bounds": ("a", "z")})
         )
-        return self.position_file(of, [(of.location, row) for row in sorted(gone)], ((of, gone),))
+        return self.position_file(of, [(path, row) for row in sorted(gone)], ((of, gone),), **told)
 
     def position_file(
         self,

@@ -41,6 +41,9 @@ class File:
 
     #: Of a position delete file of v2, which is of a data DV's content: rows by data file.
     deleted: tuple[tuple[File, frozenset[int]], ...] = ()
+    #: What its entry tells of the paths: the least and the greatest, or the only file.
+    path_bounds: tuple[str, str] | None = None
+    only_of: File | None = None
 
     #: Of an equality delete: names of its columns, and the values of these that it deletes.
     keys: tuple[str, ...] = ()

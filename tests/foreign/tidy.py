@@ -53,12 +53,15 @@ class Tidy:
                 continue
             moved = rng.sample(files, rng.randint(1, len(files)))
             owner = None
-            homes = [leaf for leaf in tree.leaves if leaf.content == DATA_LEAF]
+            targets = [file.target for file in moved]
+            homes = [
+                leaf
+                for leaf in tree.leaves
+                if leaf.content == DATA_LEAF and any(file in targets for file in leaf.live())
+            ]
             if not is_data and homes and rng.random() < 0.6:
                 owner = rng.choice(homes)
                 moved = [file for file in moved if file.target in owner.live()]
-                if not moved:
-                    continue
             leaf = Leaf(
                 content=DATA_LEAF if is_data else DELETE_LEAF,
                 location="",

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.codec import avro_manifests as avro
 from tests.foreign import blobs, parquet
-from tests.foreign.layout import Json, Layout
+from tests.foreign.layout import DELETED_PATH, Json, Layout
 from tests.foreign.model import EQUALITY, File
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -304,6 +304,11 @@ def _avro_entry(file: File, status: int, layout: Layout) -> Json:
             if s.get(stat) is not None
         }
         more[name] = avro.pairs(told)
+    if file.path_bounds is not None:
+        ends = zip(("lower_bounds", "upper_bounds"), file.path_bounds, strict=True)
+        more |= {name: avro.pairs({DELETED_PATH: end.encode()}) for name, end in ends}
+    if file.only_of is not None:
+        more["referenced_data_file"] = file.only_of.location
     if file.content == EQUALITY:
         more["equality_ids"] = file.equality_ids
     if file.is_vector:

@@ -27,6 +27,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.verify.files import Referenced
 from icetree.table.verify.findings import Gathering, Kind, Severity
+from icetree.table.verify.replaced import is_replacement, unbalanced
 from icetree.tree.check import check
 from icetree.tree.check.change import told_of, untold
 from icetree.tree.diff.diff import Diff, diff
@@ -125,8 +126,8 @@ class Trees:
     #: By the parent they wait for: snapshots with their root, their live files and their changes.
     children: dict[int, list[tuple[int, str, Entries, Diff]]] = field(default_factory=dict)
 
-    def check(self, snapshot: Snapshot) -> Entries | None:
-        """Check a snapshot's tree; return its live files, None where they cannot be told."""
+    def check(self, snapshot: Snapshot) -> tuple[Entries, Entries] | None:
+        """Check a snapshot's tree; return its root and live files, None where these cannot be told."""
         file, id = snapshot.root_file, snapshot.snapshot_id
         try:
             root = self.files.root(snapshot, self.shape)
@@ -154,7 +155,7 @@ class Trees:
             self._check_changes(snapshot, root, live)
         for rule in _wrong_totals(live, snapshot):
             self.found.add(Kind.SUMMARY, file, rule, snapshot_id=id, severity=Severity.WARNING)
-        return live
+        return root, live
 
     def _has_bad_leaf(self, root: Entries, id: int) -> bool:
         """Read every leaf, and report each that cannot be, not only the first."""
@@ -204,6 +205,8 @@ class Trees:
         except CorruptTable as error:
             self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
             return
+        for rule in unbalanced(live, changed) if is_replacement(snapshot) else ():
+            self.found.add(Kind.TREE, file, rule, snapshot_id=id)
         if (parent := snapshot.parent_snapshot_id) is not None:
             self.children.setdefault(parent, []).append((id, file, own, changed))
         else:

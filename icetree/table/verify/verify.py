@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -12,17 +13,21 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.files.cache import Cache
 from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.entry import Content, Entries
+from icetree.spec.entry import Content
 from icetree.spec.location import stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import Snapshot
 from icetree.table.progress import Progress
-from icetree.table.verify.data import TARGET_ROWS, DataCheck
+from icetree.table.verify.data import DataCheck
 from icetree.table.verify.files import check_files
 from icetree.table.verify.findings import Gathering, Kind, Report
 from icetree.table.verify.history import check_history
 from icetree.table.verify.judged_store import JudgedStore
+from icetree.table.verify.replaced import check_replacement, is_replacement
+from icetree.table.verify.row_ids import RowIds
+from icetree.table.verify.standing import Standings
 from icetree.table.verify.statistics import check_statistics
+from icetree.table.verify.tellings import Tellings
 from icetree.table.verify.trees import SharedReader, Trees
 
 if TYPE_CHECKING:
@@ -90,7 +95,7 @@ def _look(table: Table, tell: Progress, *, deep: bool, snapshots: Which) -> Repo
     if snapshots == "current":
         chosen = [each for each in every if each.snapshot_id == metadata.current_snapshot_id]
     counts = {"snapshots": len(chosen), "pages": pages}
-    counts |= _check_trees(chosen, metadata, files, found, tell, deep=deep)
+    counts |= _check_trees(chosen, every, metadata, files, found, tell, deep=deep)
     if deep:
         check_statistics(metadata, files, found)
     return Report(findings=found.sorted(), counts=counts)
@@ -123,6 +128,7 @@ def _stored_metadata(
 
 def _check_trees(
     snapshots: list[Snapshot],
+    every: list[Snapshot],
     metadata: TableMetadata,
     files: TableFiles,
     found: Gathering,
@@ -133,12 +139,11 @@ def _check_trees(
     shape = metadata.shape()
     reader = SharedReader(files.reader(shape))
     trees = Trees(metadata=metadata, files=files, found=found, shape=shape, reader=reader)
-    unread = _Unread()
-    whole: list[tuple[Entries, int]] = []
+    tellings = Tellings()
     for done, snapshot in enumerate(snapshots, start=1):
-        live = trees.check(snapshot)
-        if deep and live is not None:
-            whole.append((unread.new_in(live), snapshot.snapshot_id))
+        seen = trees.check(snapshot)
+        if deep and seen is not None:
+            tellings.add(*seen, snapshot.snapshot_id)
         tell("snapshots", done, len(snapshots))
     named = trees.referenced.table()
     check_files(named, files.store, metadata.location, found, progress=tell)
@@ -146,29 +151,29 @@ def _check_trees(
     counts = {"leaves": len(reader.read), "files": pc.count_distinct(named["location"]).as_py()}
     counts["data_files"] = pc.sum(pc.equal(kinds, int(Content.DATA))).as_py() or 0
     if deep:
-        counts |= {"rows": 0, "data_dvs": 0}
         gone = pa.array(sorted(found.files(Kind.MISSING_FILE)), pa.string())
+        told = tellings.table()
         check = DataCheck.of(files.store, metadata, shape)
-        for live, id in whole:
-            there = live.filter(pc.invert(pc.is_in(live["location"], value_set=gone)))
-            for what, count in check.run(there, id, found, progress=tell).items():
-                counts[what] += count
+        there = told.filter(pc.invert(pc.is_in(told["location"], value_set=gone)))
+        counts |= check.run(there, found, progress=tell)
+        standings = Standings(files=files, metadata=metadata, reader=reader)
+        _check_rows(snapshots, every, standings, check.numbered, found)
     return counts
 
 
-class _Unread:
-    """Tells which files of a snapshot no newer one had, so that each is read once."""
-
-    def __init__(self) -> None:
-        self._seen: pa.Array = pa.array([], pa.string())
-
-    def new_in(self, live: Entries) -> Entries:
-        """Return the files that come up for the first time, DVs with the rows of their files."""
-        targets = pc.index_in(live["referenced_file"], live["location"].combine_chunks())
-        live = live.append_column(TARGET_ROWS, live["record_count"].take(targets))
-        # A Puffin file holds many DVs: each is named by its offset too.
-        at = pc.fill_null(live["dv_offset"].cast(pa.string()), "")
-        keys = pc.binary_join_element_wise(live["location"], at, "\n").combine_chunks()
-        new = pc.invert(pc.is_in(keys, value_set=self._seen))
-        self._seen = pa.concat_arrays([self._seen, keys.filter(new)])
-        return live.filter(new)
+def _check_rows(
+    snapshots: list[Snapshot],
+    every: list[Snapshot],
+    standings: Standings,
+    numbered: Collection[str],
+    found: Gathering,
+) -> None:
+    """Check what only rows of several files show together; `numbered` hold row ids themselves."""
+    row_ids = RowIds(standings, numbered, found)
+    known = {each.snapshot_id: each for each in every}
+    for snapshot in snapshots:
+        if numbered:
+            row_ids.check(snapshot)
+        parent = known.get(snapshot.parent_snapshot_id or 0)
+        if parent is not None and is_replacement(snapshot):
+            check_replacement(snapshot, parent, standings, found)

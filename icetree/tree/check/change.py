@@ -20,7 +20,10 @@ from icetree.tree.manifest_dvs import removed_before
 from icetree.tree.reading import Reader, leaves_in
 
 #: What a file that stays must keep.
-_KEPT: Final = ("sequence_number", "file_sequence_number", "first_row_id", "record_count")
+_KEPT: Final = (
+    *("sequence_number", "file_sequence_number", "first_row_id", "record_count"),
+    "partition_spec_id",
+)
 _NAMES: Final = ("content_type", "location", "dv_offset", "referenced_file")
 
 
