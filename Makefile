@@ -20,7 +20,11 @@ ICEBERG_JAR  := $(JARS)/iceberg-spark-runtime-4.1_2.13-1.11.0.jar
 ICEBERG_AWS     := org.apache.iceberg:iceberg-aws-bundle:1.11.0
 ICEBERG_AWS_JAR := $(JARS)/iceberg-aws-bundle-1.11.0.jar
 
-# What PyIceberg needs for the same. It wants other versions of packages than ours, so it has a folder of its own.
+# SQLite for Java, on which Iceberg Java keeps its own JDBC catalog in tests.
+SQLITE_JDBC     := org.xerial:sqlite-jdbc:3.50.3.0
+SQLITE_JDBC_JAR := $(JARS)/sqlite-jdbc-3.50.3.0.jar
+
+# What PyIceberg needs to have the server sign. It wants other versions of packages than ours, so it has a folder of its own.
 S3FS         := $(VENV)/s3fs
 
 # Hadoop's S3A, through which Spark reaches tables in S3, with the parts of AWS's SDK that it uses.
@@ -35,7 +39,7 @@ DELTA_JARS   := $(DELTA_PARTS:%=$(JARS)/%-$(DELTA).jar)
 PAGE         := icetree/explore/page/explorer.js
 
 # What others need who take part in tests.
-OTHERS       := $(ICEBERG_JAR) $(ICEBERG_AWS_JAR) $(S3A) $(S3FS) $(PAGE) chromium
+OTHERS       := $(ICEBERG_JAR) $(ICEBERG_AWS_JAR) $(SQLITE_JDBC_JAR) $(S3A) $(S3FS) $(PAGE) chromium
 TESTS        := $(PY) -m pytest --numprocesses auto --no-loadscope-reorder --durations 15
 
 # Install a command by the machine's own packages, where that is allowed; else say which to install.
@@ -53,7 +57,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
+.PHONY: help setup page chromium demo docs screens iceberg-java iceberg-java-path iceberg-aws iceberg-aws-path sqlite-jdbc sqlite-jdbc-path s3fs s3fs-path s3a s3a-path test interop check lint types format bench-core bench-commit bench-defaults bench-explore bench-plan bench-rest bench-rows bench-sim bench-files-read bench-maintenance bench-spark laws cluster fallback soak writers simulate fuzz constraints clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -174,13 +178,20 @@ iceberg-aws: $(ICEBERG_AWS_JAR) ## Fetch what Iceberg Java reaches S3 with, into
 iceberg-aws-path:
 	@echo "$(ICEBERG_AWS_JAR)"
 
+sqlite-jdbc: $(SQLITE_JDBC_JAR) ## Fetch SQLite for Java, for Iceberg Java's JDBC catalog, into a cache outside the repository
+	@echo "$(SQLITE_JDBC_JAR) is ready."
+
+sqlite-jdbc-path:
+	@echo "$(SQLITE_JDBC_JAR)"
+
 $(ICEBERG_JAR): ARTIFACT := $(ICEBERG_JAVA)
 $(ICEBERG_AWS_JAR): ARTIFACT := $(ICEBERG_AWS)
-$(ICEBERG_JAR) $(ICEBERG_AWS_JAR):
+$(SQLITE_JDBC_JAR): ARTIFACT := $(SQLITE_JDBC)
+$(ICEBERG_JAR) $(ICEBERG_AWS_JAR) $(SQLITE_JDBC_JAR):
 	@command -v mvn > /dev/null || { \
-		echo "Maven fetches Iceberg Java, which some tests compare with: install it (Debian: apt install maven)."; \
+		echo "Maven fetches Iceberg Java and its parts, which some tests compare with: install it (Debian: apt install maven)."; \
 		test -z "$$CI"; }
-	@! command -v mvn > /dev/null || echo "Fetching $(ARTIFACT), some 50 MB."
+	@! command -v mvn > /dev/null || echo "Fetching $(ARTIFACT), up to 60 MB."
 	@! command -v mvn > /dev/null || mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
 		-Dartifact=$(ARTIFACT) -DoutputDirectory=$(JARS)
 

@@ -12,7 +12,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from icetree.spark.java import java_home
-from tests.jars import fetched
+from tests.jars import fetched, place_of
 from tests.peers.plans import Planned
 
 _SMALL = [
@@ -43,6 +43,20 @@ class IcebergJava:
         compiler.cook(source)
         self._classes = compiler.getClassLoader()
         return self._classes.loadClass(name).newInstance()
+
+    def strings(self, *values: str) -> Any:
+        """Return an array of strings."""
+        return self._array(self.jvm.String, values)
+
+    def numbers(self, *values: int) -> Any:
+        """Return an array of ints."""
+        return self._array(self.jvm.int, values)
+
+    def _array(self, kind: Any, values: Sequence[Any]) -> Any:
+        made = self._gateway.new_array(kind, len(values))
+        for at, value in enumerate(values):
+            made[at] = value
+        return made
 
     def parse(self, document: str) -> Any:
         """Return table metadata as Java reads it."""
@@ -115,7 +129,8 @@ def iceberg_java() -> Iterator[IcebergJava]:
     [py4j] = jars.glob("py4j*.jar")
     port, token = launch_gateway(
         jarpath=str(py4j),
-        classpath=f"{fetched('iceberg-java')}:{jars}/*",
+        # A jar that is missing is passed over: whoever needs SQLite asks for it.
+        classpath=f"{fetched('iceberg-java')}:{place_of('sqlite-jdbc')}:{jars}/*",
         javaopts=_SMALL,
         java_path=str(java_home() / "bin" / "java"),
         die_on_exit=True,
