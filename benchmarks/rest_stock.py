@@ -48,9 +48,7 @@ def measure_loads(report: Report, uri: str, pid: int, files: int) -> None:
             busy, started = cpu_ms(pid), time.perf_counter()
             catalog = RestCatalog("loads", uri=uri, **{"scan-planning-mode": mode})
             catalog.load_table(f"db.t{files}")
-            took = Timing(
-                cpu_ms=cpu_ms(pid) - busy, wall_ms=(time.perf_counter() - started) * 1000
-            )
+            took = Timing(cpu_ms=cpu_ms(pid) - busy, wall_ms=(time.perf_counter() - started) * 1000)
             report.add(f"{which} load of {files:,} files by who {who}", took, files=files)
 
 
@@ -88,7 +86,9 @@ def _refused(uri: str) -> int:
     """Return how many requests the server has refused as late."""
     with urlopen(f"{uri}/metrics") as answer:
         told: str = answer.read().decode()
-    lines = re.findall(r"^icetree_requests_total\{[^}]*status=\"409\"[^}]*\} (\d+)", told, re.M)
+    lines = re.findall(
+        r"^icetree_requests_total\{[^}]*status=\"409\"[^}]*\} (\d+)", told, re.MULTILINE
+    )
     return sum(map(int, lines))
 
 

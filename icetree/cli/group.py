@@ -10,7 +10,7 @@ import click
 from icetree.cli.options import CONNECTION_OPTIONS
 from icetree.cli.refusal import STOPPED, Misused, Refusal
 from icetree.errors import IcetreeError
-from icetree.picture.visible import visible_lines
+from icetree.visible import visible_lines
 
 #: Whether JSON was asked for anywhere on the line, known before the line is understood.
 _AS_JSON: Final = "icetree.as_json"

@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import Any, Final
 from uuid import UUID
 
-from icetree.picture.visible import visible, visible_json, visible_lines
+from icetree.visible import visible, visible_json, visible_lines
 
 #: Columns that read better from the right.
 _NUMBER: Final = (int, float, Decimal)

@@ -9,7 +9,7 @@ from typing import IO, Any, Final
 import click
 
 from icetree.errors import IcetreeError
-from icetree.picture.visible import visible, visible_json
+from icetree.visible import visible, visible_json
 
 #: What the program exits with; docs/command-line.md tells what each means.
 REFUSED: Final = 1

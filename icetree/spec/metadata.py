@@ -113,6 +113,11 @@ class TableMetadata(Noun, frozen=True, kw_only=True, dict=True):
         """The snapshots that metadata.json itself holds."""
         return {snapshot.snapshot_id: snapshot for snapshot in self.snapshots}
 
+    @property
+    def all_statistics(self) -> tuple[StatisticsFile | PartitionStatisticsFile, ...]:
+        """The files of statistics of both kinds."""
+        return (*self.statistics, *self.partition_statistics)
+
     def snapshot(self, snapshot_id: int) -> Snapshot:
         """Return a snapshot that metadata.json itself holds; `spec.pages` looks further."""
         try:

@@ -24,12 +24,12 @@ from icetree.cli.refusal import MISUSED
 from icetree.errors import InvalidInput
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
-from icetree.picture.visible import visible, visible_json
 from icetree.serve.run import Address
 from icetree.spec.entry import Entry
 from icetree.spec.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from icetree.visible import visible, visible_json
 
 #: Retitles, clears, rings, returns, deletes, does the same in C1, and turns the writing around.
 HOSTILE = "a\x1b]0;got you\x07\x1b[2J\r\x08\x7f\x9b2J\x85\x9d0;x\x9c\u202eb\u2066c\u2028d\te"

@@ -77,9 +77,8 @@ def asked_of(table: Table, body: PlanBody) -> Asked:
     stats_fields = body.stats_fields or []
     meant = Meant(schema=metadata.schema())
     if body.use_snapshot_schema and upto is not None:
-        names = {*selected, *stats_fields}
-        sensitive = body.case_sensitive
-        meant = schema_meant(metadata, upto, names, body.filter, case_sensitive=sensitive)
+        asked, sensitive = {*selected, *stats_fields}, body.case_sensitive
+        meant = schema_meant(metadata, upto, asked, body.filter, case_sensitive=sensitive)
     schema = meant.schema
     _ids(schema, selected, body, "select")
     if body.min_rows_requested is not None and body.min_rows_requested < 0:

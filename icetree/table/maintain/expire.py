@@ -226,8 +226,8 @@ def _statistics(metadata: TableMetadata, expiry: Expiry) -> pa.Table:
 
     Who names them may have named any file so: they are looked for as those of trees are.
     """
-    every = (*metadata.statistics, *metadata.partition_statistics)
-    going = {each.statistics_path for each in every if each.snapshot_id in expiry.snapshot_ids}
+    ids, every = expiry.snapshot_ids, metadata.all_statistics
+    going = {each.statistics_path for each in every if each.snapshot_id in ids}
     names = sorted({stored_form(each, metadata.location) for each in going})
     return named(names, Content.DATA)
 

@@ -178,8 +178,9 @@ def named_by(state: State, *, but: Collection[int] = ()) -> pa.Table:
     names = [state.metadata_location, VERSION_HINT]
     names += [each.metadata_file for each in metadata.metadata_log]
     names += [each.location for each in metadata.snapshot_pages]
-    statistics = (*metadata.statistics, *metadata.partition_statistics)
-    names += [each.statistics_path for each in statistics if each.snapshot_id not in but]
+    names += [
+        each.statistics_path for each in metadata.all_statistics if each.snapshot_id not in but
+    ]
     return named(stored_form(each, metadata.location) for each in names)
 
 

@@ -148,8 +148,8 @@ class DataCheck:
                 yield kind, name, rule, entry[SEEN_IN][0].as_py()
         if not is_position:
             yield from self._contents(entries, file, name, place)
-        elif rule := lacks_a_column(file):
-            yield Kind.UNREADABLE, name, rule, entries[0][SEEN_IN][0].as_py()
+        elif lacking := lacks_a_column(file):
+            yield Kind.UNREADABLE, name, lacking, entries[0][SEEN_IN][0].as_py()
         else:
             for rule, at in broken_positions(file, entries, known, self.metadata.location):
                 yield Kind.STATS, name, rule, entries[at][SEEN_IN][0].as_py()

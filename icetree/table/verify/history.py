@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.metadata import TableMetadata
 from icetree.spec.rules.metadata import broken_rule
 from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 from icetree.table.verify.findings import Gathering, Kind, Severity
@@ -174,9 +174,7 @@ def _check_beside(
     whole: bool,
 ) -> None:
     """Look for what reading rows never needs: statistics and former metadata files."""
-    told: list[StatisticsFile | PartitionStatisticsFile] = [*metadata.statistics]
-    told += metadata.partition_statistics
-    for each in told:
+    for each in metadata.all_statistics:
         path, size = each.statistics_path, each.file_size_in_bytes
         real = _size_of(path, files)
         if real != size:
