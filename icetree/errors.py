@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from icetree.visible import visible_lines
+
 
 class IcetreeError(Exception):
     """The root of every error icetree raises on purpose."""
+
+    def __str__(self) -> str:
+        # What it names may be a hostile table's, and tracebacks and logs end in terminals.
+        return visible_lines(super().__str__())
 
 
 class NotFound(IcetreeError):

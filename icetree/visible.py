@@ -7,6 +7,7 @@ could show a name as another. All of them are shown as escapes.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -48,6 +49,19 @@ def visible_in(record: T) -> T:
             found, **{each.name: visible_in(getattr(found, each.name)) for each in fields(found)}
         )
     return found  # type: ignore[no-any-return]
+
+
+def log_of(name: str) -> logging.Logger:
+    """Return the logger of a file, in whose lines every character is one that is only seen."""
+    log = logging.getLogger(name)
+    if _as_line not in log.filters:
+        log.addFilter(_as_line)
+    return log
+
+
+def _as_line(record: logging.LogRecord) -> bool:
+    record.msg, record.args = visible(record.getMessage()), ()
+    return True
 
 
 def _escaped(match: re.Match[str]) -> str:

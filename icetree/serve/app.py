@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -20,8 +19,9 @@ from icetree.serve.route import Needs, Route
 from icetree.serve.server import Server
 from icetree.store.stopping import Stop
 from icetree.surroundings import new_pool
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 

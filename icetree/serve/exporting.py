@@ -7,7 +7,6 @@ table waits for it for a moment. What is known to be there is not asked of the s
 from __future__ import annotations
 
 import copy
-import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -28,8 +27,9 @@ from icetree.table.export.former import Former, former_of
 from icetree.table.export.known import heads_of
 from icetree.table.export.places import export_folder, export_of
 from icetree.table.table import Table
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: How long who is shown a table waits for exports of former snapshots.
 FORMER_S: Final = 1.0

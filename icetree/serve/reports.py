@@ -11,6 +11,7 @@ from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.request import NOTHING, Answer
 from icetree.spec.texts import json_bytes
+from icetree.visible import visible_json
 
 log = logging.getLogger(__name__)
 
@@ -40,5 +41,5 @@ def report_metrics(call: Call) -> Answer:
         "snapshot_id": report.snapshot_id,
         "metrics": report.metrics,
     }
-    log.info("%s", json_bytes(told)[:_LONGEST].decode(errors="replace"))
+    log.info("%s", visible_json(json_bytes(told)[:_LONGEST].decode(errors="replace")))
     return NOTHING

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -23,8 +22,9 @@ from icetree.serve.submitted import Submitted
 from icetree.serve.workers import Workers
 from icetree.surroundings import elapsed_s
 from icetree.table.lake import Lake
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: What ends the process. All else is answered, also what no exception should be: libraries in other
 #: languages raise their panics beside `Exception`.

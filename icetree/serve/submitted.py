@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -16,9 +15,10 @@ from icetree.serve.held import Held
 from icetree.serve.workers import Workers
 from icetree.store.stopping import Stop
 from icetree.surroundings import new_pool, random_bits
+from icetree.visible import log_of
 
 T = TypeVar("T")
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: How long a plan waits to be asked for: the slowest clients ask once a minute.
 HOLD_S: Final = 300.0

@@ -11,6 +11,7 @@ from typing import Final
 
 from icetree.serve.request import Answer, Request
 from icetree.spec.texts import json_bytes
+from icetree.visible import visible_json
 
 log = logging.getLogger("icetree.access")
 
@@ -50,7 +51,7 @@ class Watching:
                 "who": who,
                 "peer": request.peer,
             }
-            log.info("%s", json_bytes(told).decode())
+            log.info("%s", visible_json(json_bytes(told).decode()))
 
     def text(self) -> str:
         """Return the counts in Prometheus's format."""

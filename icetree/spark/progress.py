@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,9 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from icetree.table.progress import Progress
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 _DESCRIPTION: Final = "spark.job.description"
 #: Seconds between two lines on the same work.

@@ -31,6 +31,7 @@ from icetree.table.verify.verify import looked_at
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.check.check import dangling_data_dvs
 from icetree.tree.live import live_files
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -53,7 +54,7 @@ class Action:
     vectors_of: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.does}; lost: {self.loses}"
+        return visible(f"{self.does}; lost: {self.loses}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

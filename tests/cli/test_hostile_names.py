@@ -6,18 +6,15 @@ import io
 import json
 import re
 import sys
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import click
-import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
-import icetree
 from icetree.cli.console import stdout
 from icetree.cli.main import cli
 from icetree.cli.refusal import MISUSED
@@ -25,68 +22,20 @@ from icetree.errors import InvalidInput
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
 from icetree.serve.run import Address
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
-from icetree.table.lake import Lake
-from icetree.table.table import Table
 from icetree.visible import visible, visible_json
-
-#: Retitles, clears, rings, returns, deletes, does the same in C1, and turns the writing around.
-HOSTILE = "a\x1b]0;got you\x07\x1b[2J\r\x08\x7f\x9b2J\x85\x9d0;x\x9c\u202eb\u2066c\u2028d\te"
-NAME = HOSTILE.replace(".", "")
+from tests.hostile_table import HOSTILE, NAME, acting, hostile_lake, hostile_table
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("hostile")
-    _make(made)
+    hostile_table(made)
     return made
-
-
-def _connect(folder: Path) -> Lake:
-    return icetree.connect(f"sqlite:///{folder}/catalog.db", warehouse=str(folder / "lake"))
-
-
-def _make(folder: Path) -> Table:
-    """Make a table whose every name and value is hostile, and lose one of its files."""
-    lake = _connect(folder)
-    lake.create_namespace(NAME)
-    table = lake.create_table(
-        f"{NAME}.{NAME}",
-        pa.schema([pa.field(NAME, pa.string()), pa.field("n", pa.int64())]),
-        partition_by=["n"],
-        location=str(folder / "lake" / "t"),
-        properties={HOSTILE: HOSTILE, "write.root.max-data-entries": "1"},
-    )
-    for n in range(4):
-        table.append(pa.table({NAME: [HOSTILE, "b"], "n": [n, n]}), summary={HOSTILE: HOSTILE})
-    n = {2: FieldStats(lower=5, upper=5, values=1, nulls=0)}
-    place = f"data/{HOSTILE}.parquet"
-    table.append_files([Entry(location=place, record_count=1, file_size_in_bytes=9, stats=n)])
-    with table.edit_spec() as spec:
-        spec.add(NAME)
-    table.append(pa.table({NAME: [HOSTILE], "n": [9]}))
-    table.delete("n = 1")
-    table.create_branch(NAME)
-    table.create_tag(f"{NAME}2")
-    lost = table.scan().plan().tasks["location"][0].as_py()
-    Path(f"{table.location}/{lost}").unlink()
-    return table
 
 
 def run(folder: Path, *words: str) -> Result:
     options = ["--catalog", f"sqlite:///{folder}/catalog.db", "--warehouse", str(folder / "lake")]
     return CliRunner().invoke(cli, [*options, *words])
-
-
-def acting(text: str) -> set[str]:
-    """Return the characters of a text that would act on a terminal; a newline may."""
-    return {
-        each
-        for each in text
-        if each != "\n"
-        and (unicodedata.category(each) in ("Cc", "Zl", "Zp") or each in "\u202e\u2066")
-    }
 
 
 def commands() -> Iterator[tuple[str, ...]]:
@@ -200,7 +149,7 @@ def given(parameter: Any, folder: Path) -> list[str]:
 
 @pytest.mark.usefixtures("no_socket")
 def test_no_command_however_new_lets_what_it_is_given_act_on_the_terminal(tmp_path: Path) -> None:
-    _make(tmp_path)
+    hostile_table(tmp_path)
     told = set()
     for words in every_command(tmp_path):
         result = run(tmp_path, *words)
@@ -230,7 +179,7 @@ def test_json_means_what_the_table_says(folder: Path) -> None:
 
 
 def test_creating_tells_of_a_table_without_obeying_it(tmp_path: Path) -> None:
-    _connect(tmp_path).create_namespace(NAME)
+    hostile_lake(tmp_path).create_namespace(NAME)
     result = run(tmp_path, "create", f"{NAME}.{NAME}", "--schema", "n long")
     assert "Made a" in result.output
     assert acting(result.output) == set()
@@ -244,7 +193,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_only_our_own_styling_acts(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = _connect(folder).table(f"{NAME}.{NAME}")
+    table = hostile_lake(folder).table(f"{NAME}.{NAME}")
     shape = table.metadata.shape()
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import logging
 from dataclasses import replace
 from typing import Any, Final
 
@@ -20,8 +19,9 @@ from icetree.serve.submitted import Ticket
 from icetree.spec.texts import json_bytes
 from icetree.store.stopping import StoppingStore
 from icetree.table.table import Table
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: Bytes of an answer that is worth compressing: below, the network takes it as it is.
 _LARGE: Final = 64 << 10

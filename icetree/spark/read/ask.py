@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Any, Final
@@ -22,8 +21,9 @@ from icetree.spark.read.plan import LEAVES, Executors
 from icetree.spark.read.question import question
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan.tasks import Plan
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: Bytes of answers that are kept: the same question on the same snapshot is planned once.
 _KEEP_BYTES: Final = 128 * 1024 * 1024

@@ -6,7 +6,6 @@ each Java virtual machine. `tests/spark/test_internals.py` tells when Spark chan
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,8 +20,9 @@ from pyspark.sql.classic.column import Column as ClassicColumn
 from pyspark.sql.types import LongType, StructField, StructType
 
 from icetree.spark.jvm import java_of
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: `false` has tables read without the relation: planned at once, listed through a folder.
 SETTING: Final = "spark.icetree.read.lazy"

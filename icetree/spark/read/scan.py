@@ -8,7 +8,6 @@ executors. Such a table is planned at once.
 
 from __future__ import annotations
 
-import logging
 from functools import reduce
 from typing import Final
 
@@ -45,8 +44,9 @@ from icetree.spec.metadata_columns import (
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan.kinds import Kinds
 from icetree.tree.plan.tasks import Plan
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 _PARQUET: Final = frozenset({"parquet"})
 #: Position deletes of v2 that are looked up here, where Spark is told of files; more are on executors.

@@ -5,7 +5,6 @@ The answer is a row that Spark reads from its own plan, under an alias that says
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -32,11 +31,12 @@ from icetree.spark.trees import kind, option, seq
 from icetree.spark.types import spark_type
 from icetree.table.scan.scan import Scan
 from icetree.table.scan.told import EXACT, End, told
+from icetree.visible import log_of
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 _RELATIONS: Final = ("UnresolvedRelation", "RelationTimeTravel")
 _MICROS_A_DAY: Final = 86_400 * 10**6

@@ -8,7 +8,6 @@ part of its history: do not expire that while its query is down.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,11 +34,12 @@ from icetree.table.commit.options import CommitOptions
 from icetree.table.commit.validate import already_applied
 from icetree.table.state import Work
 from icetree.table.table import Table
+from icetree.visible import log_of
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 APPEND, UPSERT = "append", "upsert"
 VECTORS, EQUALITY = "vectors", "equality"

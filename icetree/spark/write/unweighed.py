@@ -9,7 +9,6 @@ of fewer rows or weighed.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -24,8 +23,9 @@ from icetree.spark.in_python import done_in_python
 from icetree.spark.names import quoted
 from icetree.spark.write.internals import BYTES, bounds, is_all_javas, not_weighed
 from icetree.spec.metadata import TableMetadata
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

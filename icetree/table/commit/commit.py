@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -43,8 +42,9 @@ from icetree.tree.draft import Prepared
 from icetree.tree.grow.grow import prepare
 from icetree.tree.leaf import NewFile
 from icetree.tree.policy import policy_of
+from icetree.visible import log_of, visible
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +79,8 @@ class Committed:
             counts = ", ".join(f"{name} {count}" for name, count in told if _is_change(name))
             what = f"{self.snapshot.operation}, snapshot {self.snapshot.snapshot_id}"
             what += f": {counts}" if counts else ""
-        return f"table {self.state.name}: {what}{' (made before)' if self.repeated else ''}"
+        before = " (made before)" if self.repeated else ""
+        return visible(f"table {self.state.name}: {what}{before}")
 
 
 def _is_change(name: str) -> bool:

@@ -6,7 +6,6 @@ landed yet.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from icetree.files.table_files import TableFiles
@@ -16,8 +15,9 @@ from icetree.spec.table_properties import EXPORT_ON_COMMIT
 from icetree.table.commit.forget import forgotten
 from icetree.table.export.export import export
 from icetree.table.state import State
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 
 def after_landing(

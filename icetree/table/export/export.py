@@ -6,7 +6,6 @@ is exported, so whoever exports the same again finds it, and two who do so at on
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -42,8 +41,9 @@ from icetree.table.export.twins import Tree
 from icetree.table.state import State
 from icetree.tree.leaf import NewFile
 from icetree.tree.recount import with_counts
+from icetree.visible import log_of, visible
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Exported:
     def __str__(self) -> str:
         what = "an empty table" if self.snapshot_id is None else f"snapshot {self.snapshot_id}"
         what = f"{self.snapshot_count:,} snapshots" if self.snapshot_count > 1 else what
-        return (
+        return visible(
             f"exported {what} as v{self.format_version}: {self.metadata_location}; "
             f"{len(self.written):,} files written, {self.reused_manifests_count:,} manifests reused"
         )

@@ -5,7 +5,6 @@ Each is a list and a small manifest or two of its own: twins are those of its ne
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -19,8 +18,9 @@ from icetree.spec.snapshot import Snapshot
 from icetree.table.export.export import Made, Series
 from icetree.table.export.known import heads_of
 from icetree.table.export.places import export_folder, export_of, is_list, list_shown
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: So many of the newest snapshots that are shown have exports, beside those of branches and tags.
 MOST: Final = 100

@@ -7,7 +7,6 @@ which the commit takes in (`table/commit/carry.py`).
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -38,12 +37,13 @@ from icetree.table.scan.planning import planner
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.compaction import file_count, grouped
 from icetree.tree.plan.tasks import Plan
+from icetree.visible import log_of
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
     from icetree.table.transaction import Transaction
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: How often files are looked at anew whose rewriting met what could not be taken in.
 _TRIES: Final = 4

@@ -38,6 +38,7 @@ from icetree.table.maintain.reach import (
 from icetree.table.movable import require_movable
 from icetree.table.progress import Progress
 from icetree.table.state import State
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -63,7 +64,9 @@ class Copied:
 
     def __str__(self) -> str:
         kept = f"; {self.kept_files_count:,} are there" if self.kept_files_count else ""
-        return f"would copy {self.copied_files_count:,} files, for {self.metadata_location}{kept}"
+        return visible(
+            f"would copy {self.copied_files_count:,} files, for {self.metadata_location}{kept}"
+        )
 
 
 def would_copy(

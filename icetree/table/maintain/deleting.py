@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from threading import Event
 from typing import Final
@@ -23,8 +22,9 @@ from icetree.spec.properties import flag
 from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
 from icetree.store.base import NotDeleted
 from icetree.table.progress import Progress
+from icetree.visible import log_of
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: So many files are deleted with one request, where the store has such.
 BATCH: Final = 1_000

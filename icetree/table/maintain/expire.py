@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -36,11 +35,12 @@ from icetree.table.maintain.reach import (
 from icetree.table.maintain.unused import forget_unused, names_of, used_by
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
+from icetree.visible import log_of, visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: How often the plan is made anew when another points a branch or tag to what was to go.
 _TRIES: Final = 5
@@ -81,7 +81,7 @@ class Expired:
             if name.startswith("deleted_") and count
         )
         verb = "would expire" if self.dry_run else "expired"
-        refs = f" and {', '.join(self.refs)}" if self.refs else ""
+        refs = visible(f" and {', '.join(self.refs)}") if self.refs else ""
         rest = f"; also {', '.join(self.cleaned)}" if self.cleaned else ""
         return f"{verb} {len(self.snapshot_ids):,} snapshots{refs}; files: {counts or 'none'}{rest}"
 

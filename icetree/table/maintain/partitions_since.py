@@ -7,7 +7,6 @@ the whole tree is walked.
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,11 +29,12 @@ from icetree.table.maintain.partition_rows import (
 )
 from icetree.tree.diff.diff import net
 from icetree.tree.reading import leaves_in
+from icetree.visible import log_of
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 _Longs = npt.NDArray[np.int64]
 _FILES = tuple(name for name in SUMS if name.endswith("file_count") or name == "dv_count")

@@ -8,7 +8,6 @@ register that file, and purge again.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -38,11 +37,12 @@ from icetree.table.maintain.reach import (
 )
 from icetree.table.maintain.theirs import Theirs
 from icetree.table.progress import Progress
+from icetree.visible import log_of
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
 
-log = logging.getLogger(__name__)
+log = log_of(__name__)
 
 #: How often it is looked anew what there is, when others commit meanwhile.
 _TRIES: Final = 5

@@ -27,6 +27,7 @@ from icetree.tree.leaf import NewFile
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
+from icetree.visible import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class TableStatistics:
 
     def __str__(self) -> str:
         told = ", ".join(f"{name} {count:,}" for name, count in self.ndv.items())
-        return f"distinct values: {told or 'none, for the table is empty'}"
+        return visible(f"distinct values: {told or 'none, for the table is empty'}")
 
 
 def compute_table_stats(

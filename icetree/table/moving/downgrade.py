@@ -32,6 +32,7 @@ from icetree.table.commit.attempt import metadata_file
 from icetree.table.export.export import export_snapshot, told_of
 from icetree.table.export.shown import shown
 from icetree.table.state import State
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -62,9 +63,9 @@ class Downgraded:
 
     def __str__(self) -> str:
         if self.reason is not None:
-            return f"table {self.table} cannot become v{_TO}: {self.reason}"
+            return visible(f"table {self.table} cannot become v{_TO}: {self.reason}")
         verb = "would become" if self.dry_run else "is now"
-        return (
+        return visible(
             f"table {self.table} {verb} v{_TO}; it was v{self.format_version}; snapshots kept: "
             f"{self.snapshots:,}, which branches and tags point to; forgotten: {self.loses:,}"
         )

@@ -30,6 +30,7 @@ from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.evolve.evolve import upgrading
 from icetree.table.moving.hadoop import mark_moved
 from icetree.table.moving.source import Source, table_at
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -65,10 +66,11 @@ class Upgraded:
 
     def __str__(self) -> str:
         if self.reason is not None:
-            return f"table {self.table} cannot become v{FORMAT_VERSION}: {self.reason}"
+            return visible(f"table {self.table} cannot become v{FORMAT_VERSION}: {self.reason}")
         verb = "would become" if self.dry_run else "is now"
         was = f"table {self.table} {verb} v{FORMAT_VERSION}; it was v{self.format_version}"
-        return "\n".join((was, *(f"- {each}" for each in (*self.does, *self.gains))))
+        lines = (was, *(f"- {each}" for each in (*self.does, *self.gains)))
+        return "\n".join(map(visible, lines))
 
 
 def upgrade(table: Table, *, dry_run: bool) -> Upgraded:

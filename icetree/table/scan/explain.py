@@ -35,6 +35,7 @@ from icetree.tree.prune.bind import bind
 from icetree.tree.prune.predicates import Predicate
 from icetree.tree.prune.prune import columns_needed, conjunct_masks
 from icetree.tree.reading import Leaf, leaves_in
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.spec.shape import Shape
@@ -141,7 +142,7 @@ class Explanation:
             ]
         idle = [part for part in self.conjuncts if not any(part in row["by"] for row in rows)]
         lines += [f"nothing is skipped by {part}" for part in idle]
-        return "\n".join(lines)
+        return "\n".join(map(visible, lines))
 
 
 def explain(

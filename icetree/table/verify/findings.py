@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from icetree.visible import visible
+
 
 class Severity(Enum):
     """How bad a finding is."""
@@ -52,7 +54,7 @@ class Finding:
         where = "" if self.snapshot_id is None else f" [snapshot {self.snapshot_id}"
         if where:
             where += f" and {self.snapshots - 1} more]" if self.snapshots > 1 else "]"
-        return f"{self.severity.name} {self.kind.value}: {self.file}: {self.rule}{where}"
+        return visible(f"{self.severity.name} {self.kind.value}: {self.file}: {self.rule}{where}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as plain values."""

@@ -39,6 +39,7 @@ from icetree.tree.check.change import left_behind
 from icetree.tree.live import LEAF, live_parts
 from icetree.tree.partitions import spans
 from icetree.tree.reading import Leaf, Reader, leaves_in
+from icetree.visible import visible
 
 
 class Kind(Enum):
@@ -58,7 +59,7 @@ class Finding:
     kind: Kind = Kind.TREE
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.rule}"
+        return visible(f"{self.file}: {self.rule}")
 
 
 def check(
