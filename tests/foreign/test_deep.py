@@ -336,6 +336,12 @@ def test_a_replacement_that_moves_rows_is_clean(vector: bool) -> None:
     assert findings(_replacement(list.reverse, vector=vector)) == ""
 
 
+def test_a_replacement_by_who_keeps_no_row_ids_is_clean_but_for_other_values() -> None:
+    assert findings(_replacement(list.reverse, lineage=False)) == ""
+    told = findings(_replacement(_other_value, lineage=False))
+    assert "is a replacement, but changes values of rows" in told
+
+
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("vector", [False, True])
 def test_a_replacement_that_loses_a_row_is_named(vector: bool, deep: bool) -> None:

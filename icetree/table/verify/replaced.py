@@ -6,7 +6,7 @@ many rows are live before and after; to read the files that came and went shows 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,9 +64,17 @@ def _live_rows(entries: Entries) -> int:
 
 
 def check_replacement(
-    snapshot: Snapshot, parent: Snapshot, standings: Standings, found: Gathering
+    snapshot: Snapshot,
+    parent: Snapshot,
+    standings: Standings,
+    numbered: Collection[str],
+    found: Gathering,
 ) -> None:
-    """Report a replacement that changed rows, by reading the files that it changed."""
+    """Report a replacement that changed rows, by reading the files that it changed.
+
+    Writers should keep row ids, and need not: where files came that do not hold any, which the
+    `numbered` do, rows may be others.
+    """
     before, after = standings.of(parent), standings.of(snapshot)
     if before is None or after is None:
         return
@@ -76,6 +84,8 @@ def check_replacement(
         gone, came = _less_those_alike(before, gone, after, came, standings, schema)
         old = _sum_of(before, gone, standings, schema)
         new = _sum_of(after, came, standings, schema)
+        if not _new_names(before, after, came) <= {*numbered}:
+            new.nameless += new.rows
     except (CorruptTable, NotFound, Unsupported):
         return  # of a file that was told of where it was read, or that only engines read
     for rule in _differences(old, new):
@@ -106,6 +116,12 @@ def _less_those_alike(
         [number for name, number in old.items() if name not in alike],
         [number for name, number in new.items() if name not in alike],
     )
+
+
+def _new_names(before: Standing, after: Standing, came: list[int]) -> set[str]:
+    """Return the files that came, of those whose rows did."""
+    names = after.column("location").take(pa.array(came, pa.int64()))
+    return {*names.to_pylist()} - {*before.column("location").to_pylist()}
 
 
 def _names(standing: Standing, numbers: list[int]) -> dict[tuple[object, ...], int]:

@@ -62,8 +62,9 @@ class Tellings:
         """Return all that was told, the newest first."""
         if self._parts:
             return concat(self._parts)
+        none = empty()
         for name in (TARGET_ROWS, SEEN_IN):
-            none = empty().append_column(name, pa.array([], pa.int64()))
+            none = none.append_column(name, pa.array([], pa.int64()))
         return none
 
     def _not_seen(self, root: Entries, live: Entries) -> _Flags:

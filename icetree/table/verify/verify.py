@@ -176,4 +176,4 @@ def _check_rows(
             row_ids.check(snapshot)
         parent = known.get(snapshot.parent_snapshot_id or 0)
         if parent is not None and is_replacement(snapshot):
-            check_replacement(snapshot, parent, standings, found)
+            check_replacement(snapshot, parent, standings, numbered, found)
