@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any, Final
 
-from campaigns.entries import data_file, place_of, vector
+from campaigns.entries import data_file, merged, place_of, vector
 from icetree.table.table import Table
 
 #: How many live files a writer keeps; beyond that it deletes or rewrites.
@@ -54,4 +54,5 @@ def carry_out(table: Table, change: Change) -> None:
         case "delete":
             table.delete_files(removed, **how)
         case "rewrite":
-            table.rewrite(removed, added, **how)
+            one = merged(table, change.removed, into=change.key)
+            table.rewrite(removed, [one], **how)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import icetree
-from campaigns.entries import data_file, place_of, vector
+from campaigns.entries import data_file, merged, place_of, vector
 from icetree.errors import CommitConflict, CommitExhausted
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
@@ -68,7 +68,8 @@ class Life:
                 return done, Note(added=[key], removed=[one])
             case "rewrite":
                 pair = self.choose.sample(self.mine, 2)
-                done = table.rewrite([place_of(each) for each in pair], [data_file(key)], **how)
+                one_file = merged(table, pair, into=key)
+                done = table.rewrite([place_of(each) for each in pair], [one_file], **how)
                 return done, Note(added=[key], removed=pair)
             case "row delta":
                 done = table.row_delta([vector(key, of=one), data_file(key)], **how)
