@@ -120,6 +120,7 @@ def test_files_are_cut_evenly_in_the_order_in_which_rows_come() -> None:
     layout = layout_of(table.metadata, 0)
     total = 10_000
     columns = {field.name: pa.array(np.arange(total)) for field in layout.fields}
+    columns["_last_updated_sequence_number"] = pa.nulls(total, pa.int64())
     batches = pa.table(columns).to_batches(max_chunksize=777)
     portions = fitted(batches, layout.fields, table="t")
     entries = write_packed(

@@ -90,7 +90,7 @@ def rewrite(client: StockClient) -> str:
     client.rewritten(name)
     client.kept = [each for each in client.kept if each.holds_data]
     client.write(_own(client, old, Status.DELETED))
-    client.add(new_file(client.table, 0, 2))
+    client.add(new_file(client.table, 0, 2, value="a"))
     return "replace"
 
 

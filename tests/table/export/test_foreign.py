@@ -26,10 +26,10 @@ def some_table(**properties: str) -> Table:
     return table
 
 
-def new_file(table: Table, *ids: int) -> Entry:
+def new_file(table: Table, *ids: int, value: str = "new") -> Entry:
     """Write rows as a data file that the table does not know."""
     made = write_files(
-        some(*((id, "new") for id in ids)),
+        some(*((id, value) for id in ids)),
         table="t",
         metadata=table.metadata,
         store=table.files.store,

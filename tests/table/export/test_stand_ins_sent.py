@@ -198,5 +198,5 @@ def test_a_name_that_is_told_by_nobody_is_no_vector_to_remove() -> None:
         commit_foreign(table, client.snapshot("overwrite"))
     client = StockClient(table, version=2, id=9)
     client.add(entry)
-    with pytest.raises(InvalidInput, match="lies where exports lie"):
+    with pytest.raises(InvalidInput, match="lies where the table's metadata lies"):
         commit_foreign(table, client.snapshot("overwrite"))
