@@ -60,7 +60,11 @@ def log_of(name: str) -> logging.Logger:
 
 
 def _as_line(record: logging.LogRecord) -> bool:
-    record.msg, record.args = visible(record.getMessage()), ()
+    message = record.getMessage()
+    shown = visible(message)
+    # A line that shows nothing amiss keeps its parts, which handlers and counters of lines go by.
+    if shown != message:
+        record.msg, record.args = shown, ()
     return True
 
 
