@@ -88,6 +88,42 @@ def test_no_file_is_blamed_where_readers_end_with_the_process_they_come_from() -
 
 
 @needs_proc
+def test_no_file_is_blamed_where_all_readers_that_wait_are_ended_one_after_the_other() -> None:
+    """Whoever ends them takes some time: the next that is asked may be about to end as well."""
+    ran("""
+import io, os, signal, threading, time
+os.sched_getaffinity = lambda _: {0, 1}  # two may wait
+import pyarrow as pa
+from icetree.rows.formats.orc import OrcReader
+from tests.rows.test_orc_apart import FILE, SOUND, require_sound
+from tests.rows.test_orc_readers import children, nursery
+
+class Meanwhile(io.BytesIO):
+    def read(self, size=-1):
+        require_sound()
+        return super().read(size)
+
+first = nursery()
+[asked] = children(first)
+OrcReader(pa.PythonFile(Meanwhile(SOUND), mode="r"), FILE).read(0, [0], ["id"])
+[next] = children(first).keys() - {asked}
+for each in (asked, next):
+    os.kill(each, signal.SIGSTOP)
+
+def end() -> None:
+    for each in (asked, next):
+        time.sleep(0.3)
+        os.kill(each, signal.SIGKILL)
+
+ending = threading.Thread(target=end)
+ending.start()
+require_sound()
+ending.join()
+assert asked not in children(first) and len(children(first)) <= 2
+""")
+
+
+@needs_proc
 def test_who_gets_no_reader_takes_none_from_others() -> None:
     """The file that one thread reads goes on, with the same reader, where another thread gets none."""
     ran("""

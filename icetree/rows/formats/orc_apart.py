@@ -31,8 +31,9 @@ from icetree.rows.formats.orc_readers import READERS, Orphaned
 #: bytes that columns may take. No sound file comes near; one that has its reader go in a circle ends.
 _CPU_S: float = 60
 _BYTES_A_S: Final = 32 * 1024**2
-#: A reader that is gone may have been ended by someone else: a file is broken if two die of it. Nor is a
-#: third waited for where two stood still.
+#: A reader that is gone may have been ended by someone else: a file is broken if two die of it, the second made
+#: after the first was gone, for who ends one may end all that there are. Nor is a third waited for where two stood
+#: still.
 _TRIES: Final = 2
 #: How often a reader is replaced that ended because the process it came from did.
 _ORPHANS: Final = 8
@@ -77,7 +78,7 @@ class OrcApart:
         died = silent = 0
         for _ in range(_ORPHANS):
             try:
-                with READERS.reader() as link:
+                with READERS.reader(fresh=died > 0) as link:
                     send(link, b"R", json.dumps(asked).encode())
                     return self._answered(link, stripe)
             except Orphaned:

@@ -76,10 +76,10 @@ class Readers:
         self._control: socket.socket | None = None
 
     @contextmanager
-    def reader(self) -> Iterator[socket.socket]:
-        """Lend a reader; where anything goes wrong with it, it is given up."""
+    def reader(self, *, fresh: bool = False) -> Iterator[socket.socket]:
+        """Lend a reader, one that is made now if it is to be fresh; where anything goes wrong with it, it is given up."""
         with self._turns:
-            reader = self._taken()
+            reader = self._taken(fresh=fresh)
             try:
                 yield reader.link
             except BaseException as error:
@@ -90,7 +90,13 @@ class Readers:
             with self._lock:
                 self._idle.append(reader)
 
-    def _taken(self) -> _Reader:
+    def _taken(self, *, fresh: bool) -> _Reader:
+        if fresh:
+            # What is made takes the place of one that waits, so that there are no more than may read at once.
+            if reader := self._waiting():
+                self._close(reader.link)
+            with self._births:
+                return self._made()
         while (reader := self._waiting()) is None:
             # Another is making one: whichever is there first, that or one given back.
             if self._births.acquire(timeout=_LOOK_S):
