@@ -188,6 +188,73 @@ def test_what_only_another_branch_tells_falsely_is_named(lie: str, says: str, or
     assert says in told or (or_says and or_says in told)
 
 
+# --- columns that have gone since ------------------------------------------------------------------
+
+
+def _forged(column: str, told: Json) -> Table:
+    """Return a table of one file of many rows, whose entry tells this of a column."""
+    hand = Hand()
+    file = _plain(hand, 6)
+    row = hand.file_row(file)
+    stats = row["content_stats"] | {hand.layout.column(column).id: told}
+    hand.snapshot([row | {"content_stats": stats}], [file])
+    return hand.open()
+
+
+def _drop(table: Table, name: str) -> None:
+    with table.edit_schema() as edit:
+        edit.drop(name)
+
+
+def _rename(table: Table, name: str) -> None:
+    with table.edit_schema() as edit:
+        edit.rename(name, "other")
+
+
+def _replace(table: Table, name: str) -> None:
+    _drop(table, name)
+    with table.edit_schema() as edit:
+        edit.add(name, "string")
+
+
+_CHANGES = [_drop, _rename, _replace]
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"lower_bound": -900, "upper_bound": -899}, "upper bound of {} is -899, but it has"),
+        ({"value_count": 6, "null_value_count": 6}, "nulls of {} is 6, but there are 0"),
+    ],
+)
+def test_lies_of_a_column_that_scans_of_the_past_believe_are_named(
+    told: Json, says: str, change: Callable[[Table, str], None]
+) -> None:
+    table = _forged("n", told)
+    change(table, "n")
+    past = table.scan("n >= 0", at=1).to_arrow()
+    assert past.num_rows < 6, "the lie is believed"
+    table.refresh()
+    names = {_drop: "n", _rename: "other", _replace: f"n#{_id_of('n')}"}
+    assert says.format(names[change]) in findings(table)
+
+
+def _id_of(column: str) -> int:
+    return Hand().layout.column(column).id
+
+
+@pytest.mark.parametrize("change", _CHANGES)
+def test_the_truth_of_a_column_that_has_gone_is_clean(change: Callable[[Table, str], None]) -> None:
+    hand = Hand()
+    file = _plain(hand, 6)
+    hand.snapshot([hand.file_row(file)], [file])
+    table = hand.open()
+    change(table, "n")
+    table.append(pa.table({"id": [99]}))
+    assert findings(table.refresh()) == ""
+
+
 def test_equality_ids_that_differ_between_snapshots_are_named() -> None:
     hand = Hand()
     file = hand.data()

@@ -41,6 +41,7 @@ from icetree.table.verify.contradicted import (
     over,
     told_by,
 )
+from icetree.table.verify.every_column import EveryColumn
 from icetree.table.verify.findings import Gathering, Kind
 from icetree.table.verify.positions import broken_positions, lacks_a_column
 from icetree.table.verify.stored_lineage import broken_lineage
@@ -79,6 +80,7 @@ class DataCheck:
     metadata: TableMetadata
     shape: Shape
     mapping: NameMapping | None
+    every: EveryColumn
     #: Data files that were found to hold row ids of their own.
     numbered: set[str] = field(default_factory=set)
 
@@ -90,6 +92,7 @@ class DataCheck:
             metadata=metadata,
             shape=shape,
             mapping=name_mapping(metadata.properties),
+            every=EveryColumn.of(metadata, shape),
         )
 
     def run(
@@ -172,6 +175,7 @@ class DataCheck:
         self, entries: list[Entries], file: DataFile, name: str, place: str
     ) -> Iterator[_Broken]:
         """Yield a sentence for all that an entry says and its rows contradict."""
+        fields = self._fields(entries, file)
         read_with: dict[int, pa.Scalar] = {}
         rows: _Rows | None = None
         for entry in entries:
@@ -180,7 +184,7 @@ class DataCheck:
             constants = partition_constants(entry, facts, file, self.shape)
             if rows is None or constants != read_with:
                 read_with = constants
-                rows = self._read(entry, file, ReadRules(location=place, constants=constants))
+                rows = self._read(file, fields, ReadRules(location=place, constants=constants))
                 for rule in rows.broken:
                     yield Kind.UNREADABLE, name, rule, seen_in
             for rule in self._contradictions(entry, rows):
@@ -189,18 +193,17 @@ class DataCheck:
                 for rule in broken_lineage(entry, rows.stat, self.metadata.next_row_id):
                     yield Kind.ROW_LINEAGE, name, rule, seen_in
 
-    def _read(self, entry: Entries, file: DataFile, rules: ReadRules) -> _Rows:
-        fields = tuple(
-            field
-            for field in self.shape.schema.fields
-            if not isinstance(field.field_type, UnknownType)
-        )
-        if entry["content_type"][0].as_py() == Content.EQUALITY_DELETES:
-            # It has the columns it compares, whatever the table requires of its own rows.
-            fields = tuple(_optional(field) for field in fields if file.has(field.field_id))
+    def _fields(self, entries: list[Entries], file: DataFile) -> tuple[NestedField, ...]:
+        """Return the columns of a file, by all that entries tell of it."""
+        if entries[0]["content_type"][0].as_py() == Content.EQUALITY_DELETES:
+            fields = self.every.in_deletes(file)
         else:
-            lineage = stored_lineage(self.shape.schema)
+            fields = self.every.in_data(file, entries)
+            lineage = stored_lineage(self.every.shape.schema)
             fields += tuple(field for field in lineage if file.has(field.field_id))
+        return tuple(each for each in fields if not isinstance(each.field_type, UnknownType))
+
+    def _read(self, file: DataFile, fields: tuple[NestedField, ...], rules: ReadRules) -> _Rows:
         gathered = StatsGatherer(fields, dict.fromkeys(self.shape.types, FULL))
         expressions: list[_Stats] = []
         said: list[str] = []
@@ -224,7 +227,7 @@ class DataCheck:
         for column in dict.fromkeys(column for column, _ in told):
             real = {stat: rows.stat(column, stat) for stat in _CHECKED}
             if real["values"] is None:
-                continue  # of a column that has gone
+                continue  # of a column that the file does not have
             mine = {stat: value for (id, stat), value in told.items() if id == column}
             label = self.shape.names.get(column, str(column))
             earth = isinstance(self.shape.types.get(column), GeographyType)
@@ -242,7 +245,7 @@ class DataCheck:
                 continue
             # Of a column that the file lacks, or that only engines transform, nothing is known.
             with suppress(InvalidInput, Unsupported):
-                values = expression_values(rows, expression, self.shape)
+                values = expression_values(rows, expression, self.every.shape)
                 ends = pc.min_max(values)
                 made |= {
                     stats.column(id, "values"): pa.scalar(len(values), pa.int64()),
@@ -271,10 +274,6 @@ def _stray_split(entry: Entries, file: DataFile) -> str | None:
     starts = {group.chunks[0].first_page for group in groups if group.chunks}
     stray = [offset for offset in offsets if offset not in starts]
     return f"split offset {stray[0]} is where no row group starts" if stray else None
-
-
-def _optional(field: NestedField) -> NestedField:
-    return NestedField(field.field_id, field.name, field.field_type, required=False)
 
 
 def _no_values(values: pa.ChunkedArray, field: NestedField) -> Iterator[tuple[str, str, str]]:
