@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 
 from icetree.codec import limits
+from icetree.codec.json_text import require_modest
 from icetree.codec.unpack import UNREADABLE, OverLimit, gunzip
 from icetree.errors import CorruptTable
 from icetree.spec.noun import Noun
@@ -45,6 +46,7 @@ def unpacked(data: bytes, file: str) -> Json:
             raise limits.METADATA.exceeded(file, "it unpacks to more") from None
         except UNREADABLE as error:
             raise Broken(f"not a whole gzip file: {error}") from None
+    require_modest(data, file=file)
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

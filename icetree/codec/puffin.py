@@ -16,6 +16,7 @@ import msgspec
 from pyroaring import BitMap, BitMap64
 
 from icetree.codec import bitmap, limits
+from icetree.codec.json_text import require_modest
 from icetree.codec.unpack import UNREADABLE, OverLimit, lz4
 from icetree.errors import CorruptTable, InvalidInput
 
@@ -196,6 +197,7 @@ def _read(read_range: ReadRange, offset: int, length: int, file: str) -> bytes:
 
 
 def _parse(payload: bytes, *, end: int, file: str) -> Footer:
+    require_modest(payload, file=file)
     try:
         footer = _FOOTER.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:

@@ -24,7 +24,8 @@ def avro_block(packed: bytes, sync: bytes) -> bytes:
 
 
 def avro_text(text: str) -> bytes:
-    return varint(len(text) << 1) + text.encode()
+    content = text.encode()
+    return varint(len(content) << 1) + content
 
 
 def varint(value: int) -> bytes:
@@ -37,8 +38,12 @@ def varint(value: int) -> bytes:
 
 def with_schema(schema: Any, rows: bytes, count: int = 1) -> bytes:
     """An Avro file with this schema and a block of these bytes."""
+    return with_schema_text(json.dumps(schema), rows, count)
+
+
+def with_schema_text(text: str, rows: bytes, count: int = 1) -> bytes:
+    """An Avro file whose header has this for its schema."""
     sync = bytes(16)
-    text = json.dumps(schema)
     header = b"Obj\x01\x02" + avro_text("avro.schema") + avro_text(text) + b"\0" + sync
     return header + varint(count << 1) + varint(len(rows) << 1) + rows + sync
 

@@ -20,8 +20,9 @@ import pyarrow as pa
 from icetree.codec import limits
 from icetree.codec.avro.blocks import DECODERS, decompress
 from icetree.codec.avro.schema import broken_rule
+from icetree.codec.json_text import require_modest
 from icetree.codec.unpack import UNREADABLE, OverLimit
-from icetree.errors import CorruptTable
+from icetree.errors import CorruptTable, TooLarge
 
 Json: TypeAlias = Any
 
@@ -122,8 +123,11 @@ def open_avro(data: bytes, *, file: str) -> AvroFile:
     stream = io.BytesIO(data)
     try:
         header: Any = fastavro.schemaless_reader(stream, HEADER, None)
+        require_modest(header["meta"].get("avro.schema", b""), file=file)
         metadata = {key: value.decode() for key, value in header["meta"].items()}
         found = _schema_in(metadata["avro.schema"])
+    except TooLarge:
+        raise
     except Exception as error:
         raise CorruptTable(file, f"broken Avro header: {error!r}") from error
     codec = metadata.get("avro.codec", "null")

@@ -19,6 +19,7 @@ from icetree.codec import limits
 from icetree.codec.avro.avro import HEADER, MAGIC, Json, kind_of
 from icetree.codec.avro.blocks import DECODERS, SYNC_BYTES, varint_at
 from icetree.codec.avro.schema import broken_rule, takes_no_bytes
+from icetree.codec.json_text import require_modest
 from icetree.codec.unpack import UNREADABLE, OverLimit
 from icetree.errors import CorruptTable
 
@@ -94,6 +95,7 @@ def open_container(source: pa.NativeFile, *, file: str) -> Container:
     codec = metadata.get("avro.codec", b"null").decode(errors="replace")
     if codec != "null" and codec not in DECODERS:
         raise CorruptTable(file, f"unknown Avro codec {codec!r}")
+    require_modest(metadata.get("avro.schema", b""), file=file)
     try:
         schema = json.loads(metadata["avro.schema"])
     except (KeyError, ValueError, RecursionError) as error:
