@@ -126,7 +126,27 @@ def lz4_block(packed: bytes, most: int) -> bytes:
     return bytes(found)
 
 
-def _lz4_length(packed: bytes, at: int, length: int) -> tuple[int, int]:
+def lz4_block_size(packed: bytes | memoryview, most: int) -> int:
+    """Return how many bytes a bare LZ4 block unpacks to, which it does not say."""
+    found = at = 0
+    try:
+        while at < len(packed):
+            token = packed[at]
+            count, at = _lz4_length(packed, at + 1, token >> 4)
+            found, at = found + count, at + count
+            if at < len(packed):
+                count, at = _lz4_length(packed, at + 2, token & 15)
+                found += count + 4
+            if found > most:
+                raise OverLimit
+    except IndexError:
+        raise EOFError("an LZ4 block ends in the middle") from None
+    if at != len(packed):
+        raise EOFError("an LZ4 block ends in the middle")
+    return found
+
+
+def _lz4_length(packed: bytes | memoryview, at: int, length: int) -> tuple[int, int]:
     if length < 15:
         return length, at
     while True:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from icetree.codec.unpack import OverLimit, gunzip
+from icetree.codec.unpack import OverLimit, gunzip, lz4_block, lz4_block_size
 
 MEMBERS = 3_000
 
@@ -68,3 +70,16 @@ def test_what_is_no_member_is_refused(at: int) -> None:
     for broken in (packed[:at], packed + bytes(3) + b"x", packed + packed[:7]):
         with pytest.raises((EOFError, zlib.error)):
             gunzip(broken, 1000)
+
+
+@pytest.mark.parametrize("content", [b"", b"a", bytes(100_000), bytes(range(256)) * 9, b"ab" * 7])
+def test_what_an_lz4_block_unpacks_to_is_told_without_unpacking_it(content: bytes) -> None:
+    packed = pa.compress(content, codec="lz4_raw", asbytes=True)
+    assert lz4_block_size(packed, len(content)) == len(content)
+    assert lz4_block(packed, len(content)) == content
+    if content:
+        with pytest.raises(OverLimit):
+            lz4_block_size(packed, len(content) - 1)
+    for cut in range(len(packed)):
+        with suppress(EOFError):
+            assert lz4_block_size(packed[:cut], len(content)) < max(1, len(content))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,8 +12,7 @@ import pyarrow as pa
 INT64, BYTE_ARRAY, FIXED = 2, 6, 7
 REQUIRED, OPTIONAL, REPEATED = 0, 1, 2
 PLAIN, DELTA_LENGTH, DELTA_BYTES, BY_DICTIONARY = 0, 6, 7, 8
-UNCOMPRESSED, ZSTD = 0, 6
-_CODECS = {ZSTD: "zstd"}
+LZO, LZ4_OF_HADOOP, ZSTD = 3, 5, 6
 _I32, _I64, _BINARY, _LIST, _STRUCT = 5, 6, 8, 9, 12
 
 
@@ -78,10 +77,37 @@ def same_deltas(first: int, delta: int, count: int, *, claimed: int | None = Non
     return head if count < 2 else head + zigzag(delta) + b"\0"
 
 
-def page(kind: int, values: int, encoding: int, content: bytes, codec: int = ZSTD) -> bytes:
+def zstd(content: bytes) -> bytes:
+    return bytes(pa.Codec("zstd").compress(content))
+
+
+def lz4(content: bytes) -> bytes:
+    """A bare block of LZ4."""
+    return bytes(pa.Codec("lz4_raw").compress(content))
+
+
+def hadoop_lz4(*blocks: bytes) -> bytes:
+    """LZ4 as Hadoop leaves it: before each block what it unpacks to, and how long it is."""
+    packed = [(len(block), lz4(block)) for block in blocks]
+    return b"".join(struct.pack(">II", size, len(block)) + block for size, block in packed)
+
+
+def hadoop_parts(*parts: bytes) -> bytes:
+    """One block of Hadoop's that is in parts."""
+    packed = [lz4(part) for part in parts]
+    told = (struct.pack(">I", len(part)) + part for part in packed)
+    return struct.pack(">I", sum(map(len, parts))) + b"".join(told)
+
+
+def page(
+    kind: int,
+    values: int,
+    encoding: int,
+    content: bytes,
+    codec: Callable[[bytes], bytes] = zstd,
+) -> bytes:
     """A data page (0) or one of a dictionary (2)."""
-    name = _CODECS.get(codec)
-    packed = content if name is None else bytes(pa.Codec(name).compress(content))
+    packed = codec(content)
     counts = [i32(1, values), i32(2, encoding)]
     if kind == 0:
         counts += [i32(3, 3), i32(4, 3)]

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from icetree.codec.limits import Limit
 from icetree.codec.parquet.footer import Chunk, Column
 from icetree.codec.parquet.held import Held
-from icetree.codec.parquet.pages import Pages, longest_text, read_pages, repeated_bytes
+from icetree.codec.parquet.pages import LZO, Pages, longest_text, read_pages, repeated_bytes
 from icetree.codec.parquet.thrift import Broken
-from icetree.errors import CorruptTable
+from icetree.errors import CorruptTable, Unsupported
 
 #: A value of no fixed width takes its place among the offsets, besides its own bytes.
 OFFSET_BYTES: Final = 4
@@ -96,13 +96,25 @@ def require_modest(source: Source, wanted: Sequence[Wanted], limit: Limit, what:
 
 def _look(source: Source, wanted: Wanted) -> _Column:
     chunk = wanted.chunk
+    if chunk.codec == LZO:
+        raise _unsupported(source, "LZO")
     content = source.held.part(chunk.first_page, chunk.packed_bytes)
     try:
         if content is None:
             raise Broken("a column passes the end of the file")
-        return _Column(wanted, read_pages(content, chunk, wanted.column), content)
+        pages = read_pages(content, chunk, wanted.column)
     except Broken as error:
         raise _broken(source, wanted, error) from None
+    if pages.in_parts:
+        raise _unsupported(source, "LZ4 in parts, as Hadoop writes it")
+    return _Column(wanted, pages, content)
+
+
+def _unsupported(source: Source, how: str) -> Unsupported:
+    return Unsupported(
+        f"{source.file}: its pages are {how}, which Arrow does not read: write it anew with an engine "
+        "that does, and with another codec"
+    )
 
 
 def _repeated(source: Source, column: _Column) -> int:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from icetree.codec.parquet import hadoop_lz4
 from icetree.codec.parquet.deltas import count_of, read_deltas
 from icetree.codec.parquet.footer import Chunk, Column
 from icetree.codec.parquet.thrift import (
@@ -33,6 +34,8 @@ _RLE: Final = 3
 _LENGTH_BYTES: Final = 4
 #: Codecs by their numbers, as pyarrow calls them.
 CODECS: Final = {0: None, 1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
+LZO: Final = 3
+_LZ4_OF_HADOOP: Final = 5
 
 # Field ids of the Parquet format.
 _KIND, _UNPACKED, _PACKED = 1, 2, 3
@@ -91,12 +94,14 @@ class Pages(NamedTuple):
     dictionary_bytes: int
     #: Pages that say more about lengths in their content.
     with_lengths: list[Page]
+    #: Whether Hadoop left one in a way that Arrow does not unpack.
+    in_parts: bool
 
 
 def read_pages(data: Data, chunk: Chunk, column: Column) -> Pages:
     """Return what the pages of a column say, which begin with the data: those that Arrow would read."""
     at = values = largest = told = looked_up = dictionary_bytes = 0
-    dictionary, with_lengths = None, []
+    dictionary, with_lengths, in_parts = None, [], False
     while values < chunk.values:
         if at >= len(data):
             raise Broken(f"pages have {values} values, the footer says {chunk.values}")
@@ -106,6 +111,7 @@ def read_pages(data: Data, chunk: Chunk, column: Column) -> Pages:
         if unpacked < 0 or packed < 0 or held < 0 or at > len(data):
             raise Broken("a page has a negative size or passes the end of its column")
         size = max(packed, unpacked)
+        in_parts = in_parts or _is_in_parts(data, page, chunk.codec)
         if kind == _DICTIONARY:
             if dictionary is not None:
                 raise Broken("a column has two dictionaries")
@@ -121,7 +127,14 @@ def read_pages(data: Data, chunk: Chunk, column: Column) -> Pages:
                 told += size
             if encoding in (_DELTA_LENGTH, _FRONT_CODED):
                 with_lengths.append(page)
-    return Pages(values, largest, told, looked_up, dictionary, dictionary_bytes, with_lengths)
+    found = values, largest, told, looked_up, dictionary, dictionary_bytes, with_lengths, in_parts
+    return Pages(*found)
+
+
+def _is_in_parts(data: Data, page: Page, codec: int) -> bool:
+    if codec != _LZ4_OF_HADOOP or page.kind not in _HEADS:
+        return False
+    return hadoop_lz4.is_in_parts(*_packed_content(data, page))
 
 
 def _page(data: Data, at: int) -> Page:
@@ -202,15 +215,11 @@ def longest_text(data: Data, page: Page, codec: int) -> int:
 
 def _content(data: Data, page: Page, codec: int, levels: tuple[int, int]) -> bytes:
     """Return the values of a page as they are encoded, without levels."""
-    content: Data = data[page.at : page.at + page.packed_bytes]
+    content, size = _packed_content(data, page)
     head: dict[int, Any] = page.head or {}
     if page.kind == _DATA_V2:
-        before = head.get(_V2_LEVEL_BYTES, 0) + head.get(_V2_MORE_BYTES, 0)
-        if not 0 <= before <= min(page.unpacked_bytes, len(content)):
-            raise Broken("levels do not fit their page")
-        packed = head.get(_V2_COMPRESSED, True)
-        return _unpacked(content[before:], page.unpacked_bytes - before, codec if packed else 0)
-    content = _unpacked(content, page.unpacked_bytes, codec)
+        return _unpacked(content, size, codec if head.get(_V2_COMPRESSED, True) else 0)
+    content = _unpacked(content, size, codec)
     if head and {head.get(_LEVELS), head.get(_MORE_LEVELS)} != {_RLE} and any(levels):
         raise Broken("levels are told in a way that does not go with lengths")
     at = 0
@@ -223,7 +232,21 @@ def _content(data: Data, page: Page, codec: int, levels: tuple[int, int]) -> byt
     return content[at:]
 
 
+def _packed_content(data: Data, page: Page) -> tuple[Data, int]:
+    """Return what is compressed of a page, and what it unpacks to."""
+    content, size = data[page.at : page.at + page.packed_bytes], page.unpacked_bytes
+    if page.kind == _DATA_V2:
+        head: dict[int, Any] = page.head or {}
+        before = head.get(_V2_LEVEL_BYTES, 0) + head.get(_V2_MORE_BYTES, 0)
+        if not 0 <= before <= min(size, len(content)):
+            raise Broken("levels do not fit their page")
+        return content[before:], size - before
+    return content, size
+
+
 def _unpacked(content: Data, size: int, codec: int) -> bytes:
+    if codec == _LZ4_OF_HADOOP:
+        return hadoop_lz4.unpacked(content, size)
     if codec not in CODECS:
         raise Broken(f"pages under codec {codec} are not looked into")
     name = CODECS[codec]
