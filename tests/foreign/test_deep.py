@@ -267,7 +267,7 @@ def test_equality_ids_that_differ_between_snapshots_are_named() -> None:
     hand.snapshot([hand.file_row(file, EXISTING), hand.file_row(deletes)], [file, deletes])
     less = hand.file_row(deletes, EXISTING) | {"equality_ids": deletes.equality_ids[:1]}
     hand.snapshot([hand.file_row(file, EXISTING), less], [file, deletes])
-    assert "its equality ids is" in findings(hand.open())
+    assert "its equality ids are" in findings(hand.open())
 
 
 # --- who rows say they are ------------------------------------------------------------------------

@@ -216,6 +216,13 @@ class _Decoder:
         require(
             pc.greater_equal(found["record_count"], 0), file=file, rule="a record count is negative"
         )
+        require(
+            pc.or_kleene(
+                pc.is_null(found["first_row_id"]), pc.greater_equal(found["first_row_id"], 0)
+            ),
+            file=file,
+            rule="a first row id is negative",
+        )
         is_equality = pc.equal(found["content_type"], pa.scalar(2, pa.int32()))
         require(
             pc.or_(pc.invert(is_equality), pc.is_valid(found["equality_ids"])),

@@ -118,6 +118,11 @@ class DataCheck:
             found.add(kind, file, rule, snapshot_id=id)
         return {"rows": rows, "data_dvs": data_dvs.num_rows}
 
+    @property
+    def _has_lineage(self) -> bool:
+        """Whether the columns of lineage mean something: before version 3 they are like any others."""
+        return self.metadata.next_row_id is not None
+
     def _file(self, tellings: Entries, known: pa.Table) -> Iterator[_Broken]:
         """Check a file by all that is told of it; `known` are data files with their rows."""
         name, seen_in = tellings["location"][0].as_py(), tellings[SEEN_IN][0].as_py()
@@ -140,7 +145,7 @@ class DataCheck:
         mapping = None if is_position else self.mapping
         key = tellings["key_metadata"][0].as_py()
         file = open_file(self.store, place, format, mapping=mapping, key=key)
-        if content == Content.DATA and file.has(ROW_ID_FIELD):
+        if content == Content.DATA and self._has_lineage and file.has(ROW_ID_FIELD):
             self.numbered.add(name)
         for rule, at in _told_as_two(tellings):
             yield Kind.TREE, name, rule, tellings[SEEN_IN][at].as_py()
@@ -199,7 +204,7 @@ class DataCheck:
             fields = self.every.in_deletes(file)
         else:
             fields = self.every.in_data(file, entries)
-            lineage = stored_lineage(self.every.shape.schema)
+            lineage = stored_lineage(self.every.shape.schema) if self._has_lineage else ()
             fields += tuple(field for field in lineage if file.has(field.field_id))
         return tuple(each for each in fields if not isinstance(each.field_type, UnknownType))
 
@@ -257,13 +262,18 @@ class DataCheck:
 
 
 def _told_as_two(tellings: Entries) -> Iterator[tuple[str, int]]:
-    """Yield what never changes of a file, and does, with the number of a telling that it does in."""
-    for column in ("partition_spec_id", "equality_ids"):
-        values = tellings[column].to_pylist()
-        other = next((at for at, each in enumerate(values) if each != values[0]), None)
-        if other is not None:
-            told = column.replace("_", " ")
-            yield f"its {told} is {values[0]} in one snapshot, {values[other]} in another", other
+    """Yield what never changes of a file, and does, with the number of a telling that it does in.
+
+    A file that left a table may come back as another's.
+    """
+    stays = tellings["file_sequence_number"].to_pylist()
+    for column, is_ in (("partition_spec_id", "is"), ("equality_ids", "are")):
+        newest: dict[int | None, object] = {}
+        for at, (stay, value) in enumerate(zip(stays, tellings[column].to_pylist(), strict=True)):
+            if newest.setdefault(stay, value) != value:
+                told = f"its {column.replace('_', ' ')} {is_} {newest[stay]}"
+                yield f"{told} in one snapshot, {value} in another", at
+                break
 
 
 def _stray_split(entry: Entries, file: DataFile) -> str | None:

@@ -107,6 +107,8 @@ class Gathering:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], Finding] = {}
+        #: Where each was found.
+        self._in: dict[tuple[str, str], set[int]] = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -127,8 +129,9 @@ class Gathering:
             before = Finding(
                 severity=severity, kind=kind, file=file, rule=rule, snapshot_id=snapshot_id
             )
-        more = 0 if snapshot_id is None else 1
-        self._found[key] = replace(before, snapshots=before.snapshots + more)
+        found_in = self._in.setdefault(key, set())
+        found_in |= set() if snapshot_id is None else {snapshot_id}
+        self._found[key] = replace(before, snapshots=len(found_in))
 
     def files(self, *kinds: Kind) -> frozenset[str]:
         """Return the files that have a finding of one of the kinds."""

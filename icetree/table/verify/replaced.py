@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
@@ -30,6 +31,7 @@ from icetree.tree.changes import Operation
 from icetree.tree.diff.diff import Diff
 
 _POS: Final = METADATA_COLUMNS["_pos"]
+_Words: TypeAlias = npt.NDArray[np.uint64]
 
 
 def is_replacement(snapshot: Snapshot) -> bool:
@@ -165,15 +167,26 @@ def _sum_of(standing: Standing, numbers: list[int], standings: Standings, schema
         *columns, ids, ages = batch.columns
         total.rows += batch.num_rows
         total.nameless += ids.null_count
-        total.values += _hashed([*columns, pa.nulls(batch.num_rows)])
-        total.ids += _hashed([*columns, ids])
-        total.ages += _hashed([ids, ages])
+        texts = row_texts([*columns, pa.nulls(batch.num_rows)]).to_pylist()
+        values = np.fromiter(map(hash, texts), np.int64, len(texts)).view(np.uint64)
+        total.values += int(values.sum())
+        if not total.nameless:
+            names, moments = (_mixed(_words(each)) for each in (ids, ages))
+            total.ids += int(_mixed(values ^ names).sum())
+            total.ages += int(_mixed(names + _mixed(moments)).sum())
     return total
 
 
-def _hashed(columns: list[pa.Array]) -> int:
-    texts = row_texts(columns).to_pylist()
-    return int(np.fromiter(map(hash, texts), np.int64, len(texts)).sum(dtype=np.int64))
+def _words(numbers: pa.Array) -> _Words:
+    words: _Words = pc.fill_null(numbers, -1).to_numpy().view(np.uint64)
+    return words
+
+
+def _mixed(words: _Words) -> _Words:
+    """Return words with every bit spread over all others, as the last step of a hash does."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
+    return words ^ (words >> np.uint64(31))
 
 
 def _has_one_form(type: IcebergType) -> bool:

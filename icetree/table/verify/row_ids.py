@@ -8,7 +8,9 @@ snapshots share is read once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -26,6 +28,7 @@ from icetree.table.verify.findings import Gathering, Kind
 from icetree.table.verify.standing import Standing, Standings
 
 _ROW_ID: Final = METADATA_COLUMNS["_row_id"]
+_MOST: Final = np.iinfo(np.int64).max
 
 
 class RowIds:
@@ -63,9 +66,8 @@ class RowIds:
         if len(shared) == 0:
             return
         # Rows that were changed have left their old file, or should have.
-        others = implied.holding(shared)
-        for other, ids in self._read(standing, others, snapshot).items():
-            if both := ids & sure:
+        for other, both in self._live(standing, implied.holding(shared), shared).items():
+            if both:
                 one = next(number for number, mine in told.items() if mine & both)
                 self._tell(standing, one, other, both, snapshot)
 
@@ -126,6 +128,20 @@ class RowIds:
                 self._found.add(Kind.ROW_LINEAGE, name, rule, snapshot_id=id)
         return None
 
+    def _live(
+        self, standing: Standing, numbers: list[int], ids: npt.NDArray[np.int64]
+    ) -> dict[int, BitMap64]:
+        """Return which of the ids live rows of files have, of those that can be read."""
+        found = {number: BitMap64() for number in numbers}
+        schema, wanted = self._standings.metadata.schema(), pa.array(ids)
+        # Of a file that cannot be read, it was told where it was read whole.
+        with suppress(CorruptTable, NotFound, Unsupported):
+            for number, batch in self._standings.rows(standing, numbers, _ROW_ID, schema=schema):
+                column = batch.column(0)
+                mine = column.filter(pc.is_in(column, value_set=wanted))
+                found[number] |= BitMap64(mine.to_pylist())
+        return found
+
     def _unread(self, error: Exception, snapshot: Snapshot) -> None:
         """Report what a scan comes upon, unless that was told of where the file was read."""
         if not isinstance(error, CorruptTable):
@@ -141,7 +157,7 @@ def _bitmap(parts: Iterable[npt.NDArray[np.int64]]) -> tuple[BitMap64, int | Non
     made, twice = BitMap64(), None
     for part in parts:
         ids, counts = np.unique(part, return_counts=True)
-        mine = BitMap64(ids.astype(np.uint64).tolist())
+        mine = BitMap64(array("Q", ids.astype(np.uint64).tobytes()))
         both = made & mine
         if twice is None and (len(ids) < len(part) or both):
             twice = both[0] if both else int(ids[counts > 1][0])
@@ -160,18 +176,16 @@ class _Implied:
         starts = first.take(pa.array(numbers)).to_numpy()
         order = np.argsort(starts)
         self._numbers, self._starts = numbers[order], starts[order]
-        self._ends = (starts + count.take(pa.array(numbers)).to_numpy())[order]
+        # What entries say may be any number, and is nothing to make as many of.
+        counts = count.take(pa.array(numbers)).to_numpy()[order]
+        ends = self._starts + np.minimum(counts, _MOST - self._starts)
+        self._ends = np.maximum.accumulate(ends)
 
     def among(self, ids: BitMap64) -> npt.NDArray[np.int64]:
         """Return the ids that some range has, too."""
-        known = BitMap64()
-        # Ranges that follow each other are one.
-        cuts = np.flatnonzero(self._starts[1:] != self._ends[:-1]) + 1
-        for run in np.split(np.arange(len(self._starts)), cuts):
-            if len(run):
-                known.add_range(int(self._starts[run[0]]), int(self._ends[run[-1]]))
-        found: npt.NDArray[np.int64] = bitmap.to_array(known & ids).to_numpy()
-        return found
+        known: npt.NDArray[np.int64] = bitmap.to_array(ids).to_numpy()
+        at = np.searchsorted(self._starts, known, side="right") - 1
+        return known[at >= 0][known[at >= 0] < self._ends[at[at >= 0]]]
 
     def holding(self, ids: npt.NDArray[np.int64]) -> list[int]:
         """Return the files whose ranges hold the ids."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,10 +52,18 @@ def _parts(values: pa.Array) -> list[pa.Array]:
         return [there, *(part for member in members for part in _parts(member))]
     if is_.is_map(type):
         pairs = pa.StructArray.from_arrays([values.keys, values.items], names=["key", "value"])
-        return _runs(values, values.offsets, pairs)
+        return _runs(values, values.offsets, pairs.take(_by_key(values)))
     if is_.is_list(type) or is_.is_large_list(type):
         return _runs(values, values.offsets, values.values)
     return _plain_parts(values)
+
+
+def _by_key(maps: pa.MapArray) -> pa.Array:
+    """Return the order in which the pairs of each map follow each other by their keys: maps have none."""
+    keys = row_texts([maps.keys])
+    whose = np.searchsorted(maps.offsets.to_numpy(), np.arange(len(keys)), side="right")
+    both = pa.table({"whose": whose, "key": keys})
+    return pc.sort_indices(both, sort_keys=[("whose", "ascending"), ("key", "ascending")])
 
 
 def _plain_parts(values: pa.Array) -> list[pa.Array]:

@@ -52,8 +52,9 @@ def verify(
 ) -> Report:
     """Return every broken rule of a table, as of the state that the handle has seen.
 
-    Everything is read anew from the store. With `deep`, data files, deletion vectors and statistics
-    are read whole: rows, field ids, stats and checksums. With "current", only the current snapshot's
+    Everything is read anew from the store. With `deep`, data files, deletes and statistics are read whole: rows,
+    field ids, stats and checksums, whether any two live rows of a snapshot have one id, and whether replacements
+    left the rows as they were. With "current", only the current snapshot's
     tree is looked at; history itself is checked either way. Where a file is missing and others have
     committed since, the newest state is looked at instead: the file may have gone by rights.
     """
@@ -157,7 +158,7 @@ def _check_trees(
         there = told.filter(pc.invert(pc.is_in(told["location"], value_set=gone)))
         counts |= check.run(there, found, progress=tell)
         standings = Standings(files=files, metadata=metadata, reader=reader)
-        _check_rows(snapshots, every, standings, check.numbered, found)
+        _check_rows(snapshots, every, standings, check.numbered, found, tell)
     return counts
 
 
@@ -167,13 +168,15 @@ def _check_rows(
     standings: Standings,
     numbered: Collection[str],
     found: Gathering,
+    tell: Progress,
 ) -> None:
     """Check what only rows of several files show together; `numbered` hold row ids themselves."""
     row_ids = RowIds(standings, numbered, found)
     known = {each.snapshot_id: each for each in every}
-    for snapshot in snapshots:
+    for done, snapshot in enumerate(snapshots, start=1):
         if numbered:
             row_ids.check(snapshot)
         parent = known.get(snapshot.parent_snapshot_id or 0)
         if parent is not None and is_replacement(snapshot):
             check_replacement(snapshot, parent, standings, numbered, found)
+        tell("snapshots' rows", done, len(snapshots))
