@@ -17,12 +17,9 @@ from icetree.spark.java import java_home
 
 LOOPBACK = "127.0.0.1"
 
-#: Without these, rows of a table are read wrong: columns are matched by field id and never by name,
-#: as the format asks, and when Spark reads single fields of a struct it forgets the ids.
-READ_SETTINGS: Mapping[str, str] = {
-    "spark.sql.parquet.fieldId.read.enabled": "true",
-    "spark.sql.optimizer.nestedSchemaPruning.enabled": "false",
-}
+#: Without this, rows of a table are read wrong: columns are matched by field id and never by name,
+#: as the format asks.
+READ_SETTINGS: Mapping[str, str] = {"spark.sql.parquet.fieldId.read.enabled": "true"}
 
 #: Columns that may come to those of a table: facts, lineage, marks, the row's number.
 BESIDE: Final = 12

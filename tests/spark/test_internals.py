@@ -94,6 +94,25 @@ def test_files_are_asked_for_with_the_conditions_that_spark_pushed_down(
     assert len(rows.inputFiles()) == FILES
 
 
+def test_two_relations_are_one_to_spark_where_they_ask_the_same(
+    inner: Internals, folder: Path
+) -> None:
+    facts = answer(folder, fact=["a", "b", "c"], number=pa.array([1, 2, 3], pa.int32()))
+
+    def rows(question: str | None) -> DataFrame:
+        asked = Asked(files=lambda _: facts, size=lambda: 12345, question=question)
+        return inner.relation(asked, place="file:///place", facts=FACTS, schema=SCHEMA)
+
+    assert rows("this").sameSemantics(rows("this"))
+    assert not rows("this").sameSemantics(rows("that"))
+    assert not rows(None).sameSemantics(rows(None))
+    twice = rows("this").groupBy("n").count().withColumnRenamed("n", "m")
+    both = twice.join(rows("this").groupBy("n").count(), f.col("n") == f.col("m"))
+    assert len(both.collect()) == ROWS * FILES
+    told = both._jdf.queryExecution().executedPlan().toString()
+    assert "Reused" in told, told
+
+
 @pytest.fixture(scope="module")
 def every(spark: SparkSession, folder: Path) -> DataFrame:
     facts = {"fact": ["a", "b", None], "number": pa.array([1, 2, 3], pa.int32())}
@@ -215,9 +234,17 @@ def test_where_internals_are_not_to_be_had_there_are_none(
     assert "planned before Spark runs a query" in caplog.text
     monkeypatch.setattr(read, "_KNOWN", {})
     monkeypatch.setattr(read, "_COMPILED", {})
-    monkeypatch.setattr(read, "_SOURCE", "internals.py")
-    with caplog.at_level(logging.WARNING, logger=read.__name__):
-        assert internals(spark) is None
+    monkeypatch.setattr(read, "_FORMAT", "NoSuchClass")
+    pruning = spark.conf.get(read._PRUNING)
+    try:
+        with caplog.at_level(logging.WARNING, logger=read.__name__):
+            assert internals(spark) is None
+        # Structs are read whole then: Spark would look for their fields by name.
+        rows = spark.range(1)
+        assert read.found_by_id(rows) is rows
+        assert spark.conf.get(read._PRUNING) == "false"
+    finally:
+        spark.conf.set(read._PRUNING, pruning or "")
 
 
 def _batches(rows: DataFrame) -> list[tuple[int, int]]:

@@ -52,12 +52,16 @@ public class TreeIndex implements FileIndex {
   private final StructType facts;
   /** What the plan of a query shows as the place of the files. */
   private final String place;
+  /** Of two that say the same here, the files are the same for the same conditions; null for no other's. */
+  private final String question;
 
-  public TreeIndex(Function files, LongSupplier size, StructType facts, String place) {
+  public TreeIndex(
+      Function files, LongSupplier size, StructType facts, String place, String question) {
     this.files = files;
     this.size = size;
     this.facts = facts;
     this.place = place;
+    this.question = question;
   }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
@@ -183,6 +187,18 @@ public class TreeIndex implements FileIndex {
 
   /** A snapshot never changes. */
   public void refresh() {}
+
+  /** Spark reads, keeps and sends around once what it takes for the same. */
+  public boolean equals(Object other) {
+    return this == other
+        || (question != null
+            && other instanceof TreeIndex
+            && question.equals(((TreeIndex) other).question));
+  }
+
+  public int hashCode() {
+    return question == null ? System.identityHashCode(this) : question.hashCode();
+  }
 
   public String toString() {
     return "icetree " + place;

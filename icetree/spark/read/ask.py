@@ -77,7 +77,12 @@ def planned_files(spark: SparkSession, scan: Scan, facts: Facts, names: Mapping[
 
         return int(_once(scan, ("sizes", where), left, weigh=lambda _: 1))
 
-    return Asked(files=files, size=size)
+    return Asked(files=files, size=size, question=_question(scan, facts))
+
+
+def _question(scan: Scan, facts: Facts) -> str:
+    """Return all that an answer depends on, beside the conditions that Spark pushes down."""
+    return repr((*_place(scan), scan.case_sensitive, scan.where, facts))
 
 
 def _tasks(plan: Plan) -> pa.Table:
@@ -105,9 +110,16 @@ def _once(scan: Scan, asked: tuple[Any, ...], make: Callable[[], Any], *, weigh:
     if scan.snapshot is None:
         return make()
     kind, *rest = asked
-    shape = scan.metadata.shape(scan.schema.schema_id)
     told = tuple(repr(each) for each in rest)
-    of = (scan.files.location, scan.snapshot.root_file, scan.snapshot.snapshot_id, shape.meaning)
     most = _KEEP_BYTES if weigh is None else 1_000
-    key = (f"spark {kind}", *of, told)
+    key = (f"spark {kind}", *_place(scan), told)
     return scan.files.cache.derive(key, make, most=most, weigh=weigh or (lambda made: made.size))
+
+
+def _place(scan: Scan) -> tuple[Any, ...]:
+    """Return where a scan looks, and as what."""
+    meaning = scan.metadata.shape(scan.schema.schema_id).meaning
+    snapshot = scan.snapshot
+    if snapshot is None:
+        return (scan.files.location, None, None, meaning)
+    return (scan.files.location, snapshot.root_file, snapshot.snapshot_id, meaning)

@@ -45,6 +45,8 @@ _TYPES: Final = {
 #: Facts that metadata columns are made of.
 FACTS: Final = tuple(_TYPES)
 _AT_ONCE: Final = 8
+#: Bytes of marks that are kept.
+_KEEP_BYTES: Final = 128 * 1024 * 1024
 #: What tells which rows of a file are gone.
 _MARKING: Final = (
     "location",
@@ -169,7 +171,22 @@ class Facts:
             if fact["record_count"] > MOST_ROWS:
                 said = f"it is said to have {fact['record_count']} rows, more than a file can"
                 raise CorruptTable(location, said)
-            return marks_of(reading.removed_rows(fact, location))
+
+            def made() -> tuple[int, bytes]:
+                return marks_of(reading.removed_rows(fact, location))
+
+            if fact["position_deletes"]:
+                return made()
+            # A vector never changes: other questions, and snapshots that still have it, need not read it again.
+            key = (
+                "spark marks",
+                location,
+                fact["record_count"],
+                *(fact[name] for name in DATA_DV.names),
+            )
+            return scan.files.cache.derive(
+                key, made, most=_KEEP_BYTES, weigh=lambda found: len(found[1])
+            )
 
         with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="icetree-dvs") as pool:
             found = iter(list(pool.map(marks, facts)))

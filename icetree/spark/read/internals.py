@@ -1,7 +1,9 @@
-"""All that reading knows of Spark's internals: a relation that asks for its files when it runs.
+"""All that reading knows of Spark's internals: a relation that asks for its files when it runs, and a
+format whose fields are found by their ids at any depth.
 
-`TreeIndex.java` is compiled by the compiler that Spark carries for its own generated code, once for
-each Java virtual machine. `tests/spark/test_internals.py` tells when Spark changes something of this.
+`TreeIndex.java` and `FieldsById.java` are compiled by the compiler that Spark carries for its own generated
+code, once for each Java virtual machine. `tests/spark/test_internals.py` tells when Spark changes something
+of this.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ SETTING: Final = "spark.icetree.read.lazy"
 #: reader's own word for `_metadata.row_index`, which comes as a struct that every row would pay for.
 ROW_INDEX: Final = "_tmp_metadata_row_index"
 
-_SOURCE: Final = "TreeIndex.java"
-_CLASS: Final = "icetree.TreeIndex"
+#: The classes of ours, each in a file of its name.
+_INDEX: Final = "TreeIndex"
+_FORMAT: Final = "FieldsById"
+#: Whether Spark reads single fields of a struct, which it would look for by name.
+_PRUNING: Final = "spark.sql.optimizer.nestedSchemaPruning.enabled"
 _EXECUTION: Final = "org.apache.spark.sql.execution.datasources"
 
 
@@ -40,11 +45,13 @@ _EXECUTION: Final = "org.apache.spark.sql.execution.datasources"
 class Asked:
     """What Java asks for: files, as Arrow data, that may hold rows of some conditions; their size.
 
-    What `files` raises reaches the user as one line of a Spark exception.
+    What `files` raises reaches the user as one line of a Spark exception. Whatever has the same `question`
+    answers alike; None for what is like no other.
     """
 
     files: Callable[[list[Any]], pa.Buffer]
     size: Callable[[], int]
+    question: str | None = None
 
     def apply(self, conditions: Any) -> bytearray | str:
         """Return the files; what is wrong with the table, as text."""
@@ -75,7 +82,8 @@ class Internals:
         self._java = java = java_of(spark)
         gateway = spark.sparkContext._gateway  # noqa: SLF001
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        self._index = _compiled(gateway)
+        self._index = _compiled(gateway, _INDEX)
+        self._format = _compiled(gateway, _FORMAT)
         self._make = java.org.apache.spark.sql.catalyst.expressions
         self._columns = java.org.apache.spark.sql.classic.ExpressionUtils
         self._types = java.org.apache.spark.sql.types
@@ -98,21 +106,40 @@ class Internals:
         Parquet's reader. Beside both, rows have `ROW_INDEX`.
         """
         schema = StructType([*schema, StructField(ROW_INDEX, LongType())])
-        given = self._java.java.util.ArrayList()
-        for each in (asked, asked, self._type(facts), place):
-            given.add(each)  # a proxy of Python's cannot be put into an array directly
-        index = self._index.getConstructors()[0].newInstance(given.toArray())
-        sources, session = self._package(_EXECUTION), self._spark._jsparkSession  # noqa: SLF001
-        relation = sources.HadoopFsRelation(
-            index,
+        whole = self._type(schema)
+        return self._frame(
+            self._made(self._index, asked, asked, self._type(facts), place, asked.question),
             self._type(facts),
-            self._type(schema),
+            whole,
             self._java.scala.Option.empty(),
-            sources.parquet.ParquetFileFormat(),
+            self._made(self._format, whole),
             self._java.PythonUtils.toScalaMap(dict(options)),
-            session,
         )
+
+    def by_id(self, rows: DataFrame) -> DataFrame:
+        """Return the rows of Parquet files that Spark was given a schema for, fields found by their ids at any depth."""
+        relation = rows._jdf.queryExecution().analyzed().relation()  # noqa: SLF001  # Spark has no other door
+        return self._frame(
+            relation.location(),
+            relation.partitionSchema(),
+            relation.dataSchema(),
+            relation.bucketSpec(),
+            self._made(self._format, relation.dataSchema()),
+            relation.options(),
+        )
+
+    def _frame(self, *of: Any) -> DataFrame:
+        """Return the rows of a relation, given all that it is made of but the session."""
+        session = self._spark._jsparkSession  # noqa: SLF001
+        relation = self._package(_EXECUTION).HadoopFsRelation(*of, session)
         return DataFrame(session.baseRelationToDataFrame(relation), self._spark)
+
+    def _made(self, of: Any, *given: Any) -> Any:
+        """Return a new object of a class of ours."""
+        all = self._java.java.util.ArrayList()
+        for each in given:
+            all.add(each)  # a proxy of Python's cannot be put into an array directly
+        return of.getConstructors()[0].newInstance(all.toArray())
 
     def number_at(self, bytes: Column, at: Column, *, long: bool = False) -> Column:
         """Return the `int` or `long` that a BINARY column has at an offset, big end first.
@@ -152,6 +179,22 @@ def internals(spark: SparkSession) -> Internals | None:
     """Return what makes relations in a session; None where it cannot, or is told not to."""
     if spark.conf.get(SETTING, "true").lower() == "false":  # type: ignore[union-attr]
         return None
+    return _known(spark)
+
+
+def found_by_id(rows: DataFrame) -> DataFrame:
+    """Return the rows of Parquet files that Spark was given a schema for, fields found by their ids at any depth.
+
+    Where that cannot be had, the session reads structs whole from now on.
+    """
+    known = _known(rows.sparkSession)
+    if known is not None:
+        return known.by_id(rows)
+    rows.sparkSession.conf.set(_PRUNING, "false")
+    return rows
+
+
+def _known(spark: SparkSession) -> Internals | None:
     if spark not in _KNOWN:
         _KNOWN[spark] = _found(spark)
     return _KNOWN[spark]
@@ -170,18 +213,18 @@ def _found(spark: SparkSession) -> Internals | None:
     return None
 
 
-#: The class `TreeIndex`, by the way to the Java virtual machine that has it.
-_COMPILED: Final[WeakKeyDictionary[Any, Any]] = WeakKeyDictionary()
+#: Classes of ours, by the way to the Java virtual machine that has them, and their names.
+_COMPILED: Final[WeakKeyDictionary[Any, dict[str, Any]]] = WeakKeyDictionary()
 
 
-def _compiled(gateway: Any) -> Any:
-    """Return the class `TreeIndex`, compiled where Java does not have it yet."""
-    found = _COMPILED.get(gateway)
-    if found is None:
+def _compiled(gateway: Any, name: str) -> Any:
+    """Return a class of ours, compiled where Java does not have it yet."""
+    known = _COMPILED.setdefault(gateway, {})
+    if name not in known:
         java = gateway.jvm
         compiler = java.org.codehaus.janino.SimpleCompiler()
         loader = java.java.lang.Thread.currentThread().getContextClassLoader()
         compiler.setParentClassLoader(loader)
-        compiler.cook(files(__package__).joinpath(_SOURCE).read_text())
-        found = _COMPILED[gateway] = compiler.getClassLoader().loadClass(_CLASS)
-    return found
+        compiler.cook(files(__package__).joinpath(f"{name}.java").read_text())
+        known[name] = compiler.getClassLoader().loadClass(f"icetree.{name}")
+    return known[name]

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from icetree.spark.read.addresses import addresses
+from icetree.spark.read.internals import found_by_id
 
 #: The columns of a scan that tell of each row where it stands.
 ORDINAL: Final = "__icetree_file"
@@ -54,9 +55,9 @@ def read_listed(
     `files` are as `listed` makes them, `options` those of Parquet's reader.
     """
     with _log(files) as folder:
-        # Columns are found by id, as `SparkLake` has told the session; a file without any is an error.
+        # A file without any ids is an error.
         reader = spark.read.schema(schema).options(**options)
-        return reader.option("recursiveFileLookup", "true").parquet(folder)
+        return found_by_id(reader.option("recursiveFileLookup", "true").parquet(folder))
 
 
 @contextmanager
