@@ -46,11 +46,9 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
     `called` has names that stand for others in a text which is not the user's own: then a place in
     it would mean nothing.
     """
-    logger = logging.getLogger(_NOISE)
-    was = logger.disabled
-    logger.disabled = True
     try:
-        yield
+        with quietly():
+            yield
     except (AnalysisException, ParseException) as error:
         told = sentence(error, placed=called is None)
         instead, missing = _INSTEAD.get(), (error.getMessageParameters() or {}).get("relationName")
@@ -66,6 +64,16 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
         if raised is None:
             raise
         raise raised from None
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Have pyspark print nothing of the errors that it raises."""
+    logger = logging.getLogger(_NOISE)
+    was = logger.disabled
+    logger.disabled = True
+    try:
+        yield
     finally:
         logger.disabled = was
 

@@ -108,6 +108,18 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
     return text
 
 
+def origin(edits: Iterable[Edit], place: int) -> int:
+    """Return where in a text something stands that is at a place of the edited one."""
+    longer = 0
+    for start, stop, new in sorted(set(edits)):
+        if place < start + longer:
+            break
+        if place < start + longer + len(new):
+            return start
+        longer += len(new) - (stop - start)
+    return place - longer
+
+
 class Cursor:
     """A place in a statement."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,11 @@ from icetree.spark.jvm import java_of
 from icetree.spark.tokens import Cursor
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
-#: What may stand between a list of columns and the one table that they are of.
-_TRANSPARENT = frozenset({"Filter", "SubqueryAlias", "Sample", "GlobalLimit", "LocalLimit"})
+#: What may stand between a list of columns and the tables that they are of.
+_TRANSPARENT = frozenset({"Filter", "Join", "Sample", "GlobalLimit", "LocalLimit"})
+#: Statements that tell of another, and where they have it.
+_EXPLAINED = {"ExplainCommand": "logicalPlan", "DescribeQueryCommand": "plan"}
+_RELATIONS = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
 
 
@@ -32,6 +35,17 @@ def parse_query(spark: SparkSession, text: str) -> Any:
     session = spark._jsparkSession  # noqa: SLF001  # Spark has no other door
     with plainly():
         return session.sessionState().sqlParser().parseQuery(text)
+
+
+def analyzed(spark: SparkSession, text: str) -> Any:
+    """Return the plan of a statement as Spark resolves its names, and carry out nothing."""
+    plan = parse(spark, text)
+    of = _EXPLAINED.get(kind(plan))
+    state = spark._jsparkSession.sessionState()  # noqa: SLF001  # Spark has no other door
+    mode = getattr(state, "executePlan$default$2")()
+    query = state.executePlan(plan if of is None else getattr(plan, of)(), mode)
+    query.assertAnalyzed()
+    return query.analyzed()
 
 
 def substituted(spark: SparkSession, text: str) -> str:
@@ -108,8 +122,10 @@ class Named:
     name_stop: int
     #: Where an alias goes, for a table that has none of its own.
     alias_at: int | None
-    #: The end of a `*` that stands for this table alone.
-    star: int | None = None
+    #: The name by which columns of it are called.
+    alias: str
+    #: The ends of each `*` that stands for its columns, maybe for others too.
+    stars: tuple[int, ...] = ()
     #: `VERSION AS OF`, or the text after `TIMESTAMP AS OF`.
     version: str | None = None
     timestamp: str | None = None
@@ -117,43 +133,56 @@ class Named:
 
 def named_tables(plan: Any, text: str) -> list[Named]:
     """Return the tables that a query names, save those that are its own CTEs."""
-    return list(_named(plan, text, frozenset(), None, None))
+    return list(_named(plan, text, frozenset(), None, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Star:
+    """A `*` of a list of columns: where it ends, and the table that it says, if any."""
+
+    stop: int
+    of: str | None
 
 
 def _named(
-    node: Any, text: str, scope: frozenset[str], above: Any, star: int | None
+    node: Any, text: str, scope: frozenset[str], above: Any, stars: Sequence[_Star]
 ) -> Iterator[Named]:
     what = kind(node)
-    if what in ("UnresolvedRelation", "RelationTimeTravel"):
-        found = _table(node, what, text, above, star)
+    if what in _RELATIONS:
+        found = _table(node, what, text, above, stars)
         if found is not None and not (len(found.parts) == 1 and found.parts[0].lower() in scope):
             yield found
     if what == "UnresolvedWith":
         for each in seq(node.cteRelations()):
             name = each._1().lower()  # noqa: SLF001  # Scala's own name
             inner = scope | {name} if node.allowRecursion() else scope
-            yield from _named(each._2(), text, inner, None, None)  # noqa: SLF001
+            yield from _named(each._2(), text, inner, None, ())  # noqa: SLF001
             scope |= {name}
     if what == "Project":
-        star = _star(node, text)
+        stars = _stars(node, text)
+    elif what == "SubqueryAlias":
+        # What has an alias of its own shows no more than its own columns.
+        stars = stars if kind(node.child()) in _RELATIONS else ()
     elif what not in _TRANSPARENT:
-        star = None
+        stars = ()
     for child in seq(node.children()):
-        yield from _named(child, text, scope, node, star)
+        yield from _named(child, text, scope, node, stars)
     for inner_plan in seq(node.subqueries()):
-        yield from _named(inner_plan, text, scope, None, None)
+        yield from _named(inner_plan, text, scope, None, ())
 
 
-def _star(project: Any, text: str) -> int | None:
-    """Return the end of the `*` in a list of columns, where there is one."""
+def _stars(project: Any, text: str) -> list[_Star]:
+    """Return each `*` in a list of columns."""
+    found = []
     for each in seq(project.projectList()):
         span = span_of(each) if kind(each) == "UnresolvedStar" else None
         if span is not None and text[span.stop - 1] == "*":
-            return span.stop
-    return None
+            of = option(each.target())
+            found.append(_Star(stop=span.stop, of=None if of is None else seq(of)[-1].lower()))
+    return found
 
 
-def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Named | None:
+def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[_Star]) -> Named | None:
     relation = node.relation() if what == "RelationTimeTravel" else node
     if kind(relation) != "UnresolvedRelation" or relation.isStreaming():
         return None
@@ -172,18 +201,20 @@ def _table(node: Any, what: str, text: str, above: Any, star: int | None) -> Nam
         span = Span(start=span.start, stop=clause.stop)
     alias_at: int | None = span.stop
     parent = None if above is None else kind(above)
+    parts = tuple(seq(relation.multipartIdentifier()))
+    alias = parts[-1]
     if parent == "SubqueryAlias":
-        alias_at = None
+        alias_at, alias = None, above.identifier().name()
     else:
         alias_at = _after_sample(text, span.stop)
-    parts = tuple(seq(relation.multipartIdentifier()))
     _require_no_options(relation, ".".join(parts))
     return Named(
         parts=parts,
         span=span,
         name_stop=name_stop,
         alias_at=alias_at,
-        star=star,
+        alias=alias,
+        stars=tuple(each.stop for each in stars if each.of in (None, alias.lower())),
         version=version,
         timestamp=timestamp,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
@@ -18,11 +18,10 @@ from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.views.lasting import LastingView, lasting_view, refuse_unknown
 from icetree.spark.sql.views.temporary import TemporaryView, temporary_view, view_of
-from icetree.spark.tokens import Edit, edited, shortenings, tokens
+from icetree.spark.tokens import Edit, edited, origin, shortenings, tokens
 from icetree.spark.trees import Named, Span, named_tables, parse
 from icetree.spark.types import is_known
 from icetree.spark.wap import branch_to_read
-from icetree.spec.metadata_columns import NAMES
 from icetree.surroundings import random_bits
 from icetree.table.point import Point, time_of
 from icetree.table.scan.scan import Scan
@@ -41,7 +40,10 @@ class BoundTable:
     named: Named
     ref: TableRef
     view: str
-    #: Metadata columns, which `*` leaves out.
+    #: Its handle, and the version to read; none for a metadata table.
+    table: Table | None = None
+    at: Point | None = None
+    #: Metadata columns that it shows, which `*` leaves out.
     hidden: tuple[str, ...] = ()
     #: What to read; none for a metadata table.
     scan: Callable[[BooleanExpression], Scan] | None = None
@@ -52,6 +54,21 @@ class BoundTable:
     def called(self) -> list[Sequence[str]]:
         """The names that the query may know it by."""
         return [self.named.parts, self.ref.name.split(".")]
+
+    def can_show(self, name: str) -> bool:
+        """Tell whether it has a metadata column of the name, and does not show it."""
+        if self.table is None or name in self.hidden:
+            return False
+        own = self.table.scan(at=self.at).schema.fields
+        return all(field.name.lower() != name for field in own)
+
+    def showing(self, name: str) -> BoundTable:
+        """Return it with one more metadata column."""
+        assert self.table is not None
+        hidden = (*self.hidden, name)
+        scan = _scan(self.table, self.at, hidden)
+        # What is kept has the table's own columns alone.
+        return replace(self, hidden=hidden, scan=scan, kept=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +82,6 @@ class BoundView:
     within: tuple[Bound, ...] = ()
     #: What is kept of it, where its rows are to be.
     held: Held | None = None
-    hidden: tuple[str, ...] = ()
 
     @property
     def called(self) -> list[Sequence[str]]:
@@ -107,22 +123,21 @@ def called(bound: Iterable[Bound]) -> dict[str, str]:
 def bind(lake: SparkLake, text: str, plan: Any, scope: Scope | None = None) -> list[Bound]:
     """Return the tables of the lake, and views over some, that a query names.
 
-    Without a scope, names are looked for in the namespace in use.
+    Without a scope, names are looked for in the namespace in use. No table shows metadata columns yet.
     """
     scope = Scope(namespace=lake.namespace) if scope is None else scope
-    extra = _metadata_columns(text)
-    found = (_bound(lake, named, scope, extra) for named in named_tables(plan, text))
+    found = (_bound(lake, named, scope) for named in named_tables(plan, text))
     return [each for each in found if each is not None]
 
 
-def _bound(lake: SparkLake, named: Named, scope: Scope, extra: tuple[str, ...]) -> Bound | None:
+def _bound(lake: SparkLake, named: Named, scope: Scope) -> Bound | None:
     temporary = temporary_view(lake.spark, named.parts)
     if temporary is not None and not scope.is_lasting:
         saved = view_of(lake, temporary)
         return None if saved is None else _bound_view(lake, saved, named, scope)
     ref = scope.table(lake, named.parts)
     if ref is not None:
-        return _bound_table(lake, ref, named, extra)
+        return _bound_table(lake, ref, named)
     view = scope.view(lake, named.parts)
     if view is not None:
         return _bound_view(lake, lasting_view(lake, lake.view(view), scope), named, scope)
@@ -133,6 +148,15 @@ def _bound(lake: SparkLake, named: Named, scope: Scope, extra: tuple[str, ...]) 
 
 def rewrite(text: str, bound: Sequence[Bound]) -> str:
     """Return the text of a query with views in place of tables."""
+    return edited(text, _edits(text, bound))
+
+
+def place_of(text: str, bound: Sequence[Bound], place: int) -> int:
+    """Return where in the text of a query something stands that `rewrite` has at a place."""
+    return origin(_edits(text, bound), place)
+
+
+def _edits(text: str, bound: Sequence[Bound]) -> list[Edit]:
     edits: list[Edit] = []
     spans = [each.named.span for each in bound]
     for each in bound:
@@ -142,9 +166,18 @@ def rewrite(text: str, bound: Sequence[Bound]) -> str:
             edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
             # A view has no namespace.
             edits += [cut for cut in shortenings(text, each.called) if not within(cut, spans)]
-        if each.hidden and each.named.star is not None:
-            edits.append((each.named.star, each.named.star, f" EXCEPT ({', '.join(each.hidden)})"))
-    return edited(text, edits)
+    for stop in sorted({stop for each in bound for stop in each.named.stars}):
+        beside = [name for each in bound if stop in each.named.stars for name in _hidden(each)]
+        if beside:
+            edits.append((stop, stop, f" EXCEPT ({', '.join(beside)})"))
+    return edits
+
+
+def _hidden(bound: Bound) -> list[str]:
+    """Return the metadata columns that a table shows, as the query can call them."""
+    if isinstance(bound, BoundView):
+        return []
+    return [f"{quoted(bound.named.alias)}.{name}" for name in bound.hidden]
 
 
 def in_full(text: str, bound: Iterable[Bound]) -> str:
@@ -196,9 +229,7 @@ def _bound_view(
 # --- tables ------------------------------------------------------------------------------------
 
 
-def _bound_table(
-    lake: SparkLake, ref: TableRef, named: Named, extra: tuple[str, ...]
-) -> BoundTable:
+def _bound_table(lake: SparkLake, ref: TableRef, named: Named) -> BoundTable:
     view = f"{_PREFIX}{random_bits(128):032x}"
     if ref.metadata is not None:
         return BoundTable(named=named, ref=ref, view=view)
@@ -207,9 +238,9 @@ def _bound_table(
         at = branch_to_read(lake.spark, lake.table(ref.name))
     held = lake.cache.get(ref.name) if lake.reads_cache and at is None else None
     table = lake.table(ref.name) if held is None else _held_table(lake, ref.name, held)
-    scan, hidden = _scan(table, at, extra)
-    kept = None if held is None or hidden else held.rows
-    return BoundTable(named=named, ref=ref, view=view, hidden=hidden, scan=scan, kept=kept)
+    kept = None if held is None else held.rows
+    scan = _scan(table, at)
+    return BoundTable(named=named, ref=ref, view=view, table=table, at=at, scan=scan, kept=kept)
 
 
 def _held_table(lake: SparkLake, name: str, held: Held) -> Table:
@@ -221,25 +252,17 @@ def _held_table(lake: SparkLake, name: str, held: Held) -> Table:
     if held.table is not None and held.table.metadata.table_uuid != table.metadata.table_uuid:
         held.let_go()
     if held.table is None:
-        everything, _ = _scan(table, None, ())
+        everything = _scan(table, None)
         held.keep(dataframe(lake.spark, everything(AlwaysTrue())), table)
     assert held.table is not None
     return held.table
 
 
-def _metadata_columns(text: str) -> tuple[str, ...]:
-    """Return the metadata columns that a query names; others would only be in the way of `*`."""
-    names = {token.name.lower() for token in tokens(text) if token.kind in ("word", "quoted")}
-    return tuple(name for name in NAMES if name in names)
-
-
 def _scan(
-    table: Table, at: Point | None, extra: tuple[str, ...]
-) -> tuple[Callable[[BooleanExpression], Scan], tuple[str, ...]]:
+    table: Table, at: Point | None, hidden: tuple[str, ...] = ()
+) -> Callable[[BooleanExpression], Scan]:
     whole = table.scan(at=at)
     own = [field.name for field in whole.schema.fields if is_known(field)]
-    taken = {name.lower() for name in own}
-    hidden = tuple(name for name in extra if name not in taken)
     columns = [*own, *hidden]
     # A column that Spark has no type for is not there, but the others are.
     simple = not hidden and len(own) == len(whole.schema.fields)
@@ -247,7 +270,7 @@ def _scan(
     def scan(where: BooleanExpression) -> Scan:
         return table.scan(where, columns=None if simple else columns, at=at)
 
-    return scan, hidden
+    return scan
 
 
 def version_of(lake: SparkLake, ref: TableRef, named: Named) -> Point | None:

@@ -254,7 +254,9 @@ def _delete(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     with ExitStack() as views:
         if condition is not None:
             own = _shortened(lake, condition, parts, alias, found.name)
-            condition = views.enter_context(_with_subqueries(lake, own))
+            alias = alias or parts[-1]
+            bound = _with_subqueries(lake, own, lake.table(found.name), alias)
+            condition = views.enter_context(bound)
         done = lake.delete(found.name, condition, alias=alias or parts[-1], **found.how)
     return done.rows
 
@@ -274,7 +276,7 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
 
         def bound(text: str) -> str:
             own = _shortened(lake, text, parts, alias, found.name)
-            return views.enter_context(_with_subqueries(lake, own))
+            return views.enter_context(_with_subqueries(lake, own, table, alias or parts[-1]))
 
         for path, value in pairs_given:
             own = own_path(table.schema, _unqualified(path, parts, alias, table))
@@ -284,10 +286,12 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     return done.rows
 
 
-def _with_subqueries(lake: SparkLake, text: str) -> AbstractContextManager[str]:
-    """Return an expression whose subqueries, where it has any, are of the lake's tables."""
+def _with_subqueries(
+    lake: SparkLake, text: str, table: Table, alias: str
+) -> AbstractContextManager[str]:
+    """Return an expression of a table's rows whose subqueries, where it has any, are of the lake's."""
     if _has_subquery(text):
-        return with_tables(lake, text)
+        return with_tables(lake, text, of=table.schema, alias=alias)
     return nullcontext(text)
 
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
+from pyiceberg.schema import Schema
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark.cache import Held
-from icetree.spark.complaints import plainly
+from icetree.spark.complaints import plainly, quietly
 from icetree.spark.functions.calls import calls_boxes
+from icetree.spark.names import quoted
 from icetree.spark.pushdown.plan import Pruned, marker, optimized, pruned_by
 from icetree.spark.read.metadata_tables import metadata_table
 from icetree.spark.read.nothing import nothing
@@ -31,18 +35,21 @@ from icetree.spark.sql.bind import (
     BoundView,
     bind,
     called,
+    place_of,
     rewrite,
     tables_of,
     texts_of,
     version_of,
 )
 from icetree.spark.sql.clock import steady
+from icetree.spark.sql.revealed import revealed, trouble_of
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.told import told_by_metadata
 from icetree.spark.sql.views.temporary import TemporaryView
 from icetree.spark.tokens import tokens
-from icetree.spark.trees import parse
-from icetree.spark.types import spark_schema
+from icetree.spark.trees import analyzed, parse
+from icetree.spark.types import is_known, spark_schema
+from icetree.surroundings import random_bits
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -58,7 +65,7 @@ _CLOCK: Final = re.compile(
 def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
     """Return what a query finds, from metadata alone where that tells it exactly."""
     plan = parse(lake.spark, text) if plan is None else plan
-    bound = bind(lake, text, plan)
+    bound = bound_to(lake, text, plan)
     rows = _selected(lake, text, bound)
     # What the time of day decides is decided when the query runs.
     same = None if _CLOCK.search(text) else partial(_on_nothing, lake, text, bound)
@@ -68,14 +75,14 @@ def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
 
 def select_view(lake: SparkLake, view: TemporaryView) -> tuple[DataFrame, frozenset[str]]:
     """Return what a view finds now, under its own names, and the tables that it reads."""
-    bound = bind(lake, view.text, parse(lake.spark, view.text), Scope())
+    bound = bound_to(lake, view.text, parse(lake.spark, view.text), Scope())
     tables = frozenset(each.ref.name for each in tables_of(bound))
     return view.named(_selected(lake, view.text, bound)), tables
 
 
 def select_within(lake: SparkLake, text: str, plan: Any, scope: Scope) -> DataFrame:
     """Return what a query finds whose names are looked for in a scope of its own."""
-    return _selected(lake, text, bind(lake, text, plan, scope))
+    return _selected(lake, text, bound_to(lake, text, plan, scope))
 
 
 def _selected(lake: SparkLake, text: str, bound: Sequence[Bound]) -> DataFrame:
@@ -94,7 +101,7 @@ def unpruned(
     """Run a statement that is no query on the tables it reads; `query` is what it reads by."""
     filters: dict[str, BooleanExpression] = {}
     if query is not None:
-        inner = bind(lake, query, parse(lake.spark, query))
+        inner = bound_to(lake, query, parse(lake.spark, query))
         found = _filters(lake, query, rewrite(query, inner), inner)
         # The same tables in the same order, under the names of other views.
         same = zip(tables_of(bound), tables_of(inner), strict=True)
@@ -105,13 +112,49 @@ def unpruned(
 
 
 @contextmanager
-def with_tables(lake: SparkLake, expression: str) -> Iterator[str]:
-    """Give an expression in which views stand for the tables that its subqueries read."""
-    before = "SELECT 1 WHERE "
-    text = before + expression
-    bound = bind(lake, text, parse(lake.spark, text))
+def with_tables(lake: SparkLake, expression: str, *, of: Schema, alias: str) -> Iterator[str]:
+    """Give an expression in which views stand for the tables that its subqueries read.
+
+    It is of rows of a schema, which it calls by an alias.
+    """
+    own = f"__icetree_{random_bits(128):032x}"
+    before, after = "SELECT ", f"\nFROM {own} AS {quoted(alias)}"
+    text = before + expression + after
+    known = [field for field in of.fields if is_known(field)]
+    nothing(lake.spark, spark_schema(known)).createOrReplaceTempView(own)
+    try:
+        bound = bound_to(lake, text, parse(lake.spark, text))
+    finally:
+        lake.spark.catalog.dropTempView(own)
     with _views(lake, bound, _reading(lake, {})):
-        yield rewrite(text, bound)[len(before) :]
+        yield rewrite(text, bound)[len(before) : -len(after)]
+
+
+# --- which tables ------------------------------------------------------------------------------
+
+
+def bound_to(lake: SparkLake, text: str, plan: Any, scope: Scope | None = None) -> list[Bound]:
+    """Return what `bind` does, each table with the metadata columns that the statement reads of it."""
+    return _revealed(lake, text, bind(lake, text, plan, scope))
+
+
+def _revealed(lake: SparkLake, text: str, bound: Sequence[Bound]) -> list[Bound]:
+    inside = [
+        replace(each, within=tuple(_revealed(lake, each.saved.text, each.within)))
+        if isinstance(each, BoundView)
+        else each
+        for each in bound
+    ]
+    return revealed(text, inside, partial(_judged, lake, text))
+
+
+def _judged(lake: SparkLake, text: str, bound: Sequence[Bound]) -> Any:
+    """Return Spark's plan of a statement whose tables are empty, or what it has against it."""
+    with _views(lake, bound, partial(_empty, lake)), quietly():
+        try:
+            return analyzed(lake.spark, rewrite(text, bound))
+        except AnalysisException as error:
+            return trouble_of(error, partial(place_of, text, bound))
 
 
 # --- which files -------------------------------------------------------------------------------
@@ -162,15 +205,21 @@ def _planned_on_nothing(
     """Return Spark's plan of a query whose tables are empty, and note which is which."""
 
     def empty(each: BoundTable) -> DataFrame:
-        if each.scan is None or each.kept is not None:
-            return _frame(lake, each, AlwaysTrue())
-        scan = each.scan(AlwaysTrue())
-        found = nothing(lake.spark, spark_schema(scan.columns.fields))
-        markers[marker(optimized(found))] = Pruned(view=each.view, schema=scan.schema)
+        found = _empty(lake, each)
+        if each.scan is not None and each.kept is None:
+            schema = each.scan(AlwaysTrue()).schema
+            markers[marker(optimized(found))] = Pruned(view=each.view, schema=schema)
         return found
 
     with _views(lake, bound, empty), plainly(called(bound)):
         return optimized(lake.spark.sql(rewritten))
+
+
+def _empty(lake: SparkLake, bound: BoundTable) -> DataFrame:
+    """Return what Spark is shown of a table where only its columns matter."""
+    if bound.scan is None or bound.kept is not None:
+        return _frame(lake, bound, AlwaysTrue())
+    return nothing(lake.spark, spark_schema(bound.scan(AlwaysTrue()).columns.fields))
 
 
 # --- views -------------------------------------------------------------------------------------

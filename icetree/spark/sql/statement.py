@@ -11,7 +11,6 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.filters.filter import Filter
 from icetree.spark.functions.calls import with_functions
 from icetree.spark.names import quoted
-from icetree.spark.sql.bind import bind
 from icetree.spark.sql.caching import refresh_view, run_cache
 from icetree.spark.sql.call.call import run_call
 from icetree.spark.sql.ddl import run_ddl
@@ -20,7 +19,7 @@ from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
 from icetree.spark.sql.names import find_lasting, find_table, naming_others
-from icetree.spark.sql.select import select, unpruned
+from icetree.spark.sql.select import bound_to, select, unpruned
 from icetree.spark.sql.show import run_show
 from icetree.spark.sql.views.lasting_statements import run_lasting
 from icetree.spark.sql.views.show import run_show_view
@@ -134,10 +133,10 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
     moment = lake.moment(reads_cache=what == "ExplainCommand")
     if what == "ExplainCommand":
         inner = plan.logicalPlan()
-        bound = bind(moment, text, inner)
+        bound = bound_to(moment, text, inner)
         query = _explained(text) if is_query(lake.spark, inner) else None
         return unpruned(moment, text, bound, query=query)
-    return unpruned(moment, text, bind(moment, text, plan))
+    return unpruned(moment, text, bound_to(moment, text, plan))
 
 
 def _of_the_lake(lake: SparkLake, parts: Sequence[str]) -> str | None:
