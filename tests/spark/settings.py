@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
 from tests.jars import REPOSITORY
 
 #: Compiling code for each plan takes longer than to run it on a few rows, and what better compilers
@@ -22,3 +27,14 @@ QUICK = {
     "spark.python.daemon.module": "tests.spark.workers",
     "spark.executorEnv.PYTHONPATH": str(REPOSITORY),
 }
+
+
+@contextmanager
+def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    was = spark.conf.get(name)
+    assert was is not None
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, was)

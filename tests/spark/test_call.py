@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 
 from icetree.errors import IcetreeError, InvalidInput, NotFound, Unsupported
 from icetree.spark.sql.call.procedures import ELSEWHERE, PROCEDURES
+from icetree.table.point import time_of
 from tests.spark.calling import ids, rows, told
+from tests.spark.settings import setting
 from tests.spark.sql_lake import SqlLake
 
 
@@ -162,16 +165,43 @@ def test_every_procedure_of_icebergs_is_there_or_refused_by_name() -> None:
 def test_a_table_is_rolled_back_to_a_time_in_the_zone_of_the_session(sql: SqlLake) -> None:
     first, _, last = ids(sql)
     spark, at_ms = sql.lake.spark, sql.lake.table("db.t").snapshot(first).timestamp_ms  # type: ignore[union-attr]
-    before = spark.conf.get("spark.sql.session.timeZone")
-    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    try:
+    with setting(spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
         [[local]] = spark.sql(f"SELECT CAST(timestamp_millis({at_ms}) AS STRING)").collect()
         assert told(sql, f"CALL system.rollback_to_timestamp('db.t', TIMESTAMP '{local}')") == [
             {"previous_snapshot_id": last, "current_snapshot_id": first}
         ]
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before or "UTC")
     assert rows(sql) == [1]
+
+
+def test_a_text_without_a_zone_is_utc_at_every_door_wherever_the_session_is(sql: SqlLake) -> None:
+    first, _, last = ids(sql)
+    lake, table = sql.lake, sql.lake.table("db.t")
+    at = time_of(table.snapshot(first).timestamp_ms)  # type: ignore[union-attr]
+    text = at.replace(tzinfo=None).isoformat(" ", "milliseconds")
+    there = (at + timedelta(hours=9)).replace(tzinfo=None).isoformat(" ", "milliseconds")
+    day = at.date() + timedelta(days=1)
+    with setting(lake.spark, "spark.sql.session.timeZone", "Asia/Tokyo"):
+        assert lake.read("db.t", at=text).count() == 1
+        for said, found in (
+            (f"'{text}'", 1),
+            (f"'{there}+09:00'", 1),
+            (f"'{there} Asia/Tokyo'", 1),
+            (f"concat('{text[:10]}', '{text[10:]}')", 1),
+            (f"TIMESTAMP_NTZ '{text}'", 1),
+            # This one is Spark's.
+            (f"TIMESTAMP '{there}'", 1),
+            (f"TIMESTAMP '{there}' + INTERVAL 1 DAY", 3),
+            (f"DATE '{day}'", 3),
+            (f"'{there}'", 3),
+        ):
+            query = f"SELECT count(*) FROM t TIMESTAMP AS OF {said}"
+            assert sql(query) == [(found,)], said
+        call = (
+            "CALL system.rollback_to_timestamp(table => 'db.t', timestamp => {}, dry_run => true)"
+        )
+        gone = {"previous_snapshot_id": last, "current_snapshot_id": first}
+        for said in (f"'{text}'", f"TIMESTAMP_NTZ '{text}'", f"TIMESTAMP '{there}'", f"'{text}Z'"):
+            assert told(sql, call.format(said)) == [gone], said
 
 
 def test_a_dry_run_tells_what_would_be_and_changes_nothing(sql: SqlLake, tmp_path: Path) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from icetree.errors import InvalidInput
+from tests.spark.settings import setting
 from tests.spark.sql_lake import SqlLake
 
 COPYING = ", ".join(
@@ -42,17 +41,6 @@ def still(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SqlL
     made("CREATE TABLE e (id INT)")
     made("INSERT INTO e VALUES (1), (2)")
     return made
-
-
-@contextmanager
-def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    was = spark.conf.get(name)
-    assert was is not None
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.set(name, was)
 
 
 # --- fields of structs -------------------------------------------------------------------------

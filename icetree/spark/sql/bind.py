@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
 from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.scan import dataframe
+from icetree.spark.sql.moments import milliseconds
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.views.lasting import LastingView, lasting_view, refuse_unknown
@@ -287,7 +289,9 @@ def version_of(lake: SparkLake, ref: TableRef, named: Named) -> Point | None:
 
 def _moment(lake: SparkLake, text: str) -> int:
     with plainly():
-        [[found]] = lake.spark.sql(f"SELECT unix_millis(try_cast(({text}) AS TIMESTAMP))").collect()
+        [[found]] = (
+            lake.spark.sql(f"SELECT ({text}) AS at").select(milliseconds(f.col("at"))).collect()
+        )
     if found is None:
         raise InvalidInput(f"TIMESTAMP AS OF {text}: that is no time")
     return int(found)

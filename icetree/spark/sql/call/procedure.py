@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import Column
-from pyspark.sql import functions as f
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
@@ -29,6 +28,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from icetree.spark.sql.moments import milliseconds
 from icetree.table.point import time_of
 
 
@@ -104,8 +104,7 @@ FLAG: Final = Kind(told="true or false", takes=_is(BooleanType), plain=lambda va
 TIME: Final = Kind(
     told="a time such as TIMESTAMP '2026-01-31 12:00:00'",
     takes=_is(TimestampType, TimestampNTZType, DateType, StringType),
-    # A null where text is no time.
-    plain=lambda value: f.unix_millis(value.try_cast("timestamp")),
+    plain=milliseconds,
     read=time_of,
 )
 NUMBERS: Final = Kind(
