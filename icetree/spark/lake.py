@@ -346,16 +346,13 @@ class SparkLake(LakeMaintenance):
             )
         return super().merge(name, rows, on, **how)
 
-    @override
-    def _how(self, table: Table, how: CommitOptions) -> CommitOptions:
-        return settled(self.spark, table, how)
-
     # --- tables ----------------------------------------------------------------------------
 
     @override
     def _table(self, state: State) -> Table:
-        """Return a handle whose commits outdate what is kept of the table."""
+        """Return a handle whose commits outdate what is kept of the table, and go where the session says."""
         table = super()._table(state)
+        table.settle = partial(settled, self.spark, table)
         table.after_commit = partial(self.cache.outdate, str(table.name))
         return table
 

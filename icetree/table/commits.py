@@ -32,13 +32,15 @@ class Commits:
         @property
         def properties(self) -> Mapping[str, str]: ...
 
+        settle: Callable[[CommitOptions], CommitOptions]
+
         def transaction(self, **how: Unpack[CommitOptions]) -> Transaction: ...
 
         def _rehearsed(self) -> Self: ...
 
     def _once(self, how: CommitOptions, do: Callable[[Transaction], None]) -> Committed:
         """Commit one operation; what it wrote goes when it fails."""
-        with self.transaction(**how) as transaction:
+        with self.transaction(**self.settle(how)) as transaction:
             do(transaction)
             return transaction.commit()
 

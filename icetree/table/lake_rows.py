@@ -27,16 +27,10 @@ class LakeRows(ABC):
     def table(self, name: str) -> Table:
         """Return a table's handle, on its newest state."""
 
-    def _how(self, table: Table, how: CommitOptions) -> CommitOptions:
-        """Return how to commit to a table, where the lake has a say in that."""
-        _ = table
-        return how
-
     @spelled_out(CommitOptions)
     def append(self, name: str, rows: ArrowData, **how: Unpack[CommitOptions]) -> Committed:
         """Add rows."""
-        table = self.table(name)
-        return table.append(rows, **self._how(table, how))
+        return self.table(name).append(rows, **how)
 
     @spelled_out(CommitOptions)
     def overwrite(
@@ -49,22 +43,19 @@ class LakeRows(ABC):
         **how: Unpack[CommitOptions],
     ) -> Committed:
         """Replace the rows that match by these, which must match too, unless `strict` is false."""
-        table = self.table(name)
-        return table.overwrite(where, rows, strict=strict, **self._how(table, how))
+        return self.table(name).overwrite(where, rows, strict=strict, **how)
 
     @spelled_out(CommitOptions)
     def replace_partitions(
         self, name: str, rows: ArrowData, **how: Unpack[CommitOptions]
     ) -> Committed:
         """Replace every partition that the rows are in."""
-        table = self.table(name)
-        return table.replace_partitions(rows, **self._how(table, how))
+        return self.table(name).replace_partitions(rows, **how)
 
     @spelled_out(CommitOptions)
     def delete(self, name: str, where: Filter, **how: Unpack[CommitOptions]) -> Committed:
         """Delete the rows that match."""
-        table = self.table(name)
-        return table.delete(where, **self._how(table, how))
+        return self.table(name).delete(where, **how)
 
     @spelled_out(CommitOptions)
     def update(
@@ -79,8 +70,7 @@ class LakeRows(ABC):
         A text is an expression over columns, such as `n + 1` or `upper(name)`. Any other value is
         itself.
         """
-        table = self.table(name)
-        return table.update(set, where, **self._how(table, how))
+        return self.table(name).update(set, where, **how)
 
     @spelled_out(CommitOptions)
     def upsert(
@@ -94,8 +84,7 @@ class LakeRows(ABC):
 
         Without `on`, the table's identifier fields are meant.
         """
-        table = self.table(name)
-        return table.upsert(rows, on, **self._how(table, how))
+        return self.table(name).upsert(rows, on, **how)
 
     @spelled_out(CommitOptions)
     def merge(
@@ -105,5 +94,4 @@ class LakeRows(ABC):
 
         Expressions call the table's columns `target.x` and those of the rows `source.x`.
         """
-        table = self.table(name)
-        return table.merge(rows, on, **self._how(table, how))
+        return self.table(name).merge(rows, on, **how)

@@ -23,6 +23,7 @@ from icetree.table.arguments import whole
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.commit.commit import Committed
+from icetree.table.commit.options import CommitOptions
 from icetree.table.commits import Commits
 from icetree.table.evolve.evolve import Evolution
 from icetree.table.evolve.refs import References
@@ -55,6 +56,8 @@ class Table(Commits, Evolution[Committed], References, Shown):
         self.state = state
         #: Called when a commit of this handle is over, whatever became of it.
         self.after_commit: Callable[[], None] = lambda: None
+        #: Says how a verb commits, of what it was told: where the table is from may have a say in that.
+        self.settle: Callable[[CommitOptions], CommitOptions] = lambda how: how
 
     def __repr__(self) -> str:
         return f"Table({str(self.name)!r}, snapshot={self.metadata.current_snapshot_id})"
@@ -299,4 +302,6 @@ class Table(Commits, Evolution[Committed], References, Shown):
     def _rehearsed(self) -> Table:
         """Return the newest table, with commits that nobody sees."""
         state = copy.copy(self).refresh().state
-        return Table(catalog=catalog_of(state), files=files_of(self.files), state=state)
+        rehearsed = Table(catalog=catalog_of(state), files=files_of(self.files), state=state)
+        rehearsed.settle = self.settle
+        return rehearsed

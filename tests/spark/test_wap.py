@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -45,6 +46,41 @@ def test_a_session_writes_to_its_branch_and_reads_it_once_it_is_there(sql: SqlLa
     sql.lake.table("db.t").fast_forward("main", "audit")
     sql.lake.spark.conf.unset("spark.wap.branch")
     assert sql("SELECT id FROM t") == [(14,)]
+
+
+def test_rows_in_arrow_and_verbs_of_a_handle_go_where_the_session_says(sql: SqlLake) -> None:
+    sql.lake.spark.conf.set("spark.wap.branch", "audit")
+    sql.lake.upsert("db.t", pa.table({"id": pa.array([1, 3], pa.int32())}), ["id"])
+    sql.lake.append("db.t", pa.table({"id": pa.array([2], pa.int32())}))
+    assert sql("SELECT id FROM t") == [(1,), (2,), (3,)]
+    table = sql.lake.table("db.t")
+    done = table.append(pa.table({"id": pa.array([4, 5, 6], pa.int32())}))
+    assert done.rows.inserted == 3
+    table.delete("id = 2")
+    table.update({"id": "id + 10"}, "id = 3")
+    table.merge(pa.table({"id": pa.array([4], pa.int32())}), ["id"]).when_matched_delete().run()
+    table.overwrite("id = 5", pa.table({"id": pa.array([5], pa.int32())}))
+    assert sql("SELECT id FROM t") == [(1,), (13,), (5,), (6,)]
+    assert on_main(sql) == [(1,)]
+    with pytest.raises(InvalidInput, match=r"for branch 'main'.*spark.wap.branch=audit"):
+        table.append(pa.table({"id": pa.array([7], pa.int32())}), branch="main")
+    with table.transaction() as own:
+        own.append(pa.table({"id": pa.array([8], pa.int32())}))
+    assert on_main(sql) == [(1,), (8,)]
+    sql.lake.table("db.plain").append(pa.table({"id": pa.array([9], pa.int32())}))
+    assert sql("SELECT id FROM plain") == [(9,)]
+
+
+def test_what_a_handle_writes_is_staged_where_the_session_says(sql: SqlLake) -> None:
+    sql.lake.spark.conf.set("spark.wap.id", "job-8")
+    table = sql.lake.table("db.t")
+    table.append(pa.table({"id": pa.array([2], pa.int32())}))
+    assert on_main(sql) == [(1,)]
+    sql.lake.spark.conf.unset("spark.wap.id")
+    table.append(pa.table({"id": pa.array([3], pa.int32())}))
+    assert on_main(sql) == [(1,), (3,)]
+    table.publish("job-8")
+    assert on_main(sql) == [(1,), (2,), (3,)]
 
 
 def test_a_table_may_start_on_a_branch(sql: SqlLake) -> None:
