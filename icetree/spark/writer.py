@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from typing_extensions import Self, Unpack
 
-from icetree.errors import CommitUnknown, InvalidInput
+from icetree.errors import CommitConflict, CommitUnknown, InvalidInput, NotFound
 from icetree.filters.filter import Filter
 from icetree.spark.progress import telling
 from icetree.spark.types import table_schema
@@ -135,7 +136,9 @@ class Write:
         except CommitUnknown:
             raise
         except Exception:
-            self._lake.drop_table(self._name)
+            # What somebody else has done to the table meanwhile, or has put in its place, is theirs.
+            with suppress(CommitConflict, NotFound):
+                self._lake.catalog.drop(table.name, expected=table.state.metadata_location)
             raise
         return table
 

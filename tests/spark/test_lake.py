@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyiceberg.expressions as ice
 import pytest
-from pyspark.errors import IllegalArgumentException
+from pyspark.errors import IllegalArgumentException, PythonException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
+import icetree
 from icetree.errors import InvalidInput, NotFound
 from icetree.spark import SparkLake, local
 from icetree.spark.read.metadata_tables import KINDS
+from icetree.table.lake import Lake
 from icetree.table.point import time_of
 from icetree.table.table import Table
 from tests.effort import usually
@@ -393,3 +396,42 @@ def test_a_column_may_have_the_name_of_what_spark_hides(lake: SparkLake) -> None
     lake.update("db.hidden", {"_metadata": "_metadata + 1"}, "id > 3")
     found = [row["_metadata"] for row in rows_in(lake, "db.hidden")]
     assert sorted(found) == [0, 10, 30, 41, 51]
+
+
+def nobody(_: Lake) -> None:
+    """Leave a table to who made it."""
+
+
+def append(lake: Lake) -> None:
+    """Put a row into a table that is being made."""
+    lake.table("db.late").append(pa.table({"id": [7]}))
+
+
+def replace(lake: Lake) -> None:
+    """Give the name of a table that is being made to another."""
+    lake.drop_table("db.late")
+    lake.create_table("db.late", [("id", "long")])
+
+
+@pytest.mark.parametrize("meanwhile", [nobody, append, replace])
+def test_a_table_that_comes_to_nothing_goes_again_unless_others_have_taken_it_up(
+    lake: SparkLake, tmp_path: Path, meanwhile: Callable[[Lake], None]
+) -> None:
+    spark_lake = local(tmp_path, spark=lake.spark)
+    spark_lake.create_namespace("db")
+    place = f"sqlite:///{tmp_path}/catalog.db"
+
+    def spoilt(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        with icetree.connect(place, warehouse=str(tmp_path / "warehouse")) as others:
+            meanwhile(others)
+        raise ValueError("spoilt")
+
+    rows = lake.spark.range(0, 3, 1, 1).mapInArrow(spoilt, "id long")
+    with pytest.raises(PythonException, match="spoilt"):
+        spark_lake.write("db.late", rows).create()
+    assert spark_lake.table_exists("db.late") == (meanwhile is not nobody)
+    if meanwhile is append:
+        assert rows_in(spark_lake, "db.late") == [{"id": 7}]
+    spark_lake.drop_table("db.late", missing_ok=True)
+    spark_lake.write("db.late", lake.spark.range(3)).create()
