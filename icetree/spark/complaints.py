@@ -19,6 +19,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icetree import errors
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput, NotFound
+from icetree.spec.metadata_columns import NAMES
 
 #: Where pyspark prints the stack of an error that it also raises.
 _NOISE: Final = "SQLQueryContextLogger"
@@ -26,6 +27,11 @@ _CODE: Final = re.compile(r"^\s*\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w+")
 _PLACE: Final = re.compile(r"line (\d+),? pos (\d+)")
 _NO_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MISSING: Final = frozenset({_NO_TABLE, "SCHEMA_NOT_FOUND"})
+_UNRESOLVED: Final = "UNRESOLVED_COLUMN"
+_METADATA: Final = (
+    "; metadata columns are for queries, of tables that these name: where rows are changed, choose them by "
+    "a subquery, such as id IN (SELECT id FROM db.t WHERE _file = '…')"
+)
 #: What Spark says to whoever named a table that is not there: of its own catalogs, not of the lake.
 _ADVICE: Final = re.compile(r"(?<=cannot be found)\. Verify .*?(?= \(line|$)")
 _OURS: Final = re.compile(r"icetree\.errors\.(\w+): (.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
@@ -126,11 +132,19 @@ def sentence(error: PySparkException, *, placed: bool = True) -> str:
         first = first.split("== SQL")[0]
     else:
         first = first.split("\n")[0]
-    plain = _plain(first)
+    plain = _plain(first) + _of_metadata(error)
     place = _PLACE.search(told)
     if place is None or not placed or _PLACE.search(plain):
         return plain
     return f"{plain.rstrip('.')} (line {place[1]}, position {place[2]})"
+
+
+def _of_metadata(error: PySparkException) -> str:
+    """Return where a metadata column can be read, for who asks for one where none is."""
+    asked = (error.getMessageParameters() or {}).get("objectName", "").lower()
+    if not (error.getCondition() or "").startswith(_UNRESOLVED):
+        return ""
+    return _METADATA if any(f"`{name}`" in asked for name in NAMES) else ""
 
 
 def _plain(told: str) -> str:

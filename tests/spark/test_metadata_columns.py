@@ -65,6 +65,29 @@ def test_statements_see_changes_and_marked_positions(sql: SqlLake) -> None:
     assert sql("SELECT * FROM none.changes") == sql("SELECT * FROM none.position_deletes") == []
 
 
+def test_where_rows_are_changed_a_subquery_reads_them(sql: SqlLake) -> None:
+    merge = "MERGE INTO t USING (SELECT 0 AS k) x ON t.id = x.k"
+    for statement in (
+        "DELETE FROM t WHERE _file IS NULL",
+        "DELETE FROM t WHERE t._partition.shard = 2 AND id > 0",
+        "UPDATE t SET s = 'x' WHERE _row_id = 0",
+        "UPDATE t SET s = _file WHERE id = 0",
+        f"{merge} AND t._pos = 0 WHEN MATCHED THEN DELETE",
+        f"{merge} WHEN MATCHED AND _deleted THEN DELETE",
+        "SELECT _file FROM (SELECT id FROM t)",
+    ):
+        with pytest.raises(InvalidInput, match=r"cannot be resolved.* by a subquery, such as id"):
+            sql(statement)
+
+
+def test_a_subquery_chooses_rows_to_change_by_them(sql: SqlLake) -> None:
+    sql("DELETE FROM t WHERE id IN (SELECT id FROM t WHERE _pos = 0 AND _partition.shard IS NULL)")
+    sql("UPDATE t SET s = 'x' WHERE id = (SELECT id FROM t WHERE _row_id = 2)")
+    sql("MERGE INTO t USING (SELECT id, _spec_id FROM t) x ON t.id = x.id AND x._spec_id = 1 AND x.id > 3 "
+        "WHEN MATCHED THEN UPDATE SET s = 'm'")  # fmt: skip
+    assert sql("SELECT id, s FROM t") == [(2, "x"), (3, "a3"), (4, "m")]
+
+
 def test_a_new_table_cannot_take_their_names(sql: SqlLake) -> None:
     with pytest.raises(InvalidInput, match="name of a metadata column"):
         sql("CREATE TABLE copy AS SELECT id, _FILE FROM t")
