@@ -146,7 +146,11 @@ def test_a_table_called_history_can_be_described(sql: SqlLake) -> None:
     [
         ("ALTER TABLE t CREATE TAG x AS OF VERSION -1", IcetreeError),
         ("ALTER TABLE t CREATE BRANCH x AS OF VERSION 17", NotFound),
-        ("CREATE TABLE old (a INT) TBLPROPERTIES ('format-version' = '3')", InvalidInput),
+        *(
+            (f"CREATE TABLE old (a INT) TBLPROPERTIES ('format-version' = '{each}')", InvalidInput)
+            for each in (1, 2, 3, 5, "x")
+        ),
+        ("CREATE TABLE old TBLPROPERTIES ('format-version' = '2') AS SELECT 1 AS a", InvalidInput),
         ("SHOW PARTITIONS history", InvalidInput),
     ],
 )
