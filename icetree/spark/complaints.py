@@ -29,7 +29,7 @@ _NO_TABLE: Final = "TABLE_OR_VIEW_NOT_FOUND"
 _MISSING: Final = frozenset({_NO_TABLE, "SCHEMA_NOT_FOUND"})
 _UNRESOLVED: Final = "UNRESOLVED_COLUMN"
 _METADATA: Final = (
-    "; metadata columns are for queries, of tables that these name: where rows are changed, choose them by "
+    "; metadata columns are for queries (lake.sql), of tables that these name: where rows are changed, choose them by "
     "a subquery, such as id IN (SELECT id FROM db.t WHERE _file = '…')"
 )
 #: What Spark says to whoever named a table that is not there: of its own catalogs, not of the lake.

@@ -17,8 +17,6 @@ from icetree.spark.tokens import Cursor
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 #: What may stand between a list of columns and the tables that they are of.
 _TRANSPARENT = frozenset({"Filter", "Join", "Sample", "GlobalLimit", "LocalLimit"})
-#: Statements that tell of another, and where they have it.
-_EXPLAINED = {"ExplainCommand": "logicalPlan", "DescribeQueryCommand": "plan"}
 _RELATIONS = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
 
@@ -40,10 +38,11 @@ def parse_query(spark: SparkSession, text: str) -> Any:
 def analyzed(spark: SparkSession, text: str) -> Any:
     """Return the plan of a statement as Spark resolves its names, and carry out nothing."""
     plan = parse(spark, text)
-    of = _EXPLAINED.get(kind(plan))
+    if kind(plan) == "ExplainCommand":
+        plan = plan.logicalPlan()
     state = spark._jsparkSession.sessionState()  # noqa: SLF001  # Spark has no other door
     mode = getattr(state, "executePlan$default$2")()
-    query = state.executePlan(plan if of is None else getattr(plan, of)(), mode)
+    query = state.executePlan(plan, mode)
     query.assertAnalyzed()
     return query.analyzed()
 

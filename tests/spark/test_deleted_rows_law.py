@@ -153,6 +153,30 @@ OF_ONE = [
     ("SELECT t.id FROM t JOIN u USING (_file)", "SELECT id FROM t WHERE false"),
     ("SELECT id FROM db.t WHERE db.t._deleted", "SELECT 1L FROM range(1)"),
     ("FROM t |> WHERE _deleted |> SELECT id", "SELECT 1L FROM range(1)"),
+    (
+        "SELECT * FROM t TABLESAMPLE (100 PERCENT) AS x WHERE _deleted",
+        "SELECT id, s FROM w WHERE id = 1",
+    ),
+    (
+        "SELECT * FROM t VERSION AS OF 'main' AS x JOIN lasting_gone USING (id) WHERE NOT x._deleted",
+        "SELECT id, s, s = 's2' FROM t",
+    ),
+    (
+        "SELECT t.id, x.id FROM t, LATERAL (SELECT id FROM u WHERE u.id = t.id AND _deleted) AS x",
+        "SELECT 2L, 2L FROM range(1)",
+    ),
+    (
+        (
+            "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.id = t.id AND NOT EXISTS "
+            "(SELECT 1 FROM w WHERE w.id = u.id AND NOT _deleted AND u._deleted))"
+        ),
+        "SELECT id FROM t WHERE id <> 2",
+    ),
+    (
+        "SELECT id, grouping(_deleted) FROM t WHERE id = 1 GROUP BY GROUPING SETS ((id, _deleted), (id))",
+        "SELECT 1L, explode(array(0Y, 1Y)) FROM range(1)",
+    ),
+    ("SELECT id FROM t WHERE s = (SELECT max(_file) FROM u)", "SELECT id FROM t WHERE false"),
 ]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 
 from icetree.spark.sql.bind import Bound, BoundTable
 from icetree.spark.tokens import tokens
@@ -38,8 +38,11 @@ class Trouble:
 Judge: TypeAlias = Callable[[Sequence[Bound]], "Trouble | Any"]
 
 
-def trouble_of(error: AnalysisException, origin: Callable[[int], int]) -> Trouble:
+def trouble_of(error: Exception, origin: Callable[[int], int]) -> Trouble:
     """Return what Spark complains of; `origin` gives the place that one of its text comes from."""
+    if not isinstance(error, PySparkException):
+        # A function has refused what it was given.
+        return Trouble(condition="", places=(), told=())
     parameters = error.getMessageParameters() or {}
     contexts = [each for each in error.getQueryContext() if each.contextType().name == "SQL"]
     return Trouble(

@@ -14,9 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JJavaError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.schema import Schema
-from pyspark.errors import AnalysisException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
@@ -153,7 +154,7 @@ def _judged(lake: SparkLake, text: str, bound: Sequence[Bound]) -> Any:
     with _views(lake, bound, partial(_empty, lake)), quietly():
         try:
             return analyzed(lake.spark, rewrite(text, bound))
-        except AnalysisException as error:
+        except (PySparkException, Py4JJavaError) as error:
             return trouble_of(error, partial(place_of, text, bound))
 
 
