@@ -14,7 +14,7 @@ from icetree.serve.request import Answer
 from icetree.serve.routes import ROUTES
 from icetree.serve.watching import Watching
 from icetree.spark.functions.calls import NAMES as FUNCTIONS
-from icetree.spark.source.options import OPTIONS
+from icetree.spark.source.options import OPTIONS, Face, Option
 from icetree.spark.sql import alter, caching, ddl, dml, extensions, show
 from icetree.spark.sql.call.procedure import Parameter
 from icetree.spark.sql.call.procedures import ELSEWHERE, PROCEDURES
@@ -150,7 +150,16 @@ def functions() -> str:
 
 def source_options() -> str:
     """Return the options of the data source."""
-    return table(["option", "what it says"], ([code(name), says] for name, says in OPTIONS.items()))
+    return table(
+        ["option", "what it says", "for"],
+        ([code(name), each.says, _faces(each)] for name, each in OPTIONS.items()),
+    )
+
+
+def _faces(option: Option) -> str:
+    return ", ".join(
+        each.value for each in Face if option.faces != set(Face) and each in option.faces
+    )
 
 
 def metadata_tables() -> str:

@@ -151,7 +151,7 @@ class SparkLake(LakeMaintenance):
         upto: Point | None = None,
         *,
         net: bool = False,
-        images: bool = True,
+        images: bool = False,
         columns: Iterable[str] | None = None,
     ) -> DataFrame:
         """Return the rows that changed after `since`, up to and with `upto`.
@@ -169,7 +169,7 @@ class SparkLake(LakeMaintenance):
         since: Point | None = None,
         *,
         changes: bool = False,
-        images: bool = True,
+        images: bool = False,
         columns: Iterable[str] | None = None,
         skip: Iterable[str] = (),
         branch: str | None = None,

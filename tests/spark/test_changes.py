@@ -159,7 +159,9 @@ def test_every_single_snapshot_has_the_same_changes_on_spark(lake: SparkLake) ->
     seen = _eventful(table)
     for since, upto in pairwise(seen[2:6]):
         here = lake.table(str(table.name)).changes(since, upto).to_arrow(images=True)
-        assert _told(_arrow(changes(lake, str(table.name), since, upto))) == _told(here)
+        assert _told(_arrow(changes(lake, str(table.name), since, upto, images=True))) == _told(
+            here
+        )
 
 
 def test_a_schema_that_has_changed_is_that_of_all_rows(lake: SparkLake) -> None:
@@ -190,7 +192,7 @@ def test_a_type_that_spark_lacks_goes_through_our_own_reader(lake: SparkLake) ->
     delete_rows(table, [1])
     delete_equal(table, [2])
     here = table.changes().to_arrow(images=True)
-    there = _arrow(changes(lake, "db.uuids"))
+    there = _arrow(changes(lake, "db.uuids", images=True))
     as_text = [
         {**row, "key": None if row["key"] is None else str(row["key"])} for row in here.to_pylist()
     ]
@@ -205,7 +207,7 @@ def test_columns_are_those_asked_for_and_compared(lake: SparkLake) -> None:
     name = str(table.name)
     for columns in (["v"], ["_row_id", "v", "id"]):
         here = table.changes().to_arrow(images=True, columns=columns)
-        there = _arrow(changes(lake, name, columns=columns))
+        there = _arrow(changes(lake, name, columns=columns, images=True))
         assert there.column_names == here.column_names
         assert _told(there) == _told(here)
     with pytest.raises(NotFound, match="no column"):

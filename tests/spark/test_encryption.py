@@ -67,7 +67,7 @@ def test_every_verb_of_spark_works_on_an_encrypted_table(lake: SparkLake, tmp_pa
         "hush-new"
     ]
     assert lake.read("db.t", at=before.snapshot_id).count() == 20
-    assert lake.changes("db.t").where("_change_type = 'DELETE'").count() == 5
+    assert lake.changes("db.t", images=True).where("_change_type = 'DELETE'").count() == 5
     lake.sql("CALL system.rewrite_data_files(table => 'db.t')")
     assert sorted(row.n for row in lake.read("db.t").collect()) == expected
     assert table.refresh().verify(deep=True).is_clean

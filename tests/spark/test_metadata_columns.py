@@ -131,7 +131,7 @@ def test_rows_stay_right_where_another_writer_took_a_name(
         (9, "n"),
     ]
     assert sql(f"SELECT id FROM t WHERE {name} > 'm'") == [(1,), (9,)]
-    kinds = sql.lake.changes("db.t").groupBy("_change_type").count().collect()
+    kinds = sql.lake.changes("db.t", images=True).groupBy("_change_type").count().collect()
     assert {row[0]: row[1] for row in kinds} == {
         "INSERT": 7,
         "UPDATE_BEFORE": 2,

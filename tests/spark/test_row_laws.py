@@ -137,7 +137,12 @@ class SparkPlayer(Player):
         old, new = (_counted(states[at][1]) for at in (since, upto))
         net = self.chance.random() < 0.5
         feed = self.lake.changes(
-            self.name, since=states[since][0], upto=states[upto][0], columns=LASTING, net=net
+            self.name,
+            since=states[since][0],
+            upto=states[upto][0],
+            columns=LASTING,
+            net=net,
+            images=True,
         )
         rows = feed.orderBy("_change_ordinal").toArrow().to_pylist()
         for _, commit in groupby(rows, key=lambda row: row["_change_ordinal"]):

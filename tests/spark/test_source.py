@@ -113,11 +113,12 @@ def test_an_option_that_is_not_known_is_refused(lake: SparkLake) -> None:
     _table(lake)
     with pytest.raises(PySparkException, match="option 'snapshotid' is not known"):
         _read(lake, snapshotid=1)
-    for name, instead in (("tag", "at"), ("as-of-timestamp", "at"), ("filter", "where")):
+    for name, instead in (
+        *(("tag", "at"), ("as-of-timestamp", "at"), ("filter", "where")),
+        *(("name", "path"), ("end-snapshot-id", "upto")),
+    ):
         with pytest.raises(InvalidInput, match=f"say it with option '{instead}'"):
             options({name: "a"})
-    with pytest.raises(InvalidInput, match="to read a branch, give option at"):
-        _ = options({"branch": "b"}).at
     with pytest.raises(InvalidInput, match="which table"):
         _ = options({}).table
     connected = SparkLake(lake.spark, lake)
@@ -197,11 +198,31 @@ def test_changes_are_read_as_the_feed_tells_them(lake: SparkLake) -> None:
     first = now(table)
     delete_rows(table, [1])
     delete_equal(table, [2], add=_some(7))
-    rows = _read(lake, changes="true", since=first, columns="id")
-    told = sorted(tuple(row) for row in rows.collect())
-    here = table.changes(first).to_arrow(images=True, columns=["id"])
-    assert told == sorted(tuple(row.values()) for row in here.to_pylist())
-    assert [row[:2] for row in told] == [(1, "DELETE"), (2, "DELETE"), (7, "INSERT")]
+    last = now(table)
+    table.update({"v": "'new'"}, "id = 7")
+    for given in ({"since": first, "upto": last}, {"since": last}, {"upto": first}, {}):
+        for images in (True, False):
+            rows = _read(lake, changes="true", columns="v,id", images=str(images).lower(), **given)
+            told = sorted(tuple(row) for row in rows.collect())
+            here = table.changes(**given).to_arrow(images=images, columns=["v", "id"])
+            assert told == sorted(tuple(row.values()) for row in here.to_pylist())
+    rows = _read(lake, changes="true", since=first, upto=last, columns="id")
+    told = sorted(tuple(row)[:2] for row in rows.collect())
+    assert told == [(1, "DELETE"), (2, "DELETE"), (7, "INSERT")]
+
+
+def test_an_option_that_means_nothing_to_what_is_done_is_refused(lake: SparkLake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2))
+    with pytest.raises(PySparkException, match="option 'since' means nothing to reading a snap"):
+        _read(lake, since=now(table)).collect()
+    with pytest.raises(PySparkException, match="say option 'upto'"):
+        _read(lake, changes="true", at=now(table)).collect()
+    rows = lake.spark.createDataFrame([(9, "v")], "id long, v string")
+    writer = rows.write.format("icetree").options(**_options(lake, since="main"))
+    with pytest.raises(PySparkException, match="option 'since' means nothing to overwriting"):
+        writer.mode("overwrite").save()
+    assert _ids(lake.read("db.t")) == [1, 2]
 
 
 def test_a_commit_with_a_key_is_made_once(lake: SparkLake) -> None:
@@ -212,6 +233,20 @@ def test_a_commit_with_a_key_is_made_once(lake: SparkLake) -> None:
         writer.mode("append").save()
     assert _ids(lake.read("db.t")) == [1]
     assert len(list(table.refresh().history())) == 1
+
+
+def test_rows_that_match_are_replaced(lake: SparkLake) -> None:
+    table = _table(lake)
+    table.append(_some(1, 2, 3))
+    rows = lake.spark.createDataFrame([(9, "v9"), (3, "new")], "id long, v string")
+    writer = rows.write.format("icetree").options(**_options(lake, where="id >= 3"))
+    writer.mode("overwrite").save()
+    assert _ids(lake.read("db.t")) == [1, 2, 3, 9]
+    with pytest.raises(PySparkException, match="a new row does not match id > 3"):
+        rows.write.format("icetree").options(**_options(lake, where="id > 3")).mode(
+            "overwrite"
+        ).save()
+    assert _ids(lake.read("db.t")) == [1, 2, 3, 9]
 
 
 def test_partitions_that_are_written_to_are_replaced(lake: SparkLake) -> None:

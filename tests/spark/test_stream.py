@@ -246,6 +246,7 @@ def test_the_data_source_takes_a_stream_too(lake: SparkLake, tmp_path: Path) -> 
             writer = _incoming(lake, tmp_path).writeStream.format("icetree").options(**given)
             query = (
                 writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
+                .queryName("to db.t")
                 .trigger(availableNow=True)
                 .start()
             )

@@ -120,7 +120,7 @@ def test_a_stream_of_changes_tells_what_the_feed_tells(
     delete_rows(table, [1])
     delete_equal(table, [2, 3], add=_some((2, "B"), (3, "c")))
     compact(table)
-    [told] = run(read_stream(lake, "db.t", changes=True))
+    [told] = run(read_stream(lake, "db.t", changes=True, images=True))
     here = table.changes().to_arrow(images=True)
     assert told == sorted(tuple(row.values()) for row in here.to_pylist())
     assert {row[3] for row in told if row[0] == 2} == {"INSERT", "UPDATE_AFTER", "UPDATE_BEFORE"}
@@ -175,7 +175,7 @@ def test_columns_stay_the_same_when_they_are_renamed_meanwhile(
     def take(batch: DataFrame, _: int) -> None:
         seen.extend(tuple(row)[:4] for row in batch.collect())
 
-    rows = lake.read_stream("db.sw", changes=changes)
+    rows = lake.read_stream("db.sw", changes=changes, images=changes)
     writer = rows.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = writer.foreachBatch(take).trigger(processingTime="200 milliseconds").start()
     try:

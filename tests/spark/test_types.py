@@ -273,7 +273,7 @@ def test_sql_makes_tables_of_variants_and_times(lake: SparkLake) -> None:
     )
     [row] = lake.sql("SELECT to_json(v) v, to_json(l[0]) l FROM db.made").collect()
     assert (row.v, row.l) == ("3", "2")
-    told = lake.changes("db.made", net=False).selectExpr("_change_type", "to_json(v) v").collect()
+    told = lake.changes("db.made", images=True).selectExpr("_change_type", "to_json(v) v").collect()
     assert sorted((row._change_type, row.v) for row in told) == [
         ("INSERT", '{"a":[1]}'),
         ("UPDATE_AFTER", "3"),

@@ -106,7 +106,7 @@ def _evolved(done: Pipeline, expected: _Expected) -> Law:
 
 
 def _changes(done: Pipeline, expected: _Expected) -> Law:
-    feed = done.lake.changes(EVENTS, since=done.streamed)
+    feed = done.lake.changes(EVENTS, since=done.streamed, images=True)
     rows = feed.groupBy("_change_type").count().collect()
     found = {row["_change_type"]: row["count"] for row in rows}
     return Law(

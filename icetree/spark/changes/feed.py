@@ -67,7 +67,7 @@ def changes(
     upto: Point | None = None,
     *,
     net: bool = False,
-    images: bool = True,
+    images: bool = False,
     columns: Iterable[str] | None = None,
     on: Sequence[str] | None = None,
 ) -> DataFrame:

@@ -38,7 +38,7 @@ def metadata_table(lake: SparkLake, table: str, kind: str, *, at: Point | None =
     if kind == _POSITION_DELETES:
         return position_deletes(lake.spark, handle, handle.snapshot(at))
     if kind == _CHANGES:
-        return lake.changes(table, upto=at, images=False)
+        return lake.changes(table, upto=at)
     look = getattr(handle.inspect, kind)
     if at is None:
         return arrow_frame(lake.spark, look())

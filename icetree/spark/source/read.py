@@ -65,7 +65,7 @@ class TableReader(DataSourceReader):
         own = self._options.values.get("where")
         filters = [*self._pushed, *([] if own is None else [parse_filter(own)])]
         where = reduce(And, filters) if filters else None
-        scan = self._table.scan(where, columns=self._columns, at=self._options.at)
+        scan = self._table.scan(where, columns=self._columns, at=self._options.values.get("at"))
         plan = scan.plan()
         reading = ReadingPart(
             store=scan.files.store,
@@ -103,7 +103,7 @@ class PushingReader(TableReader):
 
 def scan_of(options: Options, table: Table) -> Scan:
     """Return the scan that the options ask for."""
-    return table.scan(columns=options.names("columns"), at=options.at)
+    return table.scan(columns=options.names("columns"), at=options.values.get("at"))
 
 
 def read_schema(options: Options) -> StructType:

@@ -2,7 +2,7 @@
 
 This is the portable face, and the slow one: rows pass through Python, and Spark tells a Python data
 source no columns, so all are read unless option `columns` names some. A plain scan takes about
-twice as long as `SparkLake.table`, a narrow aggregate ten times. Files are skipped by option `filter`, or
+twice as long as `SparkLake.table`, a narrow aggregate ten times. Files are skipped by option `where`, or
 with `push-filters` by the query's own. Prefer `SparkLake` where it can be had.
 
     from icetree.spark.source import register
@@ -26,7 +26,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 from typing_extensions import override
 
-from icetree.spark.source.options import Options, options
+from icetree.spark.source.options import Face, Options, options
 
 
 class IcetreeSource(DataSource):
@@ -44,8 +44,9 @@ class IcetreeSource(DataSource):
         from icetree.spark.source.read import read_schema
         from icetree.spark.source.stream import change_schema
 
-        given = self._given()
-        return change_schema(given) if given.flag("changes") else read_schema(given)
+        if self._tells_changes():
+            return change_schema(self._given(Face.CHANGES, Face.CHANGE_STREAM))
+        return read_schema(self._given(Face.READ, Face.STREAM))
 
     @override
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -53,9 +54,9 @@ class IcetreeSource(DataSource):
         from icetree.spark.source.read import PushingReader, TableReader
         from icetree.spark.source.stream import ChangesReader
 
-        given = self._given()
-        if given.flag("changes"):
-            return ChangesReader(given, schema)
+        if self._tells_changes():
+            return ChangesReader(self._given(Face.CHANGES), schema)
+        given = self._given(Face.READ)
         return (PushingReader if given.flag("push-filters") else TableReader)(given, schema)
 
     @override
@@ -63,24 +64,29 @@ class IcetreeSource(DataSource):
         """Return what reads snapshots as they are made."""
         from icetree.spark.source.stream import SnapshotReader
 
-        return SnapshotReader(self._given(), schema)
+        face = Face.CHANGE_STREAM if self._tells_changes() else Face.STREAM
+        return SnapshotReader(self._given(face), schema)
 
     @override
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what appends rows, or puts them in the place of others."""
         from icetree.spark.source.write import TableWriter
 
-        return TableWriter(self._given(), overwrite=overwrite)
+        given = self._given(Face.OVERWRITE if overwrite else Face.APPEND)
+        return TableWriter(given, overwrite=overwrite)
 
     @override
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return what appends micro-batches."""
         from icetree.spark.source.write import TableStreamWriter
 
-        return TableStreamWriter(self._given(), overwrite=overwrite)
+        return TableStreamWriter(self._given(Face.STREAM_WRITE), overwrite=overwrite)
 
-    def _given(self) -> Options:
-        return options(dict(self.options))
+    def _tells_changes(self) -> bool:
+        return self._given().flag("changes")
+
+    def _given(self, *faces: Face) -> Options:
+        return options(dict(self.options), *faces)
 
 
 def register(spark: SparkSession) -> None:

@@ -75,12 +75,10 @@ class SnapshotReader(DataSourceStreamReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._options = options
         self._changes = options.flag("changes")
-        self._images = options.flag("images", default=True)
+        self._images = options.flag("images")
         self._most = options.number("max-snapshots-per-trigger", least=1)
         self._skip = _skip(options)
         self._branch = options.values.get("branch", MAIN)
-        if self._changes and self._skip:
-            raise InvalidInput("options changes and skip exclude each other: changes are all told")
         names = [name for name in schema.names if name not in CHANGE_COLUMNS.names]
         self._connection: Lake | None = options.connect()
         table = self._connection.table(options.table)
@@ -134,6 +132,11 @@ class SnapshotReader(DataSourceStreamReader):
         plan = table.scan_appends(since, end[SNAPSHOT_ID]).plan()
         parts = parts_of(plan, self._reading(table), table.properties)
         return [Files(part=part) for part in parts]
+
+    def changed(self, since: str | None, upto: str | None) -> Sequence[InputPartition]:
+        """Plan the changes of a range that is over."""
+        table = self._table()
+        return list(self._changed(table, snapshots_between(table, since=since, upto=upto)))
 
     @override
     def commit(self, end: Offset) -> None:
@@ -227,15 +230,16 @@ class SnapshotReader(DataSourceStreamReader):
 
 
 class ChangesReader(DataSourceReader):
-    """Reads the changes up to now, as a stream that has just begun would."""
+    """Reads the changes of a range, as a stream over it would."""
 
     def __init__(self, options: Options, schema: StructType) -> None:
+        self._range = options.values.get("since"), options.values.get("upto")
         self._reader = SnapshotReader(options, schema)
 
     @override
     def partitions(self) -> Sequence[InputPartition]:
-        """Plan all changes after `since`."""
-        return self._reader.partitions(self._reader.initialOffset(), self._reader.latestOffset())
+        """Plan all changes after `since`, up to and with `upto`."""
+        return self._reader.changed(*self._range)
 
     @override
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,8 @@ from typing_extensions import override
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import IcetreeError, InvalidInput
+from icetree.filters.filter import parse_filter
+from icetree.rows.read.filter import row_filter
 from icetree.rows.write.write import write_files
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
@@ -29,10 +31,12 @@ from icetree.spec.snapshot import MAIN
 from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.commit.commit import Committed
+from icetree.table.rows.overwrite import matching
 from icetree.table.state import require_same
 from icetree.table.table import Table
 
-_MODES = ("static", "dynamic")
+STATIC, DYNAMIC = "static", "dynamic"
+_MODES = (STATIC, DYNAMIC)
 
 
 @dataclass
@@ -45,12 +49,16 @@ class Written(WriterCommitMessage):
 class FileWriter:
     """Writes rows as files of the table, on an executor."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, where: str | None = None) -> None:
         require_told(table.metadata)
+        if where is not None:
+            row_filter(parse_filter(where), table.schema)
         self.table_uuid = table.metadata.table_uuid
         self._store: Store = table.files.store
         self._name = str(table.name)
         self._metadata = shipped_metadata(table.metadata)
+        #: What rows must match.
+        self._where = where
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Write what a task has; nothing is written for no rows."""
@@ -60,9 +68,10 @@ class FileWriter:
         first = next(ready, None)
         if first is None:
             return Written(files=None)
-        written = write_files(
-            chain([first], ready), table=self._name, metadata=table, store=self._store
-        )
+        rows: Iterator[pa.RecordBatch] = chain([first], ready)
+        if self._where is not None:
+            rows = matching(rows, parse_filter(self._where), table.schema(), name=self._name)
+        written = write_files(rows, table=self._name, metadata=table, store=self._store)
         return Written(files=shipped(written))
 
 
@@ -72,7 +81,7 @@ class TableWriter(DataSourceArrowWriter):
     def __init__(self, options: Options, *, overwrite: bool) -> None:
         self._options = options
         self._mode = _mode(options) if overwrite else None
-        self._files = FileWriter(options.load())
+        self._files = FileWriter(options.load(), options.values.get("where"))
 
     @override
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
@@ -159,9 +168,13 @@ def query_id(options: Options) -> str:
 
 
 def _mode(options: Options) -> str:
-    mode = options.values.get("overwrite-mode", "static")
+    mode = options.values.get("overwrite-mode", STATIC)
     if mode not in _MODES:
         raise InvalidInput(f"option overwrite-mode={mode!r}: allowed are {', '.join(_MODES)}")
+    if mode == DYNAMIC and "where" in options.values:
+        raise InvalidInput(
+            "options where and overwrite-mode=dynamic exclude each other: each says which rows go"
+        )
     return mode
 
 
@@ -185,8 +198,10 @@ def _commit(
         require_same(table.name, table.metadata, was=uuid)
         if mode is None:
             transaction.append_files(files)
-        elif mode == "static":
-            transaction.overwrite(AlwaysTrue(), files)
+        elif mode == STATIC:
+            where = options.values.get("where")
+            # Each row was looked at when it was written.
+            transaction.overwrite(AlwaysTrue() if where is None else where, files, strict=False)
         else:
             transaction.replace_partitions(files)
         return transaction.commit()

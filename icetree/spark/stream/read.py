@@ -22,7 +22,7 @@ def read_stream(
     since: Point | None = None,
     *,
     changes: bool = False,
-    images: bool = True,
+    images: bool = False,
     columns: Iterable[str] | None = None,
     skip: Iterable[str] = (),
     branch: str | None = None,
@@ -30,7 +30,7 @@ def read_stream(
 ) -> DataFrame:
     """Return a stream of the rows appended after `since`: a snapshot id, a branch or tag, or a time.
 
-    With `changes`, of all rows that changed, as `changes` tells them. Else a snapshot that is no
+    With `changes`, of all rows that changed, as `changes` tells them, with or without `images`. Else a snapshot that is no
     append ends the stream, unless `skip` names its kind: "overwrite" or "delete". With the trigger
     "available-now" a run takes no more than `max_snapshots_per_trigger` snapshots in all.
     """
@@ -39,7 +39,7 @@ def read_stream(
         **options_of(lake, name),
         "since": since.isoformat() if isinstance(since, datetime) else since,
         "changes": str(changes).lower(),
-        "images": str(images).lower(),
+        "images": "true" if images else None,
         "columns": None if columns is None else ",".join(columns),
         "skip": ",".join(skip) or None,
         "branch": branch,

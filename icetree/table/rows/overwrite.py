@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyiceberg.expressions import BooleanExpression
+from pyiceberg.schema import Schema
+from pyiceberg.types import UnknownType
 
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
@@ -57,10 +60,23 @@ def _require_match(target: Target, files: Entries) -> None:
 
 
 def _matching(target: Target, rows: ArrowData) -> Iterator[pa.RecordBatch]:
-    """Yield rows that match, and refuse others: they would stay when the same is overwritten again."""
-    fields, test = target.fields, row_filter(target.filter, target.shape.schema)
     name = target.transaction.table_name
-    stored = without_untyped(rows, target.shape.schema.fields, table=name)
+    otherwise = ", or say strict=False"
+    return matching(rows, target.filter, target.shape.schema, name=name, otherwise=otherwise)
+
+
+def matching(
+    rows: ArrowData,
+    where: BooleanExpression,
+    schema: Schema,
+    *,
+    name: str,
+    otherwise: str = "",
+) -> Iterator[pa.RecordBatch]:
+    """Yield rows that match, and refuse others: they would stay when the same is overwritten again."""
+    fields = [each for each in schema.fields if not isinstance(each.field_type, UnknownType)]
+    test = row_filter(where, schema)
+    stored = without_untyped(rows, schema.fields, table=name)
     for batch in fitted(stored, fields, table=name):
 
         def values(field_id: int, batch: pa.RecordBatch = batch) -> pa.Array:
@@ -72,8 +88,7 @@ def _matching(target: Target, rows: ArrowData) -> Iterator[pa.RecordBatch]:
 
         if not pc.all(test.mask(values, batch.num_rows)).as_py():
             raise InvalidInput(
-                f"table {target.transaction.table_name}: a new row does not match "
-                f"{predicate_text(target.filter)}, so it would stay when the same is overwritten "
-                "again: filter the rows first, or say strict=False"
+                f"table {name}: a new row does not match {predicate_text(where)}, so it would stay "
+                f"when the same is overwritten again: filter the rows first{otherwise}"
             )
         yield batch

@@ -191,7 +191,7 @@ def statements(name: str) -> list[tuple[Any, ...]]:
 
 def changed(name: str) -> dict[str, int]:
     """Return how many rows were changed in which way."""
-    counted = _lake().changes(name, images=False).groupBy("_change_type").count().collect()
+    counted = _lake().changes(name).groupBy("_change_type").count().collect()
     return {row["_change_type"]: row["count"] for row in counted}
 
 
