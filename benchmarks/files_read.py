@@ -29,8 +29,8 @@ ASKED: Final = 40
 #: How rows lie, and the options of the rewrite that has them so.
 ORDERS: Final[dict[str, dict[str, Any]]] = {
     "as they came": {},
-    "sorted by x": {"strategy": "sort", "sort_order": "x"},
-    "z-order of x and y": {"strategy": "sort", "sort_order": "zorder(x, y)"},
+    "sorted by x": {"strategy": "sort", "order_by": "x"},
+    "z-order of x and y": {"strategy": "sort", "order_by": "zorder(x, y)"},
 }
 
 

@@ -168,7 +168,7 @@ class Icetree(Side):
 
     def zorder(self, name: str) -> int:
         done = self._table(name).maintenance.rewrite_data_files(
-            sort_order="zorder(x, y)", options={"rewrite-all": True}
+            order_by="zorder(x, y)", options={"rewrite-all": True}
         )
         return done.rewritten_data_files_count
 

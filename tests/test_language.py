@@ -58,13 +58,13 @@ KNOWN = SHARED | words(
     isolation keeper kept key kind lake latest_by level limit location lookback max_ref_age_ms
     max_snapshots_per_trigger metadata metadata_location metadata_only missing_ok mode names namespace net nulls objects
     older_than on_batch open_cost_bytes options order_by overwrite parent partition_by paths
-    prefix_mismatch_mode progress properties put
+    prefix_mismatch_mode progress properties
     query_name reads_cache remove required retain_last retention rewritten row_groups run schema schema_id sequence_number skip snapshot_id snapshot_ids snapshots
     clean_expired_metadata
     purge
     rewrite_equality_deletes
     source source_alias spark state store stores strict summary table target_alias target_bytes tasks
-    sort_order strategy max_bytes max_seconds
+    strategy max_bytes max_seconds
     text trigger type updates uri value verb version version_id wap_id warehouse written
     """
 )
@@ -79,7 +79,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     as_json by catalog current debug deep dry_run force form limit location namespace net older_than order_by output
     partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
     purge clean_expired_metadata format_version
-    options sort_order strategy
+    options strategy
     rewrite_equality_deletes
     source
     every max_bytes max_seconds names rounds

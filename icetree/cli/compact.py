@@ -13,7 +13,12 @@ from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument
 @table_argument
 @click.option("--where", help="Only files that may hold rows which match.")
 @click.option("--strategy", help="binpack (if not said), sort or zorder.")
-@click.option("--sort-order", help="Such as 'ts desc, id' or 'zorder(a, b)'; else the table's own.")
+@click.option(
+    "--order-by",
+    multiple=True,
+    metavar="KEY",
+    help="Such as 'ts desc' or 'zorder(a, b)', may be repeated; else the table's own.",
+)
 @click.option(
     "--option",
     "options",
@@ -29,7 +34,7 @@ def rewrite_data_files(
     name: str,
     where: str | None,
     strategy: str | None,
-    sort_order: str | None,
+    order_by: tuple[str, ...],
     options: tuple[str, ...],
     branch: str,
     yes: bool,
@@ -46,7 +51,7 @@ def rewrite_data_files(
         lambda of, **how: of.rewrite_data_files(
             where=where,
             strategy=strategy,
-            sort_order=sort_order,
+            order_by=order_by or None,
             options=pairs(options, option="--option"),
             branch=branch,
             **how,

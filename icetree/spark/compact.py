@@ -45,7 +45,7 @@ def rewrite_data_files(
     *,
     where: Filter | None,
     strategy: str | None,
-    sort_order: str | Sequence[str] | None,
+    order_by: str | Sequence[str] | None,
     options: Mapping[str, Any] | None,
     branch: str,
     dry_run: bool,
@@ -55,13 +55,13 @@ def rewrite_data_files(
     table = lake.table(name)
     target = options_of(options, table.metadata).rules.target_bytes
     given = dict(options or {})
-    if sort_order is None and (strategy or BINPACK) == BINPACK:
+    if order_by is None and (strategy or BINPACK) == BINPACK:
         given.setdefault(MAX_GROUP_SIZE, _FILES_A_TASK * target)
     return compact.rewrite_data_files(
         table,
         where=where,
         strategy=strategy,
-        sort_order=sort_order,
+        order_by=order_by,
         options=given,
         branch=branch,
         dry_run=dry_run,

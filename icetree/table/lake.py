@@ -120,11 +120,13 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         return self.catalog.namespace_properties(parse_namespace(name))
 
     def update_namespace(
-        self, name: str, put: Mapping[str, str] | None = None, remove: Iterable[str] = ()
+        self, name: str, properties: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
         """Set and remove properties of a namespace in one step."""
         self.catalog.update_namespace(
-            parse_namespace(name), put=put or {}, remove=frozenset(texts(remove, what="remove"))
+            parse_namespace(name),
+            put=properties or {},
+            remove=frozenset(texts(remove, what="remove")),
         )
 
     def drop_namespace(self, name: str) -> None:

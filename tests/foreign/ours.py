@@ -172,7 +172,7 @@ class Ours:
         order = self.rng.choice((None, "id desc", "zorder(id, n)"))
         options = {"rewrite-all": self.rng.random() < 0.7, "min-input-files": 2}
         self.table.maintenance.rewrite_data_files(
-            sort_order=order, options=options, branch=self.branch
+            order_by=order, options=options, branch=self.branch
         )
 
     def _rewrite_manifests(self) -> None:

@@ -35,7 +35,7 @@ def test_an_upgraded_table_is_compacted_and_an_older_one_is_not(table: Table) ->
         table.maintenance.rewrite_data_files(options=ALL)
     assert rows(table.scan().to_arrow()) == before
     table.upgrade()
-    done = table.maintenance.rewrite_data_files(sort_order="zorder(id, price)", options=ALL)
+    done = table.maintenance.rewrite_data_files(order_by="zorder(id, price)", options=ALL)
     assert done.rewritten_data_files_count > done.added_data_files_count > 0
     assert rows(table.scan().to_arrow()) == before
     ids = table.scan(columns=["_row_id"]).to_arrow()["_row_id"]

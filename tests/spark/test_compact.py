@@ -42,11 +42,11 @@ def _files(table: Table) -> int:
     return int(table.refresh().scan().plan().tasks.num_rows)
 
 
-@pytest.mark.parametrize("sort_order", [None, "id desc", "zorder(id, s)"])
-def test_rows_and_lineage_stay_in_fewer_files(lake: SparkLake, sort_order: str | None) -> None:
+@pytest.mark.parametrize("order_by", [None, "id desc", "zorder(id, s)"])
+def test_rows_and_lineage_stay_in_fewer_files(lake: SparkLake, order_by: str | None) -> None:
     table = lake.table("db.t")
     before, count = _rows(table), _files(table)
-    done = lake.rewrite_data_files("db.t", sort_order=sort_order)
+    done = lake.rewrite_data_files("db.t", order_by=order_by)
     assert done.rewritten_data_files_count == count
     assert done.added_data_files_count == _files(table) == 2
     assert _rows(table) == before

@@ -77,7 +77,7 @@ def rewrite_data_files(turn: Turn) -> None:
         turn,
         f"rewrite data files by {order}, {options}",
         lambda table, branch: table.maintenance.rewrite_data_files(
-            options=options, sort_order=order, branch=branch
+            options=options, order_by=order, branch=branch
         ),
     )
 

@@ -153,37 +153,37 @@ class Arrangement:
     sort_order_id: int | None
 
 
-def arrangement_of(strategy: Any, sort_order: Any, metadata: TableMetadata) -> Arrangement:
+def arrangement_of(strategy: Any, order_by: Any, metadata: TableMetadata) -> Arrangement:
     """Return how rows are arranged; InvalidInput where that cannot be.
 
     A sort order is keys as `order_by` takes them, or `zorder(a, b)`; without one, the table's own.
     """
-    name = SORT if strategy is None and sort_order is not None else strategy or BINPACK
+    name = SORT if strategy is None and order_by is not None else strategy or BINPACK
     if name not in STRATEGIES:
         raise InvalidInput(
             f"strategy={strategy!r}: allowed are {', '.join(STRATEGIES)}"
             f"{did_you_mean(str(strategy), STRATEGIES)}"
         )
-    keys = _keys(sort_order)
+    keys = _keys(order_by)
     if name == BINPACK:
         if keys:
             raise InvalidInput(
-                f"{BINPACK} keeps rows as they come: leave sort_order out, or say sort"
+                f"{BINPACK} keeps rows as they come: leave the order out, or say sort"
             )
         return Arrangement(order=None, sort_order_id=_UNSORTED)
     columns = _zorder(keys) or (keys if name == ZORDER and keys else None)
     if columns is not None:
         return _zordered(columns, metadata)
     if name == ZORDER:
-        raise InvalidInput("z-order by which columns? Give sort_order, such as zorder(a, b)")
+        raise InvalidInput("z-order by which columns? Say zorder(a, b)")
     return _sorted(keys, metadata)
 
 
-def _keys(sort_order: Any) -> list[str]:
+def _keys(order_by: Any) -> list[str]:
     """Return the keys of an order, a text with commas between them or one text each."""
-    if sort_order is None:
+    if order_by is None:
         return []
-    given = [sort_order] if isinstance(sort_order, str) else texts(sort_order, what="sort_order")
+    given = [order_by] if isinstance(order_by, str) else texts(order_by, what="order_by")
     # Not those within parentheses.
     found = [key.strip() for each in given for key in re.split(r",(?![^(]*\))", each)]
     return [key for key in found if key]
@@ -220,5 +220,5 @@ def _sorted(keys: list[str], metadata: TableMetadata) -> Arrangement:
     else:
         sort_keys, order_id = metadata.sort_keys, metadata.default_sort_order_id
     if not sort_keys:
-        raise InvalidInput("the table has no sort order: give sort_order, such as 'ts desc, id'")
+        raise InvalidInput("the table has no sort order: give one, such as 'ts desc, id'")
     return Arrangement(order=Sorted(keys=sort_keys, shape=metadata.shape()), sort_order_id=order_id)

@@ -124,7 +124,7 @@ class Maintenance:
         *,
         where: Filter | None = None,
         strategy: str | None = None,
-        sort_order: str | Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
         options: Mapping[str, Any] | None = None,
         branch: str = MAIN,
         dry_run: bool = False,
@@ -133,7 +133,7 @@ class Maintenance:
         """Write small, oversized and worn data files anew, at the size they should have.
 
         Of files that may hold rows which match, with all their rows. The strategy is `binpack`,
-        `sort` by `sort_order` or the table's own, or `zorder`; `options` have Iceberg's names, such
+        `sort` by `order_by` or the table's own, or `zorder`; `options` have Iceberg's names, such
         as `target-file-size-bytes` and `rewrite-all`. Rows keep their ids and ages, and their
         deletes are applied. Beside writers it is safe: what they delete or change meanwhile is taken
         in. Old files stay until their snapshots expire.
@@ -142,7 +142,7 @@ class Maintenance:
             self._table,
             where=where,
             strategy=strategy,
-            sort_order=sort_order,
+            order_by=order_by,
             options=options,
             branch=branch,
             dry_run=dry_run,

@@ -66,7 +66,7 @@ def test_sorting_more_rows_than_memory_holds_leaves_no_value_in_temporary_files(
     monkeypatch.setattr(tempfile, "TemporaryFile", kept)
     monkeypatch.setitem(in_order.__kwdefaults__, "held_bytes", 500)
     with connected(tmp_lake, k=KEY) as lake:
-        for order in ({"strategy": "sort", "sort_order": "n"}, {"sort_order": "zorder(n, city)"}):
+        for order in ({"strategy": "sort", "order_by": "n"}, {"order_by": "zorder(n, city)"}):
             done = lake.table("db.t").maintenance.rewrite_data_files(
                 **order, options={"rewrite-all": "true"}
             )

@@ -36,7 +36,7 @@ def some_options(draw: random.Random) -> dict[str, Any]:
         "rewrite-job-order": draw.choice(["none", "bytes-asc", "files-desc"]),
     }
     how: dict[str, Any] = {"options": options}
-    how["sort_order"] = draw.choice([None, "v desc nulls first, id", "zorder(id, v)"])
+    how["order_by"] = draw.choice([None, "v desc nulls first, id", "zorder(id, v)"])
     how["where"] = draw.choice([None, None, "id > 5"])
     return how
 
@@ -155,7 +155,7 @@ def test_rows_are_in_the_order_that_is_asked_for() -> None:
     assert table.scan().to_arrow()["id"].to_pylist() == list(range(11, -1, -1))
     order = table.metadata.default_sort_order_id
     assert table.scan().plan().tasks["sort_order_id"].to_pylist() == [order]
-    table.maintenance.rewrite_data_files(sort_order="v, bucket(2, id), id", options=ALL)
+    table.maintenance.rewrite_data_files(order_by="v, bucket(2, id), id", options=ALL)
     assert table.scan().to_arrow()["v"].to_pylist() == ["a"] * 6 + ["b"] * 6
     assert table.scan().plan().tasks["sort_order_id"].to_pylist() == [0]
 
@@ -247,7 +247,7 @@ def test_a_group_without_live_rows_leaves_no_file(strategy: str) -> None:
     """What an equality delete leaves of files is known only once they are read."""
     table = many()
     delete_equal(table, range(24))
-    how: dict[str, Any] = {"sort_order": "id"} if strategy == "sort" else {}
+    how: dict[str, Any] = {"order_by": "id"} if strategy == "sort" else {}
     done = table.maintenance.rewrite_data_files(
         strategy=strategy, options={"rewrite-all": True}, **how
     )
@@ -283,10 +283,10 @@ def test_rows_without_ids_are_rewritten_again_after_a_delete(
         ({"strategy": "pile"}, "strategy='pile': allowed are binpack, sort, zorder"),
         ({"strategy": "sort"}, "the table has no sort order"),
         ({"strategy": "zorder"}, "z-order by which columns"),
-        ({"strategy": "binpack", "sort_order": "id"}, "leave sort_order out"),
-        ({"sort_order": "zorder(id, id)"}, "name each column once"),
-        ({"sort_order": "zorder(tags)"}, "which no transform takes"),
-        ({"sort_order": "zorder(id), v"}, "with no other keys"),
+        ({"strategy": "binpack", "order_by": "id"}, "leave the order out"),
+        ({"order_by": "zorder(id, id)"}, "name each column once"),
+        ({"order_by": "zorder(tags)"}, "which no transform takes"),
+        ({"order_by": "zorder(id), v"}, "with no other keys"),
         ({"options": {"target-file-size": 1}}, "did you mean"),
         ({"options": {"target-file-size-bytes": "0"}}, "target-file-size-bytes"),
         ({"options": {"min-file-size-bytes": 10**12}}, "neither too small nor too large"),

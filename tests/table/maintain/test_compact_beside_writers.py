@@ -55,7 +55,7 @@ def compact(uri: str, warehouse: str, _: int, journal: str) -> None:
         for _ in range(EACH):
             order = draw.choice([None, "id desc", "zorder(id, v)"])
             options = {"rewrite-all": True, "target-file-size-bytes": draw.choice([1_000, 10**9])}
-            made = table.maintenance.rewrite_data_files(sort_order=order, options=options)
+            made = table.maintenance.rewrite_data_files(order_by=order, options=options)
             done += len(made.snapshot_ids)
     Path(journal).write_text(json.dumps({"compactions": done}))
 

@@ -287,7 +287,7 @@ PROCEDURES: Final[Mapping[str, Procedure]] = {
     "rewrite_data_files": _maintenance(
         "rewrite_data_files",
         optional("strategy"),
-        optional("sort_order"),
+        optional("sort_order", ours="order_by"),
         optional("options", OPTIONS),
         optional("where"),
         optional("branch"),
