@@ -74,21 +74,43 @@ OF_THE_SOURCE = SHARED | words(
     overwrite-mode key query-id checkpointlocation queryname
     """
 )
+#: As they are typed.
 OF_THE_COMMAND_LINE = SHARED | words(
     """
-    as_json by catalog current debug deep dry_run force form limit location namespace net older_than order_by output
-    partition_by prefix_mismatch_mode properties retain_last row_groups schema snapshot_ids warehouse yes version
-    purge clean_expired_metadata format_version
-    options strategy
+    by catalog debug deep dry_run force json limit location namespace net older_than order_by output
+    partition_by prefix_mismatch_mode property retain_last row_groups schema snapshots warehouse yes version
+    purge clean_expired_metadata format format_version
+    option snapshot_id strategy
     rewrite_equality_deletes
     source
     every max_bytes max_seconds names rounds
     equal_authorities equal_schemes metadata_location metadata_only paths wap_id
-    execute former given history set_ shell tag unset drop
+    all execute history shell tag unset drop
     browser
     host port grants anyone tls_cert tls_key tls_client_ca workers plan_seconds submit_seconds former_seconds quiet new_secret
+    commits keep small
     """
 )
+#: What is typed, by what it is in Python: a word that is taken there, or one of many.
+ALIASES = {
+    "all": {"former"},
+    "format": {"form"},
+    "json": {"as_json"},
+    "option": {"options"},
+    "property": {"given"},
+    "schema": {"columns"},
+    "set": {"properties", "set_"},
+    "snapshot_id": {"snapshot_ids"},
+}
+
+
+def typed(each: click.Parameter) -> set[str]:
+    """Return the words by which people say what a command takes; letters stand for them."""
+    if isinstance(each, click.Argument):
+        return {str(each.name)}
+    said = {word for word in (*each.opts, *each.secondary_opts) if word.startswith("--")}
+    assert said, f"{each.opts} is a letter for no word"
+    return {word[2:].replace("-", "_") for word in said}
 
 
 def is_record(one: type) -> bool:
@@ -211,11 +233,36 @@ def test_every_option_of_the_data_source_is_a_word_that_is_known() -> None:
     assert {"where", "at", "since", "upto", "columns", "branch"} <= OPTIONS.keys()
 
 
-@pytest.mark.parametrize("name", [name for name in cli.commands if name != "demo"])
+def unknown(command: click.Command) -> set[str]:
+    """Return the words of a command that are not known, or say what is called otherwise elsewhere."""
+    return {
+        word
+        for each in command.params
+        for word in typed(each)
+        if word not in OF_THE_COMMAND_LINE or each.name not in ALIASES.get(word, {word})
+    }
+
+
+@pytest.mark.parametrize("name", ["", *cli.commands])
 def test_every_option_of_a_command_is_a_word_that_is_known(name: str) -> None:
-    command = cli.commands[name]
-    options = {each.name for each in command.params if isinstance(each, click.Parameter)}
-    assert options - OF_THE_COMMAND_LINE == set()
+    assert unknown(cli.commands[name] if name else cli) == set()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [["--filter", "where"], ["--as-of", "at"], ["--all", "at"], ["--brnch"], ["--to", "upto"]],
+)
+def test_an_option_outside_of_the_language_is_found(said: list[str]) -> None:
+    planted = click.Command("planted", params=[click.Option(said), click.Argument(["name"])])
+    assert unknown(planted) == {said[0][2:].replace("-", "_")}
+
+
+def test_no_word_of_the_command_line_is_kept_that_nobody_types() -> None:
+    said = {
+        word for each in (cli, *cli.commands.values()) for one in each.params for word in typed(one)
+    }
+    assert OF_THE_COMMAND_LINE - SHARED - said == set()
+    assert ALIASES.keys() - said == set()
 
 
 def public(held: type) -> list[str]:

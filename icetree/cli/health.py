@@ -15,15 +15,22 @@ from icetree.errors import CorruptTable, IcetreeError, NotFound
 if TYPE_CHECKING:
     from icetree.table.progress import Progress
     from icetree.table.verify.findings import Report
+    from icetree.table.verify.verify import Which
 
 
 @click.command()
 @table_argument
 @click.option("--deep", is_flag=True, help="Read data files and deletion vectors whole, too.")
-@click.option("--current", is_flag=True, help="Look at the current snapshot's tree only.")
+@click.option(
+    "--snapshots",
+    type=click.Choice(["all", "current"]),
+    default="all",
+    show_default=True,
+    help="Which snapshots' trees are looked at.",
+)
 @as_json_option
 @pass_lake
-def verify(lake: Chosen, name: str, deep: bool, current: bool, as_json: bool) -> None:
+def verify(lake: Chosen, name: str, deep: bool, snapshots: Which, as_json: bool) -> None:
     """Check every rule of the format over every snapshot.
 
     Exits with 0 when the table is clean, 1 when something was found, 2 when it could not run.
@@ -31,7 +38,7 @@ def verify(lake: Chosen, name: str, deep: bool, current: bool, as_json: bool) ->
     from icetree.cli.output import print_json, say
 
     try:
-        report = _verified(lake, name, deep=deep, current=current, quiet=as_json)
+        report = _verified(lake, name, deep=deep, snapshots=snapshots, quiet=as_json)
     except IcetreeError as error:
         if lake.debug:
             raise
@@ -45,7 +52,7 @@ def verify(lake: Chosen, name: str, deep: bool, current: bool, as_json: bool) ->
         raise click.exceptions.Exit(report.exit_status)
 
 
-def _verified(lake: Chosen, name: str, *, deep: bool, current: bool, quiet: bool) -> Report:
+def _verified(lake: Chosen, name: str, *, deep: bool, snapshots: Which, quiet: bool) -> Report:
     from icetree.catalog.base import parse_name
     from icetree.table.verify.verify import unreadable
 
@@ -59,7 +66,7 @@ def _verified(lake: Chosen, name: str, *, deep: bool, current: bool, quiet: bool
             return unreadable(error, file=connection.catalog.load(parse_name(name)))
         return table.verify(
             deep=deep,
-            snapshots="current" if current else "all",
+            snapshots=snapshots,
             progress=None if quiet or not sys.stderr.isatty() else progress_line(),
         )
 

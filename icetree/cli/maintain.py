@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 )
 @click.option("--retain-last", type=int, help="So many of a branch stay, however old.")
 @click.option(
-    "--snapshot", "snapshot_ids", type=int, multiple=True, help="Expire this one; repeat for more."
+    "--snapshot-id",
+    "snapshot_ids",
+    type=int,
+    multiple=True,
+    help="Expire this one; repeat for more.",
 )
 @click.option(
     "--clean-expired-metadata", is_flag=True, help="Forget schemas and layouts nothing uses, too."

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -196,6 +197,29 @@ def test_verify_exits_with_1_for_findings(tmp_path: Path) -> None:
     found = run("verify", "db.t", "--json")
     assert found.exit_code == 1
     assert json.loads(found.stdout)["findings"][0]["kind"] == "missing file"
+
+
+def test_an_option_that_may_be_repeated_is_said_of_one_at_a_time(tmp_path: Path) -> None:
+    table = make_table(tmp_path)
+    run = runner(tmp_path)
+    table.append(table.scan().to_arrow())
+    table.append(table.scan().to_arrow())
+    _, *old = table.history()
+    words = [word for each in old[:2] for word in ("--snapshot-id", str(each.snapshot_id))]
+    assert run("expire", "db.t", *words, "--yes").exit_code == 0
+    [_, *left] = table.refresh().history()
+    assert left == old[2:]
+    whole, current = (
+        parsed(run("verify", "db.t", "--snapshots", each, "--json"))["counts"]["snapshots"]
+        for each in ("all", "current")
+    )
+    assert (whole, current) == (1 + len(left), 1)
+    column = table.schema.fields[0].name
+    keys = ("--order-by", f"{column} desc", "--option", "rewrite-all=true", "--yes")
+    assert run("rewrite-data-files", "db.t", *keys).exit_code == 0
+    for file in table.refresh().inspect.files()["file_path"].to_pylist():
+        rows = pq.read_table(file)[column].to_pylist()
+        assert rows == sorted(rows, reverse=True)
 
 
 def test_verify_exits_with_2_when_it_cannot_run(run: Run) -> None:
