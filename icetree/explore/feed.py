@@ -28,7 +28,7 @@ def feed(table: Table, *, at: str, rows: str | None = None) -> dict[str, Any]:
     """
     snapshot = table.snapshot(at)
     if snapshot is None:
-        raise NotFound(f"{table.name} has no snapshot yet")
+        raise NotFound(f"table {table.name} has no snapshot yet")
     changed = table.files.changed(snapshot, table.metadata.shape())
     found: dict[str, Any] = {
         "snapshot_id": str(snapshot.snapshot_id),

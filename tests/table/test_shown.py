@@ -120,15 +120,17 @@ def test_errors_name_a_table_one_way() -> None:
         rf'f"\{{{whose}\}}(?=[: ])(?! ·)[^"]*"'
         r'|f"\{(?:name|of)\} (?:has no (?:column|ident)|takes \{)[^"]*"'
         # What is done to a table is no name of it.
-        rf'|f"{verbs} \{{(?:name|table|self\._name)\}}:[^"]*"'
+        rf'|f"{verbs} \{{(?:name|table|self\._(?:name|table))\}}:[^"]*"'
         rf'|(?:metadata|tag|branch|part) of \{{{whose}\}}[^"]*"'
+        # What Spark raises is told by its class.
+        r'|f"[\w.]+: \{table\.name\}[^"]*"'
         # Of all rooms, these have a `_name` that is a table's.
         r'|(?:raise \w+\(|^ +)f"\{self\._name\}[: ][^"]*"',
         re.MULTILINE,
     )
     found = [
         f"{path.relative_to(package)}: {hit}"
-        for room in ("catalog", "rows", "table", "spark")
+        for room in ("catalog", "rows", "table", "explore", "spark", "serve")
         for path in sorted((package / room).rglob("*.py"))
         for hit in bare.findall(path.read_text())
     ]

@@ -251,7 +251,7 @@ class Merge(Clauses["str | Column", Committed]):
             theirs = like(name, self._source.columns)
             if theirs is None:
                 raise InvalidInput(
-                    f"merge into {self._table}: the source has no column {name!r}, so * cannot tell "
+                    f"table {self._table}: the source has no column {name!r}, so * cannot tell "
                     "it: say which columns are set to what"
                 )
             return column(self._aliases[1], theirs)

@@ -73,7 +73,7 @@ def overwrite(
             going = _by_condition(lake, table, as_column(where), ref)
     if strict and going.condition is not None:
         refusal = (
-            f"icetree.errors.InvalidInput: {table.name}: a new row does not match {_text(where)}, "
+            f"icetree.errors.InvalidInput: table {table.name}: a new row does not match {_text(where)}, "
             "so it would stay when the same is overwritten again: filter the rows first"
         )
         fits = f.when(going.condition, True).otherwise(f.raise_error(refusal))

@@ -97,7 +97,9 @@ class Clauses(ABC, Generic[V, T]):
     def run(self) -> T:
         """Carry it out."""
         if not self._clauses:
-            raise InvalidInput(f"merge into {self._table}: say what to do, with a when_... clause")
+            raise InvalidInput(
+                f"table {self._table}: say what to do, with a when_... clause of the merge"
+            )
         return self._carried_out(tuple(self._clauses))
 
     @abstractmethod
@@ -108,7 +110,7 @@ class Clauses(ABC, Generic[V, T]):
         before = [each for each in self._clauses if each.when == clause.when]
         if before and before[-1].where is None:
             raise InvalidInput(
-                f"merge into {self._table}: no clause for {clause.when} rows can follow one "
+                f"table {self._table}: no clause of a merge for {clause.when} rows can follow one "
                 "without a condition, which takes them all"
             )
         self._clauses.append(clause)

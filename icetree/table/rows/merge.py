@@ -125,7 +125,7 @@ class Merging:
         for name in names:
             if name not in self._source.column_names:
                 raise InvalidInput(
-                    f"merge into {self._table}: the source has no column {name!r}, so that all "
+                    f"table {self._table}: the source has no column {name!r}, so that all "
                     "columns cannot be set: say which are set to what"
                 )
         return names
