@@ -46,3 +46,14 @@ def test_every_target_that_a_page_says_to_make_is_there() -> None:
     }
     assert {("README.md", "demo"), ("CONTRIBUTING.md", "screens")} <= told
     assert sorted(each for each in told if each[1] not in targets) == []
+
+
+def test_every_measurement_and_campaign_is_told() -> None:
+    """Of targets that are no step of others; `make help` says of each what it is for."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z0-9-]+):.*## ", makefile, re.MULTILINE))
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(?:make )?([a-z0-9-]+)", page))
+    steps = {"help", "demo", "clean", "lint", "types"}
+    steps |= {"iceberg-java", "iceberg-aws", "sqlite-jdbc", "s3fs", "s3a"}
+    assert targets - steps - told == set()
