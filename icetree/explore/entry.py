@@ -29,16 +29,16 @@ _SHOWN: Final = tuple(name for name in (*BASE_COLUMNS, POSITION) if name not in 
 
 
 def entry(
-    table: Table, *, file: str, at: str | None = None, leaf: str | None = None
+    table: Table, *, file_path: str, at: str | None = None, leaf: str | None = None
 ) -> dict[str, Any]:
     """Return the entries of a file: in the root of a snapshot, or in the leaf that is named."""
     snapshot, shape = table.snapshot(at), table.metadata.shape()
     root = table.files.root(snapshot, shape, keep=True)
     within = root if leaf is None else _leaf(table, root, leaf)
-    refers = pc.fill_null(pc.equal(within["referenced_file"], pa.scalar(file)), False)
-    found = only(within, pc.or_(is_named(within, file), refers))
+    refers = pc.fill_null(pc.equal(within["referenced_file"], pa.scalar(file_path)), False)
+    found = only(within, pc.or_(is_named(within, file_path), refers))
     if not found.num_rows:
-        raise NotFound(f"nothing here is named {file}")
+        raise NotFound(f"nothing here is named {file_path}")
     return {
         "within": leaf or (snapshot.root_file if snapshot else "root"),
         "entries": [_told(each, found, shape.names) for each in found.slice(0, 20).to_pylist()],

@@ -47,12 +47,12 @@ _TOLD_OF_CELLS: Final = (
 MOST: Final = 64
 
 
-def film(table: Table, *, at: str | None = None, count: str | None = None) -> list[dict[str, Any]]:
+def film(table: Table, *, at: str | None = None, limit: str | None = None) -> list[dict[str, Any]]:
     """Return the frame of a snapshot after those of so many, in all, that led to it.
 
     Whatever is committed or expired meanwhile, a snapshot's frame is its own.
     """
-    size, last = min(whole(count, "count", MOST), MOST), table.snapshot(at)
+    size, last = min(whole(limit, "limit", MOST), MOST), table.snapshot(at)
     line = [] if last is None else line_upto(table, last.snapshot_id, size + 1)
     frames = []
     before = _leaves_before(table, line, len(line) > size)

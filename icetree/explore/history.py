@@ -5,31 +5,25 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
-from icetree.errors import NotFound
 from icetree.explore.axis import axes, axis_of
 from icetree.explore.plain import moment, plain
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.spec.texts import did_you_mean
 from icetree.table.table import Table
 
 #: Snapshots of a line, and of the graph, that are told: the newest.
 MOST: Final = 1_000
 
 
-def history(table: Table, *, branch: str | None = None) -> dict[str, Any]:
+def history(table: Table, *, at: str | None = None) -> dict[str, Any]:
     """Return what a page needs first: the table, its snapshots, branches and tags, and its axes.
 
-    `line` are the snapshots of a branch, or up to a tag, the oldest first; `snapshots` are those of
-    all of them.
+    `line` are the snapshots up to a point, such as a branch, the oldest first; `snapshots` are those
+    of all of them.
     """
     metadata, shape = table.metadata, table.metadata.shape()
-    chosen = MAIN if branch is None else branch
-    if branch is not None and branch not in metadata.refs:
-        hint = did_you_mean(branch, metadata.refs)
-        raise NotFound(f"{table.name} has no branch or tag {branch!r}{hint}")
-    ref = metadata.refs.get(chosen)
-    line = [] if ref is None else line_upto(table, ref.snapshot_id, MOST)
+    last = table.snapshot(at)
+    line = [] if last is None else line_upto(table, last.snapshot_id, MOST)
     every = list(islice(table.history(), MOST))
     known = {each.snapshot_id for each in every}
     every += [each for each in line if each.snapshot_id not in known]
@@ -45,7 +39,7 @@ def history(table: Table, *, branch: str | None = None) -> dict[str, Any]:
         ],
         "axes": [{"name": each.name, "kind": each.kind} for each in axes(shape)],
         "axis": None if default is None else default.name,
-        "branch": chosen,
+        "at": MAIN if at is None else at,
         "refs": [
             {"name": name, "type": ref.type, "snapshot_id": str(ref.snapshot_id)}
             for name, ref in sorted(metadata.refs.items())

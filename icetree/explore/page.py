@@ -74,7 +74,9 @@ def one_file(
     """
     line = ChangeRange(table, since=since, upto=upto).snapshots
     if not line:
-        raise InvalidInput(f"{table.name} has no snapshots in this range: there is nothing to show")
+        raise InvalidInput(
+            f"table {table.name} has no snapshots in this range: there is nothing to show"
+        )
     if len(line) > _SNAPSHOTS:
         raise InvalidInput(
             f"{len(line):,} snapshots are more than the {_SNAPSHOTS} that one file holds: "
@@ -113,7 +115,7 @@ def _answers(
         yield key("costs", {"at": newest}), found | {"commits": commits}
     asked: list[tuple[str, dict[str, str]]] = [("health", {})]
     for at in line:
-        asked += [("film", {"at": at, "count": "1"}), ("feed", {"at": at})]
+        asked += [("film", {"at": at, "limit": "1"}), ("feed", {"at": at})]
         asked += [("scale", {"at": at, "by": known["axis"] or ""})]
     asked += [("scale", {"at": newest, "by": each["name"]}) for each in known["axes"][:_AXES]]
     if where:

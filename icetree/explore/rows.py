@@ -23,7 +23,7 @@ MOST: Final = 100
 
 
 def rows(
-    table: Table, *, file: str, at: str | None = None, leaf: str | None = None
+    table: Table, *, file_path: str, at: str | None = None, leaf: str | None = None
 ) -> dict[str, Any]:
     """Return the first rows of a file that is live in a snapshot; `leaf` says where it is tracked.
 
@@ -41,9 +41,9 @@ def rows(
         stats_columns=True,
         run=in_order,
     ).whole()
-    tasks = plan.tasks.filter(is_named(plan.tasks, file))
+    tasks = plan.tasks.filter(is_named(plan.tasks, file_path))
     if not tasks.num_rows:
-        raise NotFound(f"{file} is no data file of this snapshot")
+        raise NotFound(f"{file_path} is no data file of this snapshot")
     reading = read_tasks(
         replace(plan, tasks=tasks.slice(0, 1)),
         store=table.files.store,
@@ -54,7 +54,7 @@ def rows(
     batches = first_rows(reading, MOST)
     found = pa.Table.from_batches(batches, arrow_schema(scan.columns))
     return {
-        "file_path": file,
+        "file_path": file_path,
         "columns": [{"name": each.name, "type": str(each.type)} for each in found.schema],
         "rows": first_plain(found),
         "record_count": tasks["record_count"][0].as_py(),

@@ -57,7 +57,7 @@ function drawTop() {
     Object.assign(state, { branch: branch.value, at: "", leaf: "" });
     keep();
     start();
-  } }, refs.map((each) => el("option", { value: each.name, selected: each.name === told.branch }, each.name))) : null;
+  } }, refs.map((each) => el("option", { value: each.name, selected: each.name === told.at }, each.name))) : null;
   fill(byId("top"),
     el("h1", {}, el("span", { class: "logo", "aria-hidden": "true" }), "icetree"), chosen, branch,
     el("nav", { "aria-label": "Views" }, VIEWS.map(([name, title], at) =>
@@ -136,7 +136,7 @@ async function render(how = {}) {
 }
 
 async function renderFilm(how, isMine) {
-  const asked = (snapshot) => ask(table(), "film", { at: snapshot.snapshot_id, count: "1" });
+  const asked = (snapshot) => ask(table(), "film", { at: snapshot.snapshot_id, limit: "1" });
   if (!drawing) waiting();
   const [frame] = await asked(line[index]);
   if (!isMine()) return;
@@ -332,7 +332,7 @@ async function start() {
     return;
   }
   try {
-    told = await ask(table(), "history", { branch: state.branch });
+    told = await ask(table(), "history", { at: state.branch });
   } catch (error) {
     drawTop();
     failed(error);

@@ -56,7 +56,7 @@ export function film(part, { pick }) {
     const before = last;
     const out = new Map((pruned?.cells ?? []).map((each) => [cellKey(each), each.by]));
     const fate = (each) => (each.status === "DELETED" ? undefined : out.get(cellKey(each)));
-    const chosen = (each) => pick("entry", { file: each.file_path }, each);
+    const chosen = (each) => pick("entry", { file_path: each.file_path }, each);
     cells.selectAll("g.cell").data(frame.root.cells, cellKey).join(
       (enter) => {
         const made = enter.append("g").attr("class", "cell").attr("opacity", 0).attr("tabindex", 0).attr("role", "button")
@@ -148,7 +148,7 @@ export function film(part, { pick }) {
 
   function choose(each) {
     if (each.objects > 1) pick("scale", {}, each);
-    else pick("leaf", { file: each.file_path }, each);
+    else pick("leaf", { file_path: each.file_path }, each);
   }
 
   return { show };

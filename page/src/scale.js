@@ -93,8 +93,8 @@ function hatching(svg) {
 
 function choose(bar, told, pick) {
   if (bar.objects > 1) return;
-  if (bar.content === 3) pick("leaf", { file: bar.file_path }, bar);
-  else pick("entry", { file: bar.file_path, leaf: told.leaf }, bar);
+  if (bar.content === 3) pick("leaf", { file_path: bar.file_path }, bar);
+  else pick("entry", { file_path: bar.file_path, leaf: told.leaf }, bar);
 }
 
 function barTitle(bar) {

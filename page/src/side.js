@@ -25,8 +25,8 @@ export function side({ zoom }) {
     const body = el("div", { class: "soft" }, "…");
     const what = `${CONTENT[thing.content] ?? "entry"}`;
     open(thing.partition || thing.words || what, el("p", { class: "soft" }, `${what} · ${sizes(thing)}`),
-      el("p", { class: "path" }, given.file),
-      thing.content === 3 ? el("button", { class: "quiet", onclick: () => zoom(given.file) }, "Show its files to scale") : null,
+      el("p", { class: "path" }, given.file_path),
+      thing.content === 3 ? el("button", { class: "quiet", onclick: () => zoom(given.file_path) }, "Show its files to scale") : null,
       thing.content === 0 ? rowsButton(table, at, given) : null, body);
     try {
       const told = await ask(table, "entry", { at, ...given });

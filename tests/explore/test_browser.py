@@ -138,7 +138,7 @@ def test_a_snapshot_of_another_line_is_gone_to_on_its_branch(
     )
     shown(page, "film", staging)
     assert page.run("document.querySelector('[aria-label=Branch]').value") == "staging"
-    line = look(table, "history", {"branch": "staging"})["line"]
+    line = look(table, "history", {"at": "staging"})["line"]
     assert page.run("document.querySelector('input[type=range]').max") == str(len(line) - 1)
 
 

@@ -140,7 +140,7 @@ def test_a_table_of_very_many_files_is_shown_and_filtered(
         head = str(table.metadata.current_snapshot_id)
         page = browser.page(address, still=True, width=700, height=600)
         shown(page, "film", head)
-        frame = look(table, "film", {"count": "1"})[-1]
+        frame = look(table, "film", {"limit": "1"})[-1]
         assert sum(each["files"] for each in frame["leaves"]) == count
         every_card_says_what_it_holds(page, frame)
         stays_in_sight(page, ".legend")

@@ -24,7 +24,7 @@ def test_a_small_file_does_not_make_a_large_answer(tmp_path: Path) -> None:
             pa.table({"id": range(100), "many": [list(range(9_000))] * 100}, schema=columns)
         )
         file = table.scan().plan().tasks["location"][0].as_py()
-        told = look(table, "rows", {"file": file})
+        told = look(table, "rows", {"file_path": file})
         assert len(json_bytes(told)) < 1_000_000
         assert [each[0] for each in told["rows"]] == list(range(100))
         assert told["rows"][0][1][:3] == [0, 1, 2]

@@ -60,7 +60,7 @@ def test_a_leaf_that_a_flush_made_of_old_entries_is_new_in_one_frame_only(table:
 def test_frames_come_in_parts_that_make_the_whole(table: Table) -> None:
     whole = look(table, "film", {})
     for at, frame in enumerate(whole):
-        given = {"at": frame["snapshot_id"], "count": "3"}
+        given = {"at": frame["snapshot_id"], "limit": "3"}
         assert look(table, "film", given) == whole[max(0, at - 2) : at + 1]
 
 
@@ -74,7 +74,7 @@ def test_a_frame_is_of_the_snapshot_that_was_asked_for_whatever_is_committed(
     line = look(table, "history", {})["line"]
     table.append(rows(400, 5))
     for at in line:
-        [frame] = look(table, "film", {"at": at, "count": "1"})
+        [frame] = look(table, "film", {"at": at, "limit": "1"})
         assert frame["snapshot_id"] == at
 
 

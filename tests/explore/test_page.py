@@ -75,7 +75,7 @@ def test_a_file_holds_the_snapshots_of_its_range_alone(table: Table) -> None:
 
 
 def test_a_file_may_be_of_a_branch(table: Table) -> None:
-    line = look(table, "history", {"branch": "staging"})["line"]
+    line = look(table, "history", {"at": "staging"})["line"]
     _is_of(answers(one_file(table, upto="staging")), line)
     _is_of(answers(one_file(table, since=int(line[-2]), upto="staging")), line[-1:])
 
@@ -90,7 +90,7 @@ def _is_of(told: dict[str, Any], line: list[str]) -> None:
     """Assert that every view of a file is of its line, and tells each snapshot."""
     known = told[key("history", {})]
     assert known["line"] == [each["snapshot_id"] for each in known["snapshots"]] == line
-    frames = [told[key("film", {"at": at, "count": "1"})] for at in line]
+    frames = [told[key("film", {"at": at, "limit": "1"})] for at in line]
     assert [each["snapshot_id"] for [each] in frames] == line
     costs = told[key("costs", {"at": line[-1]})]
     assert [each["snapshot_id"] for each in costs["commits"]] == line

@@ -199,12 +199,12 @@ def test_rows_of_a_file_are_those_that_a_scan_reads_of_it(table: Table) -> None:
     tasks = table.scan().plan().tasks.to_pylist()
     worn = next(each for each in tasks if each["dv_cardinality"])
     for task in (worn, tasks[-1]):
-        given = {"file": task["location"], "leaf": task["leaf"] or ""}
+        given = {"file_path": task["location"], "leaf": task["leaf"] or ""}
         told = look(table, "rows", given)
         scanned = table.scan(columns=["id", "_file"]).to_arrow()
         mine = scanned.filter(pc.ends_with(scanned["_file"], task["location"]))
         assert [row[0] for row in told["rows"]] == mine["id"].to_pylist()
-    assert look(table, "rows", {"file": worn["location"], "leaf": worn["leaf"] or ""})[
+    assert look(table, "rows", {"file_path": worn["location"], "leaf": worn["leaf"] or ""})[
         "deleted_rows"
     ]
 
@@ -220,7 +220,7 @@ def test_rows_are_told_of_the_files_that_a_scan_reads_and_of_no_others(table: Ta
         told = set()
         for file, leaf in ever:
             with suppress(NotFound):
-                look(table, "rows", {"file": file, "leaf": leaf, "at": at})
+                look(table, "rows", {"file_path": file, "leaf": leaf, "at": at})
                 told.add((file, leaf))
         assert told == mine
 
@@ -228,17 +228,17 @@ def test_rows_are_told_of_the_files_that_a_scan_reads_and_of_no_others(table: Ta
 @pytest.mark.parametrize("file", ["c.db", "../c.db", "/etc/passwd", "metadata/x.parquet", "data/"])
 def test_no_rows_are_read_of_what_is_no_file_of_the_snapshot(table: Table, file: str) -> None:
     with pytest.raises(NotFound, match="is no data file of this snapshot"):
-        look(table, "rows", {"file": file})
+        look(table, "rows", {"file_path": file})
 
 
 def test_a_raw_entry_says_what_its_manifest_says(table: Table) -> None:
     leaf = look(table, "film", {})[-1]["leaves"][0]["file_path"]
-    [told] = look(table, "entry", {"file": leaf})["entries"][:1]
+    [told] = look(table, "entry", {"file_path": leaf})["entries"][:1]
     assert told["location"] == leaf
     assert told["content_type"] == "3 (DATA_MANIFEST)"
     assert told["stats"]["id (field 1)"]["lower"] >= 0
     inner = look(table, "scale", {"leaf": leaf})["bars"][0]["file_path"]
-    [entry] = look(table, "entry", {"file": inner, "leaf": leaf})["entries"][:1]
+    [entry] = look(table, "entry", {"file_path": inner, "leaf": leaf})["entries"][:1]
     assert entry["position"] >= 0
 
 
@@ -253,8 +253,8 @@ def test_nothing_that_is_looked_at_changes_a_table(table: Table) -> None:
     task = table.scan().plan().tasks.slice(0, 1).to_pylist()[0]
     given = {"pruned": {"where": "id < 9"}, "feed": {"at": head, "rows": "yes"}}
     given |= {
-        "rows": {"file": task["location"], "leaf": task["leaf"] or ""},
-        "entry": {"file": "x"},
+        "rows": {"file_path": task["location"], "leaf": task["leaf"] or ""},
+        "entry": {"file_path": "x"},
     }
     for view in VIEWS:
         with suppress(NotFound) if view == "entry" else nullcontext():
@@ -275,7 +275,7 @@ def test_a_table_that_is_empty_has_views_too(lake: Lake) -> None:
 
 
 def test_a_branch_has_a_line_of_its_own(table: Table) -> None:
-    main, staging = (look(table, "history", {"branch": each}) for each in ("main", "staging"))
+    main, staging = (look(table, "history", {"at": each}) for each in ("main", "staging"))
     assert main["line"] != staging["line"]
     assert main["line"][:5] == staging["line"][:5]
     assert {each["snapshot_id"] for each in main["snapshots"]} >= {*main["line"], *staging["line"]}
@@ -286,13 +286,13 @@ def test_a_branch_has_a_line_of_its_own(table: Table) -> None:
     [
         ("atlas", {}, "there is no view 'atlas'"),
         ("film", {"colour": "red"}, "film is not asked by 'colour'"),
-        ("film", {"count": "-1"}, "give a whole number of 0 or more"),
-        ("film", {"count": "9" * 30}, "give a whole number of 0 or more"),
+        ("film", {"limit": "-1"}, "give a whole number of 0 or more"),
+        ("film", {"limit": "9" * 30}, "give a whole number of 0 or more"),
         ("pruned", {}, "pruned needs where"),
         ("pruned", {"where": "id <"}, ""),
         ("scale", {"by": "idd"}, "did you mean 'id'?"),
         ("scale", {"leaf": "x"}, "x is no leaf of this snapshot"),
-        ("history", {"branch": "mian"}, "did you mean 'main'?"),
+        ("history", {"at": "mian"}, "did you mean 'main'?"),
         ("feed", {"at": "12"}, "12"),
     ],
 )
