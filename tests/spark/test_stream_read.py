@@ -14,6 +14,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from icetree.errors import InvalidInput
 from icetree.spark import SparkLake, local
 from icetree.spark.stream.read import read_stream
 from icetree.spark.stream.write import stop, write_stream
@@ -129,6 +130,14 @@ def test_a_stream_of_changes_tells_what_the_feed_tells(
     [told] = run(read_stream(lake, "db.t", changes=True, columns=["id"]))
     assert [(row[0], row[1]) for row in told] == [(3, "DELETE")]
     assert table.changes(last).to_arrow().num_rows == 1
+
+
+@pytest.mark.usefixtures("table")
+def test_what_means_nothing_to_a_stream_is_refused(lake: SparkLake) -> None:
+    with pytest.raises(InvalidInput, match=r"'images' means nothing .*: say option changes=true"):
+        read_stream(lake, "db.t", images=True)
+    with pytest.raises(InvalidInput, match=r"'skip' means nothing .*: changes are all told"):
+        read_stream(lake, "db.t", changes=True, skip=["delete"])
 
 
 def test_one_query_writes_while_another_reads(

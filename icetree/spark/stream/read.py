@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from icetree.spark.source import register
-from icetree.spark.source.options import options_of
+from icetree.spark.source.options import Face, options, options_of
 from icetree.table.point import Point
 
 if TYPE_CHECKING:
@@ -46,5 +46,6 @@ def read_stream(
         "max-snapshots-per-trigger": max_snapshots_per_trigger,
     }
     known = {key: str(value) for key, value in given.items() if value is not None}
+    options(known, Face.CHANGE_STREAM if changes else Face.STREAM)
     path = known.pop("path")
     return lake.spark.readStream.format("icetree").options(**known).load(path)
