@@ -18,6 +18,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 
 from icetree.rows.schema import arrow_field, arrow_type, null_array, plain, without_nulls
 from icetree.rows.variant import as_pair, is_pair
+from icetree.spec.arrays import with_values
 from icetree.spec.types import VariantType
 
 
@@ -190,43 +191,27 @@ def _list(array: pa.Array, node: Node, type: ListType, where: str, rules: Rules)
     element = node.children[0]
     if not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
-    at = f"{where}.element"
+    made, at = pa.list_(arrow_field(type.element_field)), f"{where}.element"
     values = _convert(array.values, element, type.element_type, at, rules)
     if type.element_required and values.null_count:
-        if pc.list_flatten(_list_of(array, arrow_field(type.element_field), values)).null_count:
+        if pc.list_flatten(with_values(array, made, values)).null_count:
             raise rules.null_in_required(at)
         values = without_nulls(values)
-    return _list_of(array, arrow_field(type.element_field), values)
-
-
-def _list_of(array: pa.ListArray, element: pa.Field, values: pa.Array) -> pa.ListArray:
-    """Return the lists with other values under the same offsets."""
-    return pa.Array.from_buffers(
-        pa.list_(element),
-        len(array),
-        array.buffers()[:2],
-        array.null_count,
-        array.offset,
-        children=[values],
-    )
+    return with_values(array, made, values)
 
 
 def _map(array: pa.MapArray, node: Node, type: MapType, where: str, rules: Rules) -> pa.Array:
     key, value = node.children
     keys = _convert(array.keys, key, type.key_type, f"{where}.key", rules)
+    # Asked for in any case: Arrow ends the process over keys whose nulls nobody has counted.
+    if keys.null_count:
+        raise rules.null_in_required(f"{where}.key")
     values = _convert(array.items, value, type.value_type, f"{where}.value", rules)
     if type.value_required and values.null_count:
         raise rules.null_in_required(f"{where}.value")
     made = arrow_type(type)
     entries = pa.StructArray.from_arrays([keys, values], fields=[made.key_field, made.item_field])
-    return pa.Array.from_buffers(
-        made,
-        len(array),
-        array.buffers()[:2],
-        array.null_count,
-        array.offset,
-        children=[entries],
-    )
+    return with_values(array, made, entries)
 
 
 def _variant(array: pa.Array, _: Node, type: VariantType, where: str, rules: Rules) -> pa.Array:

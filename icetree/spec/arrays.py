@@ -23,6 +23,19 @@ def no_rows(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
+def is_blob(type: pa.DataType) -> bool:
+    """Tell whether values of a type are bytes of any length, however they are laid out."""
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(kind(type) for kind in kinds)
+
+
+def with_values(array: pa.Array, type: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return lists, or maps, with other values under the same offsets."""
+    return pa.Array.from_buffers(
+        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
+    )
+
+
 def is_among(
     values: pa.Array | pa.ChunkedArray, others: pa.Array | pa.ChunkedArray
 ) -> pa.BooleanArray | pa.ChunkedArray:

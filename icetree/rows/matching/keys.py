@@ -5,7 +5,7 @@ As in SQL a null matches nothing; as in Spark a NaN matches a NaN, and both zero
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +18,16 @@ from icetree.rows.schema import plain
 
 _is = pa.types
 Numbers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+#: So many rows, or pairs of rows, are looked at at once.
+MANY: Final = 1 << 16
+#: Types of keys of which there may be more than 2 GiB in a source.
+_ROOMY: Final = (pa.large_string(), pa.large_binary())
 _NONE: Final = -1
 
 
 class Index:
-    """The keys of a source, ready to be looked for."""
+    """The keys of a source, numbered, ready to be looked for."""
 
     def __init__(self, keys: Sequence[pa.ChunkedArray]) -> None:
         columns = [_comparable(key.combine_chunks()) for key in keys]
@@ -31,27 +36,32 @@ class Index:
         self._steps: list[Numbers] = []
         codes = self._coded(columns, learn=True)
         known = np.flatnonzero(codes != _NONE)
-        order = known[np.argsort(codes[known], kind="stable")]
         size = int(codes.max()) + 1 if len(known) else 0
-        counts = np.bincount(codes[known], minlength=size)
-        #: Rows of the source by code, and where those of each code begin.
-        self._rows, self._counts = order, counts
-        self._starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        #: Whether no two rows of the source have the same key.
-        self.is_unique = bool((counts <= 1).all())
+        #: How many rows of the source have each key.
+        self.counts: Numbers = np.bincount(codes[known], minlength=size)
+        #: Rows of the source by key, and where those of each key begin.
+        self._rows = known[np.argsort(codes[known], kind="stable")]
+        self._starts = np.concatenate([[0], np.cumsum(self.counts)]).astype(np.int64)
 
     def find(self, keys: Sequence[pa.Array]) -> tuple[Numbers, Numbers]:
-        """Return pairs that match: the number of a row, and that of a row of the source."""
+        """Return the numbers of the rows that match, and of the key that each has."""
         codes = self._coded([_comparable(key) for key in keys], learn=False)
         found = np.flatnonzero(codes != _NONE)
-        codes = codes[found]
-        if self.is_unique:
-            return found, self._rows[self._starts[codes]]
-        counts = self._counts[codes]
-        first = np.repeat(self._starts[codes], counts)
+        return found, codes[found]
+
+    def pairs(self, keys: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield, so many at once, pairs: which of the keys, and a row of the source that has it."""
+        counts = self.counts[keys]
         ends = np.cumsum(counts)
-        within = np.arange(len(first)) - np.repeat(ends - counts, counts)
-        return np.repeat(found, counts), self._rows[first + within]
+        for first in range(0, int(ends[-1]) if len(keys) else 0, MANY):
+            numbers = np.arange(first, min(first + MANY, int(ends[-1])))
+            at = np.searchsorted(ends, numbers, side="right")
+            within = numbers - (ends[at] - counts[at])
+            yield at, self._rows[self._starts[keys[at]] + within]
+
+    def rows_of(self, keys: Flags) -> Numbers:
+        """Return the rows of the source that have one of the flagged keys."""
+        return self._rows[np.repeat(keys, self.counts)]
 
     def _coded(self, columns: Sequence[pa.Array], *, learn: bool) -> Numbers:
         """Return one number for each row that tells its key, -1 for one that is not known."""
@@ -90,9 +100,9 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 def meeting(table: pa.DataType, source: pa.DataType, *, column: str) -> pa.DataType:
     """Return the type in which values of a table and of a source compare as equal or not."""
-    table, source = _bare(table), _bare(source)
+    wanted, table, source = source, _bare(table), _bare(source)
     if table == source:
-        return table
+        return wanted if wanted in _ROOMY else table
     if _is_number(table) and _is_number(source):
         return _number(table, source)
     types = (table, source)

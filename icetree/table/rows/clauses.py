@@ -53,6 +53,12 @@ def only_deletes(clauses: Sequence[Clause[Any]]) -> bool:
     return [(each.action, each.where) for each in matched] == [(DELETE, None)]
 
 
+def every_match_acts(clauses: Sequence[Clause[Any]]) -> bool:
+    """Tell whether whatever matches changes its row, so that two for one row are a mistake."""
+    acts = any(each.when == MATCHED and each.where is None for each in clauses)
+    return acts and not only_deletes(clauses)
+
+
 @spelled
 class Clauses(ABC, Generic[V, T]):
     """A MERGE in the making; `run` carries it out."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
@@ -16,10 +16,11 @@ from pyiceberg.expressions import AlwaysFalse, AlwaysTrue, BooleanExpression
 from pyiceberg.types import NestedField
 
 from icetree.errors import InvalidInput
-from icetree.rows.matching.keys import Index, Numbers, as_type, meeting
+from icetree.rows.matching.keys import MANY, Index, Numbers, as_type, meeting
 from icetree.rows.schema import arrow_type, plain
 from icetree.spec.shape import Shape
 from icetree.spec.texts import did_you_mean
+from icetree.table.rows.clauses import TWICE
 from icetree.table.rows.condition import all_of
 from icetree.table.rows.target import Target, positions_of
 from icetree.tree.prune.bind import bind
@@ -27,6 +28,11 @@ from icetree.tree.prune.bind import bind
 _is = pa.types
 #: So many keys are named one by one to whoever chooses files by them.
 _FEW_KEYS: Final = 200
+#: So many rows that match are gathered before they are read.
+_MATCHES: Final = 1 << 20
+#: About so many bytes of rows are put together at once.
+_BYTES: Final = 1 << 26
+_TEXTS: Final = (_is.is_string, _is.is_large_string, _is.is_binary, _is.is_large_binary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +42,6 @@ class Key:
     field: NestedField
     #: The type in which both sides compare.
     type: pa.DataType
-
-
-@dataclass(slots=True, kw_only=True)
-class Pairs:
-    """Rows of a file and of the source that match, in the order of the file."""
-
-    positions: list[Numbers] = field(default_factory=list)
-    sources: list[Numbers] = field(default_factory=list)
-
-    def joined(self) -> tuple[Numbers, Numbers]:
-        """Return both as one."""
-        return np.concatenate(self.positions), np.concatenate(self.sources)
 
 
 #: What no name of a column has that anybody would match by.
@@ -87,15 +81,22 @@ def keys_of(names: Sequence[str], shape: Shape, source: pa.Schema, *, table: str
     return found
 
 
-class Matching:
-    """A source's keys beside a table."""
+#: Rows of the table that match, by file: their positions, which ascend, and the key of each.
+Matches = dict[int, tuple[Numbers, Numbers]]
 
-    def __init__(self, keys: Sequence[Key], source: pa.Table) -> None:
+
+class Matching:
+    """A source's keys beside a table; with `once`, InvalidInput where a row matches two rows of it."""
+
+    def __init__(self, keys: Sequence[Key], source: pa.Table, *, once: bool) -> None:
         self.keys = keys
         self._values = [
             as_type(source[key.field.name], key.type, column=key.field.name) for key in keys
         ]
         self._index = Index(self._values)
+        self._often = self._index.counts > (1 if once else source.num_rows)
+        self._seen = np.zeros(len(self._index.counts), np.bool_)
+        self._size = source.num_rows
 
     @property
     def names(self) -> list[str]:
@@ -111,23 +112,52 @@ class Matching:
         return all_of(parts)
 
     def find(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
-        """Return pairs: a row of the batch, by its number, and a row of the source."""
+        """Return the rows of a batch that match, by their numbers, and the key of each."""
         columns = [
             as_type(plain(batch.column(key.field.name)), key.type, column=key.field.name)
             for key in self.keys
         ]
-        return self._index.find(columns)
+        rows, keys = self._index.find(columns)
+        if self._often[keys].any():
+            raise InvalidInput(TWICE)
+        self._seen[keys] = True
+        return rows, keys
 
-    def pairs(self, target: Target) -> dict[int, Pairs]:
-        """Return the rows of the target that match, by file; only keys are read."""
-        found: dict[int, Pairs] = {}
+    def matches(self, target: Target) -> Iterator[Matches]:
+        """Yield the rows of the target that match, a part after the other; only keys are read.
+
+        So many are in a part that what is told of them takes little memory.
+        """
+        found: dict[int, list[tuple[Numbers, Numbers]]] = {}
+        size = 0
         for task, batch in target.read(self.names):
-            rows, sources = self.find(batch)
+            # Where a file ends, since row groups of which a part is read are read twice.
+            if size >= (_MATCHES if task not in found else 4 * _MATCHES):
+                yield _joined(found)
+                found, size = {}, 0
+            rows, keys = self.find(batch)
             if len(rows):
-                into = found.setdefault(task, Pairs())
-                into.positions.append(positions_of(batch)[rows])
-                into.sources.append(sources)
-        return found
+                found.setdefault(task, []).append((positions_of(batch)[rows], keys))
+                size += len(rows)
+        if found:
+            yield _joined(found)
+
+    def pairs(self, keys: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield, so many at once, pairs: which of these keys, and a row of the source that has it."""
+        return self._index.pairs(keys)
+
+    def unmatched(self) -> Numbers:
+        """Return the rows of the source that nothing has matched which was looked at so far."""
+        alone = np.ones(self._size, np.bool_)
+        alone[self._index.rows_of(self._seen)] = False
+        return np.flatnonzero(alone)
+
+
+def _joined(found: dict[int, list[tuple[Numbers, Numbers]]]) -> Matches:
+    return {
+        task: (np.concatenate([each for each, _ in parts]), np.concatenate([k for _, k in parts]))
+        for task, parts in found.items()
+    }
 
 
 def _bounded(key: Key, values: pa.ChunkedArray, shape: Shape) -> BooleanExpression:
@@ -174,6 +204,7 @@ def _test(kind: Any, name: str, *values: Any) -> BooleanExpression:
 def _is_ordered(type: pa.DataType) -> bool:
     """Tell whether filters compare values of a type."""
     kinds = (_is.is_integer, _is.is_floating, _is.is_decimal, _is.is_string)
+    kinds = (*kinds, _is.is_large_string)
     return any(kind(type) for kind in (*kinds, _is.is_date, _is.is_timestamp))
 
 
@@ -184,7 +215,22 @@ def _literals(values: pa.Array) -> list[Any]:
     return list(values.to_pylist())
 
 
-def slices(numbers: Numbers, size: int = 1 << 16) -> Iterator[Numbers]:
-    """Yield a part after the other."""
-    for start in range(0, len(numbers), size):
-        yield numbers[start : start + size]
+def cuts(sizes: Numbers) -> Iterator[slice]:
+    """Yield parts of rows of so many bytes each: few enough rows, and not too many bytes."""
+    for start in range(0, len(sizes), MANY):
+        ends = np.cumsum(sizes[start : start + MANY]) // _BYTES
+        first = start
+        for last in (*(np.flatnonzero(np.diff(ends)) + start + 1), start + len(ends)):
+            yield slice(first, last)
+            first = last
+
+
+def sizes_of(rows: pa.Table) -> Numbers:
+    """Return about how many bytes each row has."""
+    sizes = np.zeros(rows.num_rows, np.int64)
+    for column in rows.columns:
+        if any(kind(column.type) for kind in _TEXTS):
+            sizes += pc.fill_null(pc.binary_length(column), 0).to_numpy()
+        elif len(sizes):
+            sizes += column.nbytes // len(sizes)
+    return sizes

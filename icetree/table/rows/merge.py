@@ -22,6 +22,7 @@ from icetree.rows.matching.keys import Numbers
 from icetree.rows.matching.terms import Scope, Side, Term
 from icetree.rows.schema import null_array
 from icetree.spec.shape import Shape
+from icetree.spec.texts import did_you_mean
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage
 from icetree.table.rows.clauses import (
@@ -33,10 +34,11 @@ from icetree.table.rows.clauses import (
     REPLACE,
     Clause,
     Clauses,
+    every_match_acts,
     only_deletes,
 )
 from icetree.table.rows.condition import table_side
-from icetree.table.rows.matching import Matching, keys_of, slices
+from icetree.table.rows.matching import Matching, cuts, keys_of, sizes_of
 from icetree.table.rows.target import Target, positions_of
 
 T = TypeVar("T")
@@ -76,20 +78,20 @@ class Merging:
         *,
         table: str,
     ) -> None:
-        self._source, self._table = source.combine_chunks(), table
+        self._source, self._table = source, table
         self._shape = shape
         self._sides = (table_side(shape), Side(name="source", schema=source.schema))
-        self._matching = Matching(keys_of(on, shape, source.schema, table=table), source)
+        keys = keys_of(on, shape, source.schema, table=table)
+        self._ends_rows = only_deletes(clauses)
+        self._matching = Matching(keys, source, once=every_match_acts(clauses))
         looks_at_all = any(each.when == NOT_MATCHED_BY_SOURCE for each in clauses)
         self._target = target(AlwaysTrue() if looks_at_all else self._matching.filter(shape))
         self._matched, self._alone, self._others = (
             [self._bound(each) for each in clauses if each.when == when]
             for when in (MATCHED, NOT_MATCHED, NOT_MATCHED_BY_SOURCE)
         )
-        self._ends_rows = only_deletes(clauses)
         self._gone = Gone()
         self._inserted = self._updated = 0
-        self._seen = np.zeros(source.num_rows, np.bool_)
 
     def carry_out(self) -> RowCounts:
         """Add to the transaction what becomes of rows; return how many."""
@@ -127,6 +129,7 @@ class Merging:
                 raise InvalidInput(
                     f"table {self._table}: the source has no column {name!r}, so that all "
                     "columns cannot be set: say which are set to what"
+                    f"{did_you_mean(name, self._source.column_names)}"
                 )
         return names
 
@@ -140,6 +143,11 @@ class Merging:
             if isinstance(each.setting, AllColumns):
                 found |= each.setting.whole
         return [name for name in self._source.column_names if name in found]
+
+    @cached_property
+    def _sizes(self) -> Numbers:
+        """About how many bytes each row of the source has that clauses look at."""
+        return sizes_of(self._source.select(self._looked_at))
 
     def _needed(self, clauses: Sequence[_Bound]) -> set[str]:
         """Return the columns of the table that clauses look at, or leave as they are."""
@@ -170,54 +178,63 @@ class Merging:
 
     def _new(self) -> Iterator[pa.RecordBatch]:
         """Yield new rows; who takes them all has also gathered those that go."""
-        yield from self._of_table() if self._others else self._of_pairs()
+        yield from self._of_table() if self._others else self._of_matches()
         if self._alone:
-            for numbers in slices(np.flatnonzero(~self._seen)):
-                yield from self._judged(self._alone, None, {}, numbers, len(numbers))
+            numbers = self._matching.unmatched()
+            for cut in cuts(self._sizes[numbers]):
+                part = numbers[cut]
+                yield from self._judged(self._alone, None, {}, part, len(part))
 
-    def _of_pairs(self) -> Iterator[pa.RecordBatch]:
+    def _of_matches(self) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of rows that match, which are read once it is known which."""
-        found = {task: pairs.joined() for task, pairs in self._matching.pairs(self._target).items()}
-        for _, sources in found.values():
-            self._seen[sources] = True
-        if not found or not self._matched:
-            return
-        picked = {task: np.unique(positions) for task, (positions, _) in found.items()}
         names = self._needed(self._matched)
-        for task, batch in self._target.read(names, lineage=True, picked=picked):
-            here = positions_of(batch)
-            positions, sources = found[task]
-            first, last = np.searchsorted(positions, [here[0], here[-1] + 1])
-            rows = np.searchsorted(here, positions[first:last])
-            yield from self._judged_rows(self._matched, task, batch, rows, sources[first:last])
+        for found in self._matching.matches(self._target):
+            if not self._matched:
+                continue
+            picked = {task: positions for task, (positions, _) in found.items()}
+            for task, batch in self._target.read(names, lineage=True, picked=picked):
+                positions, keys = found[task]
+                keys = keys[np.searchsorted(positions, positions_of(batch))]
+                yield from self._judged_matches(task, batch, np.arange(len(keys)), keys)
 
     def _of_table(self) -> Iterator[pa.RecordBatch]:
         """Yield what becomes of rows, all of which are looked at."""
         names = self._needed([*self._matched, *self._others]) | {*self._matching.names}
         for task, batch in self._target.read(names, lineage=True):
-            rows, sources = self._matching.find(batch)
-            self._seen[sources] = True
+            rows, keys = self._matching.find(batch)
             alone = np.ones(batch.num_rows, np.bool_)
             alone[rows] = False
-            yield from self._judged_rows(self._matched, task, batch, rows, sources)
-            yield from self._judged_rows(self._others, task, batch, np.flatnonzero(alone), None)
+            if self._matched:
+                yield from self._judged_matches(task, batch, rows, keys)
+            yield from self._judged_rows(self._others, task, batch.filter(pa.array(alone)), None)
+
+    def _judged_matches(
+        self, task: int, batch: pa.RecordBatch, rows: Numbers, keys: Numbers
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what becomes of some rows of a batch, which have these keys."""
+        if self._ends_rows:
+            yield from self._judged_rows(self._matched, task, batch.take(pa.array(rows)), None)
+            return
+        size = batch.nbytes // batch.num_rows
+        for at, sources in self._matching.pairs(keys):
+            for cut in cuts(self._sizes[sources] + size):
+                taken = batch.take(pa.array(rows[at[cut]]))
+                yield from self._judged_rows(self._matched, task, taken, sources[cut])
 
     def _judged_rows(
         self,
         clauses: Sequence[_Bound],
         task: int,
-        batch: pa.RecordBatch,
-        rows: Numbers,
+        rows: pa.RecordBatch,
         sources: Numbers | None,
     ) -> Iterator[pa.RecordBatch]:
-        if not clauses or not len(rows):
+        if not clauses or not rows.num_rows:
             return
-        taken = batch.take(pa.array(rows))
         names = [field.name for field in self._target.fields]
-        old = {name: taken.column(name) for name in names if name in taken.schema.names}
-        row_ids = taken.column(self._target.lineage[0].name)
-        place = (task, positions_of(taken), row_ids)
-        yield from self._judged(clauses, place, old, sources, len(rows))
+        old = {name: rows.column(name) for name in names if name in rows.schema.names}
+        row_ids = rows.column(self._target.lineage[0].name)
+        place = (task, positions_of(rows), row_ids)
+        yield from self._judged(clauses, place, old, sources, rows.num_rows)
 
     def _judged(
         self,
