@@ -16,6 +16,8 @@ from icetree.catalog.sql_layout import LAYOUT_PROPERTIES
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.spec.properties import seconds
 
+#: The properties that say which catalog is meant, and where its tables are.
+WHICH: Final = frozenset({"name", "uri", "warehouse"})
 CONNECT_TIMEOUT: Final = "catalog.connect-timeout"
 REQUEST_TIMEOUT: Final = "catalog.request-timeout"
 #: Every property of a connection that a catalog reads.

@@ -59,13 +59,13 @@ def create_namespace(call: Call) -> Answer:
 
 def load_namespace(call: Call) -> Answer:
     """Tell a namespace's properties."""
-    properties = call.lake.namespace_properties(dotted(call.namespace))
+    properties = call.lake.catalog.namespace_properties(call.namespace)
     return Answer(document={"namespace": call.namespace, "properties": properties})
 
 
 def namespace_exists(call: Call) -> Answer:
     """Tell by the status whether a namespace is there."""
-    call.lake.namespace_properties(dotted(call.namespace))
+    call.lake.catalog.namespace_properties(call.namespace)
     return NOTHING
 
 
@@ -75,7 +75,7 @@ def update_namespace(call: Call) -> Answer:
     if both := sorted(asked.updates.keys() & set(asked.removals)):
         raise Refused(422, "UnprocessableEntityException", f"{both} cannot be both set and removed")
     name = dotted(call.namespace)
-    before = call.lake.namespace_properties(name)
+    before = call.lake.catalog.namespace_properties(call.namespace)
     call.lake.update_namespace(name, asked.updates, asked.removals)
     removals = dict.fromkeys(asked.removals)
     return Answer(
@@ -89,11 +89,11 @@ def update_namespace(call: Call) -> Answer:
 
 def drop_namespace(call: Call) -> Answer:
     """Remove an empty namespace."""
-    name = dotted(call.namespace)
+    # The lake's own words would hint at names that the client may have no right to see.
+    call.lake.catalog.namespace_properties(call.namespace)
     try:
-        call.lake.drop_namespace(name)
+        call.lake.drop_namespace(dotted(call.namespace))
     except InvalidInput as error:
         # It is there, and its name is one: what is wrong is that it holds something.
-        call.lake.namespace_properties(name)
         raise Refused(409, "NamespaceNotEmptyException", str(error)) from None
     return NOTHING

@@ -9,7 +9,7 @@ from typing import Any, Final
 from typing_extensions import Self, override
 
 from icetree.catalog.base import Catalog, TableName, every_table, parse_name, parse_namespace
-from icetree.catalog.config import CATALOG_PROPERTIES, Config, open_catalog, resolve
+from icetree.catalog.config import CATALOG_PROPERTIES, WHICH, Config, open_catalog, resolve
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
 from icetree.files.table_files import TableFiles, read_metadata
@@ -34,7 +34,8 @@ from icetree.table.lake_rows import LakeRows
 from icetree.table.lake_whole import LakeWhole
 from icetree.table.moving.moving import LakeMoving
 from icetree.table.moving.pointing import point
-from icetree.table.nearest import instead_of, namespaces_instead_of
+from icetree.table.naming import discard, give_name
+from icetree.table.nearest import instead_of, namespaces_told
 from icetree.table.place import own_place
 from icetree.table.properties import check_properties
 from icetree.table.state import State, read_newest
@@ -103,7 +104,8 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
     def namespaces(self, parent: str = "") -> list[str]:
         """Return the namespaces below another, or the outermost ones."""
         above = parse_namespace(parent) if parent else ()
-        return [".".join(each) for each in self.catalog.namespaces(above)]
+        with namespaces_told(above, self.catalog):
+            return [".".join(each) for each in self.catalog.namespaces(above)]
 
     def create_namespace(
         self, name: str, properties: Mapping[str, str] | None = None, *, exist_ok: bool = False
@@ -117,21 +119,23 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
 
     def namespace_properties(self, name: str) -> dict[str, str]:
         """Return a namespace's properties."""
-        return self.catalog.namespace_properties(parse_namespace(name))
+        namespace = parse_namespace(name)
+        with namespaces_told(namespace, self.catalog):
+            return self.catalog.namespace_properties(namespace)
 
     def update_namespace(
         self, name: str, properties: Mapping[str, str] | None = None, remove: Iterable[str] = ()
     ) -> None:
         """Set and remove properties of a namespace in one step."""
-        self.catalog.update_namespace(
-            parse_namespace(name),
-            put=properties or {},
-            remove=frozenset(texts(remove, what="remove")),
-        )
+        namespace, gone = parse_namespace(name), frozenset(texts(remove, what="remove"))
+        with namespaces_told(namespace, self.catalog):
+            self.catalog.update_namespace(namespace, put=properties or {}, remove=gone)
 
     def drop_namespace(self, name: str) -> None:
         """Remove an empty namespace."""
-        self.catalog.drop_namespace(parse_namespace(name))
+        namespace = parse_namespace(name)
+        with namespaces_told(namespace, self.catalog):
+            self.catalog.drop_namespace(namespace)
 
     # --- tables ----------------------------------------------------------------------------
 
@@ -139,10 +143,8 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         """Return the full names of the tables in a namespace; without one, of all tables."""
         if namespace is not None:
             inside = parse_namespace(namespace)
-            try:
+            with namespaces_told(inside, self.catalog):
                 return [str(each) for each in self.catalog.tables(inside)]
-            except NotFound as error:
-                raise NotFound(f"{error}{namespaces_instead_of(inside, self.catalog)}") from None
         return [str(each) for each in every_table(self.catalog)]
 
     def create_table(
@@ -175,7 +177,7 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         try:
             self._require_free(table)
             made = self.stage_table(name, metadata)
-            self.catalog.create(table, made.state.metadata_location)
+            give_name(self.catalog, table, made.state.metadata_location, self.store)
         except AlreadyExists:
             # Also when it came to be a moment ago.
             if exist_ok and self._exists(table):
@@ -189,7 +191,12 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
             ring_of(metadata, self.keeper).require(metadata.properties[KEY_PROPERTY])
         first = metadata_file(metadata, after=None)
         at = absolute(first.location, metadata.location)
-        self.store.write_new(at, first.content)
+        try:
+            self.store.write_new(at, first.content)
+        except BaseException:
+            # Nothing names it, whatever became of writing it.
+            discard(self.store, at)
+            raise
         return self._table(State(name=parse_name(name), metadata=metadata, metadata_location=at))
 
     @override
@@ -243,7 +250,8 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         if overwrite and not dry_run:
             point(self.catalog, table, state.metadata_location)
         elif not dry_run:
-            self.catalog.create(table, state.metadata_location)
+            with namespaces_told(table.namespace, self.catalog):
+                self.catalog.create(table, state.metadata_location)
         elif not overwrite:
             self._require_free(table)
         return self._table(state)
@@ -322,7 +330,10 @@ def connection_properties(
 
 def _check_given(config: Config) -> None:
     for name in sorted(config.given - CONNECTION_PROPERTIES):
-        hint = did_you_mean(name, CONNECTION_PROPERTIES) or "; docs/connecting.md lists them all"
+        hint = (
+            did_you_mean(name, WHICH | CONNECTION_PROPERTIES)
+            or "; docs/connecting.md lists them all"
+        )
         raise InvalidInput(f"{name!r} is no property of a connection{hint}")
     check_store_properties(config.properties, config.given)
 

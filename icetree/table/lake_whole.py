@@ -11,7 +11,7 @@ from icetree.spec.spelled import spelled
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 from icetree.table.moving.source import folder_of
-from icetree.table.nearest import instead_of
+from icetree.table.nearest import instead_of, namespaces_told
 from icetree.table.place import own_place
 from icetree.table.progress import Progress
 
@@ -30,6 +30,8 @@ class LakeWhole(ABC):
         store: Store
 
         def _require_free(self, name: TableName) -> None: ...
+
+        def _missing(self, name: TableName, to: TableName) -> str: ...
 
     @abstractmethod
     def table(self, name: str) -> Table:
@@ -57,9 +59,7 @@ class LakeWhole(ABC):
             else:
                 self.catalog.rename(table, target)
         except NotFound as error:
-            # Where the table is there, the namespace that it is to go to is not.
-            hint = "" if self._exists(table) else instead_of(table, self.catalog)
-            raise NotFound(f"{error}{hint}") from None
+            raise NotFound(f"{error}{self._missing(table, target)}") from None
 
     @overload
     def copy_table(
@@ -108,6 +108,10 @@ class LakeWhole(ABC):
         source, target = self.table(name), parse_name(to)
         if self._exists(target):
             raise AlreadyExists(f"table {target} exists: choose another name, or drop it")
+        if not dry_run:
+            # Told of before anything is copied.
+            with namespaces_told(target.namespace, self.catalog):
+                self.catalog.namespace_properties(target.namespace)
         if location is not None:
             place = folder_of(location)
         elif metadata_only or not is_begun(source, self._named_place(target), self.store):

@@ -83,3 +83,32 @@ def test_a_body_that_does_not_fit_is_refused_and_nothing_is_made(
     before = client.get("/v1/namespaces").json
     assert client.post("/v1/namespaces", body).error == (400, "BadRequestException")
     assert client.get("/v1/namespaces").json == before
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/v1/namespaces/dbb", None),
+        ("GET", "/v1/namespaces?parent=dbb", None),
+        ("DELETE", "/v1/namespaces/dbb", None),
+        ("POST", "/v1/namespaces/dbb/properties", {"updates": {"a": "1"}}),
+        ("GET", "/v1/namespaces/dbb/tables", None),
+        ("GET", "/v1/namespaces/dbb/views", None),
+        ("GET", "/v1/namespaces/db/tables/tt", None),
+        ("DELETE", "/v1/namespaces/db/tables/tt", None),
+        ("GET", "/v1/namespaces/db/views/vv", None),
+        ("DELETE", "/v1/namespaces/db/views/vv", None),
+    ],
+)
+def test_a_name_that_is_mistyped_is_told_as_missing_without_those_that_others_have(
+    client: Client, lake: Lake, method: str, path: str, body: object
+) -> None:
+    """Who asks may have no right to see the one that is near."""
+    lake.create_table("db.t", pa.schema([("id", pa.int64())]))
+    lake.create_view("db.v", "SELECT 1 AS n", "n int")
+    told = client.ask(method, path, body)
+    assert told.status == 404
+    message = told.json["error"]["message"]
+    assert message.startswith("there is no ")
+    assert "mean" not in message
+    assert "there are" not in message

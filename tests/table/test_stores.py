@@ -107,7 +107,8 @@ def test_new_files_stay_in_the_kind_of_store_too(tmp_path: Path) -> None:
     ("given", "says"),
     [
         ({"s3.acces-key-id": "k"}, "did you mean 's3.access-key-id'"),
-        ({"warehose": "/w"}, "'warehose' is no property of a connection"),
+        ({"warehose": "/w"}, "'warehose' is no property of a connection; did you mean 'warehouse'"),
+        ({"url": "memory://"}, "'url' is no property of a connection; did you mean 'uri'"),
         ({"s3.role-arn": "x"}, "'s3.role-arn' is no property of a connection"),
         ({"io.stores": "memry"}, "io.stores has 'memry'.*did you mean 'memory'"),
         ({"gcs.request-timeout": "soon"}, "gcs.request-timeout is 'soon'"),

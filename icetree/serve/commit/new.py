@@ -31,6 +31,7 @@ from icetree.spec.edit.by_ids import metadata_by_ids, numbered_anew
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.properties import properties_of
 from icetree.surroundings import new_uuid, now_ms
+from icetree.table.naming import give_name
 from icetree.table.properties import check_properties
 from icetree.table.table import Table
 
@@ -68,7 +69,7 @@ def create_table(call: Call) -> Answer:
     if asked.stage_create:
         return shown_staged(call, metadata)
     made = call.lake.stage_table(str(name), metadata)
-    call.lake.catalog.create(name, made.state.metadata_location)
+    give_name(call.lake.catalog, name, made.state.metadata_location, made.files.store)
     return shown_after(call, name, made)
 
 

@@ -61,6 +61,7 @@ def load_view(call: Call) -> Answer:
 
 def drop_view(call: Call) -> Answer:
     """Remove a view's name."""
+    call.lake.catalog.load(call.view_name)
     call.lake.drop_view(str(call.view_name))
     return NOTHING
 

@@ -19,6 +19,8 @@ from icetree.table.nearest import instead_of
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
+#: The catalog that is Spark's own.
+SESSION: Final = "spark_catalog"
 _BRANCH: Final = "branch_"
 _TAG: Final = "tag_"
 
@@ -129,10 +131,12 @@ def known_table(lake: SparkLake, parts: Sequence[str]) -> str:
 
 
 def _instead(lake: SparkLake, parts: Sequence[str]) -> str:
-    """Return a hint at the tables that there are."""
+    """Return a hint at the tables and views that there are."""
+    if len(parts) > 2 and parts[0].lower() == SESSION:
+        parts = parts[1:]
     full = parts if len(parts) > 1 or lake.namespace is None else [lake.namespace, *parts]
     try:
-        return instead_of(parse_name(".".join(full)), lake.catalog)
+        return instead_of(parse_name(".".join(full)), lake.catalog, either=True)
     except InvalidInput:
         return ": SHOW TABLES IN a namespace lists those there are"
 

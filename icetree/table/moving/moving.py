@@ -26,6 +26,7 @@ from icetree.table.moving.making import make
 from icetree.table.moving.source import Source, folder_of, is_place, place_of, table_at
 from icetree.table.moving.trial import SHARING, trial
 from icetree.table.moving.upgrade import Upgraded, upgrade, upgrade_elsewhere
+from icetree.table.nearest import namespaces_told
 from icetree.table.rehearsal import catalog_of
 from icetree.table.state import State
 from icetree.table.table import Table
@@ -161,7 +162,8 @@ class LakeMoving(ABC):
             raise AlreadyExists(f"table {table} exists: choose another name, or drop it")
         if namespace:
             # Told of before anything is written.
-            self.catalog.namespace_properties(table.namespace)
+            with namespaces_told(table.namespace, self.catalog):
+                self.catalog.namespace_properties(table.namespace)
         return table
 
     def _settled(self, table: TableName, found: Source, store: Store) -> Source:

@@ -7,7 +7,6 @@ lost nothing is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from icetree.catalog.base import Catalog, Outcome, Stale, Swapped, Unknown, ViewName
@@ -27,6 +26,7 @@ from icetree.spec.view import ViewMetadata
 from icetree.store.base import Store
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.commit.backoff import between_questions, between_tries
+from icetree.table.naming import discard
 
 #: How often a swap is asked for that did not reach the catalog.
 _ASKS = 5
@@ -111,12 +111,6 @@ def newest(state: ViewState, catalog: Catalog, store: Callable[[str], Store]) ->
         return state.at(read_view(store(at), at), at)
     except NotFound as error:
         raise CommitConflict(str(error)) from None
-
-
-def discard(store: Store, location: str) -> None:
-    """Delete a file that nothing names; that it stays does no harm."""
-    with suppress(IcetreeError, OSError):
-        store.delete([location])
 
 
 def _swap(catalog: Catalog, state: ViewState, at: str, after: ViewMetadata) -> Outcome:

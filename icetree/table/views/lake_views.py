@@ -14,7 +14,7 @@ from icetree.catalog.base import (
     parse_namespace,
     parse_view_name,
 )
-from icetree.errors import AlreadyExists, CommitUnknown, IcetreeError, NotFound
+from icetree.errors import AlreadyExists, NotFound
 from icetree.spec.edit.create import schema_json
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.edit.view import new_view
@@ -23,8 +23,9 @@ from icetree.spec.texts import text as a_text
 from icetree.spec.view import ViewMetadata
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
-from icetree.table.nearest import instead_of
-from icetree.table.views.change import ViewState, discard, read_view, write_view
+from icetree.table.naming import give_name
+from icetree.table.nearest import instead_of, namespaces_instead_of, namespaces_told
+from icetree.table.views.change import ViewState, read_view, write_view
 from icetree.table.views.view import View, new_version
 
 
@@ -46,7 +47,9 @@ class LakeViews(ABC):
     def views(self, namespace: str | None = None) -> list[str]:
         """Return the full names of the views in a namespace; without one, of all views."""
         if namespace is not None:
-            return [str(each) for each in self.catalog.views(parse_namespace(namespace))]
+            inside = parse_namespace(namespace)
+            with namespaces_told(inside, self.catalog):
+                return [str(each) for each in self.catalog.views(inside)]
         return [str(each) for each in every_view(self.catalog)]
 
     def view(self, name: str) -> View:
@@ -105,14 +108,7 @@ class LakeViews(ABC):
         view = parse_view_name(name)
         store = self._beside(metadata.location)
         at = write_view(store, metadata)
-        try:
-            self.catalog.create(view, at)
-        except CommitUnknown:
-            raise
-        except IcetreeError:
-            # The name is another's, or nobody's: nothing will ever point to the file.
-            discard(store, at)
-            raise
+        give_name(self.catalog, view, at, store)
         return self._view(ViewState(name=view, metadata=metadata, metadata_location=at))
 
     def register_view(self, name: str, metadata_location: str) -> View:
@@ -120,12 +116,17 @@ class LakeViews(ABC):
         view = parse_view_name(name)
         at = a_text(metadata_location, what="metadata_location")
         metadata = read_view(self._beside(at), at)
-        self.catalog.create(view, at)
+        with namespaces_told(view.namespace, self.catalog):
+            self.catalog.create(view, at)
         return self._view(ViewState(name=view, metadata=metadata, metadata_location=at))
 
     def rename_view(self, name: str, to: str) -> None:
         """Give a view another name; what names it in a query names it no more."""
-        self.catalog.rename(parse_view_name(name), parse_view_name(to))
+        view, target = parse_view_name(name), parse_view_name(to)
+        try:
+            self.catalog.rename(view, target)
+        except NotFound as error:
+            raise NotFound(f"{error}{self._missing(view, target)}") from None
 
     def drop_view(self, name: str, *, missing_ok: bool = False) -> None:
         """Remove a view's name; with `missing_ok`, a name that no view has is fine.
@@ -135,9 +136,11 @@ class LakeViews(ABC):
         view = parse_view_name(name)
         try:
             self.catalog.drop(view)
-        except NotFound:
-            if not missing_ok or self._has(view):
+        except NotFound as error:
+            if self._has(view):
                 raise
+            if not missing_ok:
+                raise NotFound(f"{error}{instead_of(view, self.catalog)}") from None
 
     # --- within ----------------------------------------------------------------------------
 
@@ -151,6 +154,12 @@ class LakeViews(ABC):
         for each in (parse_name(text), parse_view_name(text)):
             if self._has(each):
                 raise AlreadyExists(f"{each.kind} {each} exists: choose another name, or drop it")
+
+    def _missing(self, name: TableName, to: TableName) -> str:
+        """Return what there is, to follow that one cannot be renamed: it, or a namespace, is missing."""
+        if self._has(name):
+            return namespaces_instead_of(to.namespace, self.catalog)
+        return instead_of(name, self.catalog)
 
     def _has(self, name: TableName) -> bool:
         try:
