@@ -161,6 +161,7 @@ def _would(made: Table, source: str, *, as_json: bool) -> None:
 
 
 def _files(made: Table) -> int:
+    from icetree.tree.summary import data_files
+
     now = made.current_snapshot
-    count = ((now and now.summary) or {}).get("total-data-files", "0")
-    return int(count) if count.isdecimal() else 0
+    return (now and data_files(now.summary)) or 0

@@ -21,6 +21,7 @@ from icetree.codec.variant.read import (
     primitive,
 )
 from icetree.codec.variant.write import NULL, encode_array, encode_object, encode_primitive
+from icetree.spec.arrays import is_blob
 from icetree.spec.types import bounds_type
 
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
@@ -39,11 +40,7 @@ def is_pair(type: pa.DataType) -> bool:
     if METADATA not in parts or not parts.keys() <= {METADATA, VALUE, TYPED}:
         return False
     plain = [parts[name] for name in (METADATA, VALUE) if name in parts]
-    return len(parts) > 1 and all(map(_is_bytes, plain))
-
-
-def _is_bytes(type: pa.DataType) -> bool:
-    return bool(_is.is_binary(type) or _is.is_large_binary(type) or _is.is_binary_view(type))
+    return len(parts) > 1 and all(map(is_blob, plain))
 
 
 def as_pair(array: pa.Array) -> pa.StructArray:
@@ -173,7 +170,7 @@ _HELD: Final[tuple[tuple[Callable[[pa.DataType], bool], str, pa.DataType | None]
     (_is.is_time64, "time", pa.int64()),
     (lambda t: _is.is_string(t) or _is.is_large_string(t), "string", None),
     (lambda t: _is.is_fixed_size_binary(t) and t.byte_width == 16, "uuid", None),
-    (_is_bytes, "binary", None),
+    (is_blob, "binary", None),
 )
 
 

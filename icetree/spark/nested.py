@@ -8,6 +8,8 @@ from typing import TypeAlias
 import pyarrow as pa
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
+from icetree.spec.arrays import with_values
+
 #: Makes values of a column that is not nested.
 Leaf: TypeAlias = Callable[[pa.Array, IcebergType], pa.Array]
 
@@ -25,18 +27,11 @@ def rebuilt(array: pa.Array, type: IcebergType, leaf: Leaf) -> pa.Array:
             return pa.StructArray.from_arrays(members, names=names, mask=array.is_null())
         case ListType() if pa.types.is_list(array.type):
             values = rebuilt(array.values, type.element_type, leaf)
-            return _under(array, pa.list_(pa.field("element", values.type)), values)
+            return with_values(array, pa.list_(pa.field("element", values.type)), values)
         case MapType() if pa.types.is_map(array.type):
             keys = rebuilt(array.keys, type.key_type, leaf)
             items = rebuilt(array.items, type.value_type, leaf)
             made = pa.map_(keys.type, items.type)
             ends = [made.key_field, made.item_field]
-            return _under(array, made, pa.StructArray.from_arrays([keys, items], fields=ends))
+            return with_values(array, made, pa.StructArray.from_arrays([keys, items], fields=ends))
     return leaf(array, type)
-
-
-def _under(array: pa.Array, type: pa.DataType, values: pa.Array) -> pa.Array:
-    """Return lists, or maps, with other values under the same offsets."""
-    return pa.Array.from_buffers(
-        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
-    )

@@ -115,6 +115,11 @@ def names_outside(
     return None if told is None or pc.any(avro).as_py() else told != "false"
 
 
+def data_files(summary: Mapping[str, str] | None) -> int | None:
+    """Return how many data files a snapshot has, as its summary says; None where it says nothing."""
+    return _number((summary or {}).get("total-data-files"))
+
+
 def _number(told: str | None) -> int | None:
     """Return a total as another writer told it; None for what is no number."""
     try:

@@ -36,6 +36,7 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.formats.format import Format
 from icetree.rows.formats.orc_apart import Broken, OrcApart
 from icetree.rows.schema import arrow_type
+from icetree.spec.arrays import with_values
 from icetree.spec.properties import choice, whole_number
 from icetree.spec.types import VariantType
 
@@ -117,11 +118,11 @@ def _as_meant(array: pa.Array, want: pa.DataType) -> pa.Array:
         mask = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(members, fields=[*want], mask=mask)
     if pa.types.is_list(want):
-        return _around(array, want, _as_meant(array.values, want.value_type))
+        return with_values(array, want, _as_meant(array.values, want.value_type))
     if pa.types.is_map(want):
         pair = [_as_meant(array.keys, want.key_type), _as_meant(array.items, want.item_type)]
         fields = [want.key_field, want.item_field]
-        return _around(array, want, pa.StructArray.from_arrays(pair, fields=fields))
+        return with_values(array, want, pa.StructArray.from_arrays(pair, fields=fields))
     return array.cast(want, safe=False)
 
 
@@ -130,13 +131,6 @@ def _floored(nanos: pa.Int64Array) -> pa.Int64Array:
     cut = pc.divide(nanos, _NANOS_A_MICRO)
     over = pc.greater(pc.multiply(cut, _NANOS_A_MICRO), nanos)
     return pc.subtract(cut, over.cast(pa.int64()))
-
-
-def _around(array: pa.Array, type: pa.DataType, values: pa.Array) -> pa.Array:
-    """Return lists, or maps, with other values under the same offsets."""
-    return pa.Array.from_buffers(
-        type, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
-    )
 
 
 def _names(schema: pa.Schema) -> list[str]:

@@ -38,6 +38,7 @@ from icetree.rows.project import Node, nodes, project
 from icetree.rows.schema import arrow_field, arrow_type, default_array, null_array
 from icetree.rows.write.offsets import with_offsets
 from icetree.rows.write.sound import broken
+from icetree.spec.arrays import is_blob
 from icetree.spec.texts import did_you_mean
 from icetree.spec.types import VariantType
 
@@ -161,10 +162,6 @@ def _is_text(type: pa.DataType) -> bool:
     return bool(_is.is_string(type) or _is.is_large_string(type) or _is.is_string_view(type))
 
 
-def _is_blob(type: pa.DataType) -> bool:
-    return bool(_is.is_binary(type) or _is.is_large_binary(type) or _is.is_binary_view(type))
-
-
 def _is_whole(type: pa.DataType, bits: int) -> bool:
     if not _is.is_integer(type) or type.bit_width > bits:
         return False
@@ -193,9 +190,9 @@ _HOLDS: Final[Mapping[type[IcebergType], Callable[[pa.DataType], bool]]] = {
     TimestamptzType: lambda have: _is_moment(have, zoned=True),
     TimestamptzNanoType: lambda have: _is_moment(have, zoned=True),
     StringType: _is_text,
-    BinaryType: _is_blob,
-    GeometryType: _is_blob,
-    GeographyType: _is_blob,
+    BinaryType: is_blob,
+    GeometryType: is_blob,
+    GeographyType: is_blob,
 }
 
 

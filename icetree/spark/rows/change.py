@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -31,7 +30,7 @@ from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import CommitOptions, isolated
-from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.commit.removing import emptied, removal_of_tasks
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -118,15 +117,17 @@ def _rewritten(on: Target, acts: Callable[[DataFrame], DataFrame]) -> Committed:
 def mark(on: Target, came: Sunk) -> Committed:
     """Commit new files, and data DVs of the rows that go; files left without rows go whole."""
     table, tasks, transaction = on.table, on.plan.tasks, on.transaction
-    emptied, marked = _emptied(tasks, came)
+    whole, marked = emptied(tasks, came.gone)
     with transaction:
         transaction.adopt(came.files)
-        marks = transaction.adopt(write_marks(marked, on.plan, table))
+        marks = transaction.adopt(
+            write_marks({each: came.gone[each] for each in marked}, on.plan, table)
+        )
         transaction.row_delta(
             concat([came.files, marks]),
-            remove=removal_of_tasks(tasks.take(pa.array(emptied, pa.int64()))),
+            remove=removal_of_tasks(tasks.take(pa.array(whole, pa.int64()))),
             where=on.filter,
-            tasks=tasks.take(pa.array(list(marked), pa.int64())),
+            tasks=tasks.take(pa.array(marked, pa.int64())),
         )
         transaction.count(came.rows)
         return transaction.commit()
@@ -162,18 +163,6 @@ def sunk(on: Target, acts: DataFrame, *, often: bool = False) -> Sunk:
     store, origins = on.table.files.store, on.plan.tasks
     name = str(on.table.name)
     return sink(acts, table=name, metadata=metadata, store=store, origins=origins, often=often)
-
-
-def _emptied(tasks: pa.Table, sunk: Sunk) -> tuple[list[int], dict[int, Any]]:
-    """Return the files of which no row is left, and the rows that go from the others."""
-    counts = tasks["record_count"]
-    marked_before = pc.fill_null(tasks["dv_cardinality"], 0)
-    emptied = [
-        ordinal
-        for ordinal, rows in sunk.gone.items()
-        if len(rows) + marked_before[ordinal].as_py() >= counts[ordinal].as_py()
-    ]
-    return emptied, {o: rows for o, rows in sunk.gone.items() if o not in set(emptied)}
 
 
 def _holds(condition: Filter | Column | None, on: Target) -> Column:

@@ -26,7 +26,7 @@ from icetree.rows.read.deletes import Rows, read_vector
 from icetree.rows.read.find import ids_of, places_of
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, concat, is_content, is_data_dv, is_data_file, only
+from icetree.spec.entry import Entries, concat, is_data_dv, is_data_file, only
 from icetree.spec.locations import stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.snapshot import MAIN, Snapshot
@@ -249,7 +249,7 @@ class Carrier:
 
 def _removed(change: Changes) -> pa.Array:
     removed = change.removed
-    return one_chunk(removed["key"].filter(is_content(removed, Content.DATA)))
+    return one_chunk(removed["key"].filter(is_data_file(removed)))
 
 
 def _takes_deletes_away(changes: Sequence[Changes]) -> bool:
@@ -260,9 +260,7 @@ def _takes_deletes_away(changes: Sequence[Changes]) -> bool:
     known = [_removed(each) for each in changes] + [
         one_chunk(each.added["referenced_file"].filter(is_data_dv(each.added))) for each in changes
     ]
-    going = [
-        each.removed.filter(pc.invert(is_content(each.removed, Content.DATA))) for each in changes
-    ]
+    going = [each.removed.filter(pc.invert(is_data_file(each.removed))) for each in changes]
     keys = pa.concat_arrays([one_chunk(each["key"]) for each in going])
     return len(without(keys, pa.concat_arrays(known))) > 0
 
@@ -278,7 +276,7 @@ def _share_data_dvs(changes: Sequence[Changes]) -> bool:
 
 
 def _is_named(removed: pa.Table, names: pa.Array) -> pa.ChunkedArray:
-    return pc.and_(is_content(removed, Content.DATA), is_among(removed["key"], names))
+    return pc.and_(is_data_file(removed), is_among(removed["key"], names))
 
 
 def _picked(

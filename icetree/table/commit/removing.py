@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -100,6 +100,17 @@ def removal_of_tasks(tasks: pa.Table) -> pa.Table:
         {"content_type": content, "key": tasks["location"], **{name: tasks[name] for name in same}},
         schema=REMOVED,
     )
+
+
+def emptied(tasks: pa.Table, gone: Mapping[int, Sized]) -> tuple[list[int], list[int]]:
+    """Return the tasks of a plan of which no row is left when some go, and the others of those."""
+    numbers = list(gone)
+    touched = tasks.select(["record_count", "dv_cardinality"]).take(pa.array(numbers, pa.int64()))
+    counts = pa.array([len(rows) for rows in gone.values()], pa.int64())
+    left = pc.subtract(touched["record_count"], pc.fill_null(touched["dv_cardinality"], 0))
+    is_empty = pc.less_equal(left, counts).to_pylist()
+    whole = [task for task, empty in zip(numbers, is_empty, strict=True) if empty]
+    return whole, [task for task, empty in zip(numbers, is_empty, strict=True) if not empty]
 
 
 def files_matching(

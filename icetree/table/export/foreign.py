@@ -24,13 +24,11 @@ from icetree.spec import stats
 from icetree.spec.arrays import is_among
 from icetree.spec.entry import (
     POSITION,
-    Content,
     Entries,
     Status,
     concat,
     empty,
     has_status,
-    is_content,
     is_data_dv,
     is_data_file,
     is_live,
@@ -281,7 +279,7 @@ def alone(went: Entries, added: Entries) -> Entries:
         return went
     vectors = is_data_dv(went)
     new = only(added, is_data_dv(added))["referenced_file"]
-    data = only(went, is_content(went, Content.DATA))["location"]
+    data = only(went, is_data_file(went))["location"]
     owners = went["referenced_file"]
     follows = pc.and_(vectors, pc.or_(is_among(owners, new), is_among(owners, data)))
     return only(went, pc.invert(follows))

@@ -8,7 +8,6 @@ from itertools import chain
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from icetree.codec import bitmap
@@ -18,7 +17,7 @@ from icetree.rows.write.deletes import write_data_vectors
 from icetree.rows.write.fit import fitted, without_untyped
 from icetree.rows.write.write import write_files
 from icetree.spec.entry import Entries, concat, to_table
-from icetree.table.commit.removing import removal_of_tasks
+from icetree.table.commit.removing import emptied, removal_of_tasks
 from icetree.table.rows.clauses import TWICE
 from icetree.table.rows.target import Target, positions_of
 
@@ -75,7 +74,7 @@ def carry_out(
 def mark(target: Target, gone: Gone, files: Entries, whole: Sequence[int]) -> None:
     """Add to the transaction new files, and data DVs of the rows that go."""
     transaction, plan = target.transaction, target.plan
-    emptied, marked = _emptied(plan.tasks, gone)
+    whole_too, marked = emptied(plan.tasks, gone.marks)
     locations = plan.tasks["location"]
     marks = transaction.adopt(
         write_data_vectors(
@@ -88,22 +87,10 @@ def mark(target: Target, gone: Gone, files: Entries, whole: Sequence[int]) -> No
     )
     transaction.row_delta(
         concat([files, marks]),
-        remove=_removal(target, [*whole, *emptied]),
+        remove=_removal(target, [*whole, *whole_too]),
         where=target.filter,
         tasks=plan.tasks.take(pa.array(marked, pa.int64())),
     )
-
-
-def _emptied(tasks: pa.Table, gone: Gone) -> tuple[list[int], list[int]]:
-    """Return the files of which no row is left, and the others of which some go."""
-    counts = tasks["record_count"]
-    before = pc.fill_null(tasks["dv_cardinality"], 0)
-    emptied = [
-        task
-        for task, rows in gone.marks.items()
-        if len(rows) + before[task].as_py() >= counts[task].as_py()
-    ]
-    return emptied, [task for task in gone.marks if task not in set(emptied)]
 
 
 def _rewrite(

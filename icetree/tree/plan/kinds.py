@@ -14,6 +14,7 @@ from icetree.spec.entry import (
     Entries,
     is_content,
     is_data_dv,
+    is_data_file,
     is_live,
     only,
 )
@@ -95,9 +96,7 @@ def spec_ids(
 
 
 def _specs(files: Entries) -> frozenset[int]:
-    return frozenset(
-        pc.unique(files["partition_spec_id"].filter(is_content(files, Content.DATA))).to_pylist()
-    )
+    return frozenset(pc.unique(files["partition_spec_id"].filter(is_data_file(files))).to_pylist())
 
 
 def _position_delete_bytes(files: Entries) -> int:
@@ -118,6 +117,6 @@ def _read(leaf: Leaf, reader: Reader) -> Entries:
 def _formats(files: Iterable[Entries]) -> frozenset[str]:
     found: set[str] = set()
     for each in files:
-        formats = each["file_format"].filter(is_content(each, Content.DATA))
+        formats = each["file_format"].filter(is_data_file(each))
         found |= set(pc.unique(formats).to_pylist())
     return frozenset(found)

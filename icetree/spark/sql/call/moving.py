@@ -14,17 +14,16 @@ from urllib.parse import unquote
 from icetree.errors import InvalidInput, NotFound, Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
-from icetree.spark.sql.names import find_table
+from icetree.spark.sql.names import SESSION, find_table
 from icetree.spark.types import table_schema
 from icetree.spec.location import canonical, prefix_of
 from icetree.table.table import Table
+from icetree.tree.summary import data_files
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
 _FORMATS: Final = ("parquet", "delta")
-#: The catalog that is Spark's own.
-_SESSION: Final = "spark_catalog"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +102,7 @@ def migrate_table(
 
 def _files(made: Table) -> int:
     now = made.current_snapshot
-    count = ((now and now.summary) or {}).get("total-data-files", "0")
-    return int(count) if count.isdecimal() else 0
+    return (now and data_files(now.summary)) or 0
 
 
 def _folder(lake: SparkLake, source: Sequence[str]) -> tuple[str, Any]:
@@ -117,7 +115,7 @@ def _folder(lake: SparkLake, source: Sequence[str]) -> tuple[str, Any]:
 
 def _spark_table(lake: SparkLake, source: Sequence[str]) -> _Spark:
     parts = [*source]
-    if parts[0].lower() == _SESSION:
+    if parts[0].lower() == SESSION:
         parts = parts[1:]
     name, called = ".".join(map(quoted, parts)), ".".join(source)
     if not lake.spark.catalog.tableExists(name):

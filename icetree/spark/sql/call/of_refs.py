@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import InvalidInput
 from icetree.spark.sql.call.procedure import FLAG, NUMBER, TIME, Procedure, needed, optional
 from icetree.spark.sql.names import known_table, parts_of
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.texts import did_you_mean
 from icetree.table.evolve.rehearsal import Rehearsal
 from icetree.table.table import Table
 from icetree.tree.grow.cherry_pick import SOURCE_SNAPSHOT
@@ -66,9 +65,8 @@ def _set_current_snapshot(
     if (snapshot_id is None) == (ref is None):
         raise InvalidInput("CALL system.set_current_snapshot: give snapshot_id or ref, one of them")
     found = _refs_of(lake, table, dry_run)
-    known = found.metadata.refs
-    if ref is not None and ref not in known:
-        raise NotFound(f"table {table} has no branch or tag {ref!r}{did_you_mean(ref, known)}")
+    if ref is not None:
+        found.metadata.ref(ref)
     to = ref if snapshot_id is None else snapshot_id
     assert to is not None
     return _moved(found, lambda refs: refs.set_current(to))
