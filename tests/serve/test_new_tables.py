@@ -71,6 +71,25 @@ def test_a_table_that_cannot_be_is_refused_and_leaves_nothing(
     assert [*lake.store.list(f"{lake.warehouse}/db")] == []
 
 
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"write.delete.mod": "merge-on-read"}, "did you mean 'write.delete.mode'?"),
+        ({"write.delete.mode": "copy"}, "merge-on-read, copy-on-write"),
+        ({"write.target-file-size-bytes": "many"}, "whole numbers"),
+    ],
+)
+def test_a_bad_property_is_told_with_what_helps_at_creation_and_later(
+    client: Client, lake: Lake, properties: dict[str, str], told: str
+) -> None:
+    assert told in create(client, properties=properties).json["error"]["message"]
+    create(client)
+    refused = commit(client, {"action": "set-properties", "updates": properties})
+    assert refused.error == (400, "BadRequestException")
+    assert told in refused.json["error"]["message"]
+    assert lake.table("db.t").properties == {}
+
+
 def test_a_place_is_given_only_inside_the_namespace_and_where_no_table_is(
     client: Client, lake: Lake
 ) -> None:

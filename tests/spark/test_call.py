@@ -60,6 +60,8 @@ def test_arguments_are_given_by_name_or_by_position(sql: SqlLake, call: str) -> 
         ("system.rollback_to_snapshot('db.t', nowhere)", InvalidInput, "nowhere"),
         ("system.rollback_to_snapshot('db.t', 1)", NotFound, "no snapshot 1"),
         ("system.rollback_to_snapshot('db.x', 1)", NotFound, "no table db.x"),
+        ("system.rollback_to_snapshot('db.tt', 1)", NotFound, "did you mean db.t?"),
+        ("system.expire_snapshots('dbb.t')", NotFound, "did you mean db?"),
         ("prod.system.rollback_to_snapshot('other.db.t', 1)", NotFound, "no table other.db.t"),
         ("system.rollback_to_snapshot('db.t.files', 1)", InvalidInput, "name the table itself"),
         ("system.rollback_to_timestamp('db.t', 'soon')", InvalidInput, "give a time such as"),

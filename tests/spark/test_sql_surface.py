@@ -51,6 +51,51 @@ def test_a_sample_leaves_metadata_columns_out_of_a_star(sql: SqlLake) -> None:
     assert frame.columns == ["id", "p", "_pos"]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("'write.delete.mod' = 'merge-on-read'", r"did you mean 'write.delete.mode'\?"),
+        ("'write.delete.mode' = 'copy'", "merge-on-read, copy-on-write"),
+    ],
+)
+def test_a_bad_property_is_told_with_what_helps(sql: SqlLake, given: str, told: str) -> None:
+    before = sql.lake.table("db.t").properties
+    for text in (
+        f"CREATE TABLE bad (id INT) TBLPROPERTIES ({given})",
+        f"CREATE TABLE bad TBLPROPERTIES ({given}) AS SELECT 1 AS id",
+        f"ALTER TABLE t SET TBLPROPERTIES ({given})",
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            sql(text)
+    assert sql.lake.table("db.t").properties == before
+    assert not sql.lake.table_exists("db.bad")
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("DESCRIBE t idd", "'id'"),
+        ("ALTER TABLE t ALTER COLUMN idd SET DEFAULT 3", "'id'"),
+        ("MERGE INTO t USING t AS s ON t.id = s.id WHEN MATCHED THEN UPDATE SET idd = 1", "'id'"),
+        ("DESCRIBE v total", "'totals'"),
+        ("CREATE TABLE dbb.x (id INT)", "db"),
+        ("CREATE TABLE dbb.x AS SELECT 1 AS id", "db"),
+        ("ALTER TABLE t RENAME TO dbb.x", "db"),
+        ("DROP VIEW db.vv", "db.v"),
+        ("SELECT * FROM vv", "db.v"),
+        ("DROP NAMESPACE dbb", "db"),
+        ("USE dbb", "db"),
+        ("SHOW TABLES IN dbb", "db"),
+    ],
+)
+def test_a_name_that_is_mistyped_is_told_with_the_nearest(
+    sql: SqlLake, text: str, near: str
+) -> None:
+    sql("CREATE OR REPLACE VIEW v AS SELECT count(*) AS totals FROM t")
+    with pytest.raises((InvalidInput, NotFound), match=rf"did you mean {near}\?$"):
+        sql(text)
+
+
 def test_names_may_be_told_in_statements_that_change_something(sql: SqlLake) -> None:
     sql("CREATE TABLE IDENTIFIER('db.told') (id INT)")
     sql("INSERT INTO IDENTIFIER('told') VALUES (1)")

@@ -24,6 +24,8 @@ def lake(tmp_path: Path) -> Lake:
     table = lake.create_table("db.events", COLUMNS)
     table.append(pa.table({"id": [1], "at": [0]}, schema=COLUMNS))
     table.append(pa.table({"id": [2], "at": [0]}, schema=COLUMNS), branch=None)
+    lake.create_namespace("db.raw")
+    lake.create_view("db.totals", "SELECT 1 AS n", "n int")
     return lake
 
 
@@ -56,6 +58,55 @@ MISTAKES: dict[str, tuple[Callable[[Lake, Table], object], str]] = {
     "a table to be copied": (
         lambda lake, _: lake.copy_table("db.event", "db.e"),
         "did you mean db.events",
+    ),
+    "a namespace to be renamed to": (
+        lambda lake, _: lake.rename_table("db.events", "dbb.e"),
+        r"did you mean db\?$",
+    ),
+    "a namespace to be copied to": (
+        lambda lake, _: lake.copy_table("db.events", "dbb.e"),
+        r"did you mean db\?$",
+    ),
+    "a namespace to be dropped": (
+        lambda lake, _: lake.drop_namespace("dbb"),
+        r"did you mean db\?$",
+    ),
+    "a namespace to be described": (
+        lambda lake, _: lake.namespace_properties("dbb"),
+        r"did you mean db\?$",
+    ),
+    "a namespace to be changed": (
+        lambda lake, _: lake.update_namespace("dbb", {"a": "1"}),
+        r"did you mean db\?$",
+    ),
+    "a namespace in one": (lambda lake, _: lake.namespaces("dbb"), r"did you mean db\?$"),
+    "a namespace within one": (lambda lake, _: lake.tables("db.raww"), r"did you mean db.raw\?$"),
+    "a namespace of views": (lambda lake, _: lake.views("dbb"), r"did you mean db\?$"),
+    "a namespace of a folder": (
+        lambda lake, _: lake.snapshot_table("dbb.e", "/nowhere"),
+        r"did you mean db\?$",
+    ),
+    "a view": (lambda lake, _: lake.view("db.total"), r"did you mean db.totals\?$"),
+    "a view to be dropped": (lambda lake, _: lake.drop_view("db.total"), "did you mean db.totals"),
+    "a view to be renamed": (
+        lambda lake, _: lake.rename_view("db.total", "db.t"),
+        r"did you mean db.totals\?$",
+    ),
+    "a namespace of a view": (
+        lambda lake, _: lake.rename_view("db.totals", "dbb.totals"),
+        r"namespace dbb.*did you mean db\?$",
+    ),
+    "no view near": (lambda lake, _: lake.view("db.xyz"), "there are db.totals$"),
+    "no view at all": (lambda lake, _: lake.view("db.raw.xyz"), "namespace db.raw has no views$"),
+    "a column of statistics": (
+        lambda _, t: t.maintenance.compute_table_stats(columns=["idd"]),
+        "did you mean 'id'",
+    ),
+    "a column of a source": (
+        lambda _, t: (
+            t.merge(pa.table({"id": [1], "att": [0]}), on=["id"]).when_matched_update_all().run()
+        ),
+        "has no column 'at'.*did you mean 'att'",
     ),
     "a column of metadata": (lambda _, t: t.scan(columns=["_fil"]), "did you mean '_file'"),
     "bytes for columns": (lambda _, t: t.scan(columns=b"id"), "columns: 105 is no text"),

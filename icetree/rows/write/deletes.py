@@ -29,6 +29,7 @@ from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.metrics import FULL
 from icetree.spec.shape import Shape
+from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 
@@ -246,7 +247,8 @@ def _column(name: str, shape: Shape) -> NestedField:
             if type.is_primitive and not isinstance(type, FloatType | DoubleType):
                 return field
             raise InvalidInput(f"column {name!r} is {type}: it cannot be deleted by")
-    raise InvalidInput(f"there is no column {name!r} to delete by; nested ones cannot be")
+    hint = did_you_mean(name, (field.name for field in shape.schema.fields))
+    raise InvalidInput(f"there is no column {name!r} to delete by; nested ones cannot be{hint}")
 
 
 def _sources(expression: Expression, shape: Shape) -> Iterator[NestedField]:

@@ -33,6 +33,7 @@ from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION
 from icetree.spec.columns import required_identifiers
 from icetree.spec.spelled import spelled_out
+from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import texts
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
@@ -253,6 +254,7 @@ class Merge(Clauses["str | Column", Committed]):
                 raise InvalidInput(
                     f"table {self._table}: the source has no column {name!r}, so * cannot tell "
                     "it: say which columns are set to what"
+                    f"{did_you_mean(name, self._source.columns)}"
                 )
             return column(self._aliases[1], theirs)
         given = {each.lower(): value for each, value in clause.set.items()}

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spark.sql.columns import default_value, java_type, own_path
+from icetree.spark.sql.columns import default_value, java_type, no_column, own_path
 from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import spark_type
 from icetree.spec.edit.schema import SchemaEdit
@@ -94,7 +94,7 @@ def _java_type_of(table: Table, path: tuple[str, ...], spark: SparkSession) -> A
     try:
         found = spark_type(table.schema.find_field(name).field_type, column=name)
     except ValueError:
-        raise InvalidInput(f"table {table.name} has no column {name!r}") from None
+        raise no_column(f"table {table.name}", name, table.schema) from None
     return spark._jsparkSession.parseDataType(found.json())  # noqa: SLF001
 
 

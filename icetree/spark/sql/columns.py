@@ -16,6 +16,7 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.trees import option, seq
+from icetree.spec.texts import did_you_mean
 from icetree.spec.types import VariantType
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -125,6 +126,11 @@ def default_value(spark: SparkSession, given: Any, type: Any) -> Any:
     if zoned and found is not None:
         return _EPOCH + timedelta(microseconds=found)
     return bytes(found) if isinstance(found, bytearray) else found
+
+
+def no_column(whose: object, name: str, schema: Schema) -> InvalidInput:
+    """Return the refusal of a column that a table or a view has not."""
+    return InvalidInput(f"{whose} has no column {name!r}{did_you_mean(name, schema.column_names)}")
 
 
 def own_path(schema: Schema, path: Iterable[str]) -> tuple[str, ...]:

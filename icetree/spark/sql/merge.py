@@ -14,6 +14,7 @@ from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.select import select
 from icetree.spark.tokens import Cursor, edited, shortenings, tokens
 from icetree.spark.trees import kind, seq
+from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
 from icetree.table.rows.clauses import Clauses
 from icetree.table.table import Table
@@ -105,9 +106,10 @@ class _Names:
                     return own_path(self.table.schema, rest)
         found = own_path(self.table.schema, name)
         if found[0].lower() not in own:
-            known = ", ".join(field.name for field in self.table.schema.fields)
+            known = [field.name for field in self.table.schema.fields]
             raise InvalidInput(
-                f"table {self.table.name} has no column {'.'.join(name)!r}; there are: {known}"
+                f"table {self.table.name} has no column {'.'.join(name)!r}; there are: "
+                f"{', '.join(known)}{did_you_mean(found[0], known)}"
             )
         return found
 

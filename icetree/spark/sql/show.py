@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
-from icetree.spark.sql.columns import own_path
+from icetree.spark.sql.columns import no_column, own_path
 from icetree.spark.sql.names import find_table, known_table
 from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
@@ -98,7 +98,7 @@ def _describe_column(lake: SparkLake, plan: Any) -> DataFrame | None:
     try:
         field = table.schema.find_field(".".join(path))
     except ValueError:
-        raise InvalidInput(f"table {table.name} has no column {'.'.join(path)!r}") from None
+        raise no_column(f"table {table.name}", ".".join(path), table.schema) from None
     rows = [("col_name", ".".join(path)), ("data_type", type_told(field)), ("comment", field.doc)]
     return frame_of(lake, rows, "info_name string, info_value string")
 

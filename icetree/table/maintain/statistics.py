@@ -18,6 +18,7 @@ from icetree.spec.encryption import data_key_bytes
 from icetree.spec.location import absolute
 from icetree.spec.metadata import StatisticsFile
 from icetree.spec.snapshot import Snapshot
+from icetree.spec.texts import did_you_mean
 from icetree.spec.update import AddEncryptionKey, SetPartitionStatistics, SetStatistics
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
@@ -131,7 +132,8 @@ def _wanted(schema: Schema, columns: Iterable[str] | None) -> list[NestedField]:
     found = []
     for name in dict.fromkeys(texts(columns, what="columns")):
         if name not in known:
-            raise InvalidInput(f"columns has {name!r}: the table has {', '.join(known)}")
+            hint = did_you_mean(name, known)
+            raise InvalidInput(f"columns has {name!r}: the table has {', '.join(known)}{hint}")
         if not can_be_serialized(arrow_type(known[name].field_type)):
             raise InvalidInput(
                 f"columns has {name!r}, which is {known[name].field_type}: give columns of single "

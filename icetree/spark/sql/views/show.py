@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import DataFrame
 
-from icetree.errors import InvalidInput, NotFound
+from icetree.errors import NotFound
 from icetree.spark.names import quoted
+from icetree.spark.sql.columns import no_column
 from icetree.spark.sql.names import find_lasting
 from icetree.spark.sql.show import (
     COLUMNS,
@@ -97,7 +98,7 @@ def _describe_column(lake: SparkLake, plan: Any, view: View) -> DataFrame:
                 ("comment", field.doc),
             ]
             return frame_of(lake, rows, "info_name string, info_value string")
-    raise InvalidInput(f"view {view.name} has no column {name!r}")
+    raise no_column(f"view {view.name}", name, view.schema)
 
 
 def _properties(lake: SparkLake, plan: Any, view: View) -> DataFrame:
