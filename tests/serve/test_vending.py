@@ -98,6 +98,15 @@ def may(filesystem: fs.S3FileSystem, what: str, path: str) -> bool:
     return False
 
 
+def export_of(lake: Lake, name: str) -> str:
+    """Return where the manifest list of a table's export lies, which is there."""
+    table = lake.table(name)
+    listed = table.export().manifest_list
+    assert listed is not None
+    assert table.files.store.exists(listed)
+    return listed.removeprefix("s3://")
+
+
 def test_keys_are_lent_that_reach_one_table_and_do_what_its_client_may(
     server: Server, lake: Lake, s3: S3Server
 ) -> None:
@@ -114,14 +123,20 @@ def test_keys_are_lent_that_reach_one_table_and_do_what_its_client_may(
         assert may(there, "list", own)
         assert may(there, "write", f"{own}/data/new.parquet") == is_writer
         assert may(there, "write", f"{own}/metadata/snap-1.avro") == is_writer
-        # What makes the table what it is is the server's to write, and other tables are nobody's.
+        # What makes the table what it is is the server's to write, and so are exports; other tables
+        # are nobody's.
+        exported = export_of(lake, "db.t")
+        assert may(there, "read", exported)
         for path in (
             metadata,
+            exported,
             f"{own}/metadata/00009-x.metadata.json",
             f"{own}/metadata/r.parquet",
+            f"{own}/metadata/export/a/v3/snap-1-2.avro",
+            f"{own}/metadata/a/x.stats",
         ):
             assert not may(there, "write", path)
-        assert not may(there, "delete", metadata)
+            assert not may(there, "delete", path)
         for what in ("read", "write", "list"):
             assert not may(there, what, f"{other}/data/x" if what != "list" else other)
         assert not may(

@@ -2,7 +2,7 @@
 
 What they reach is said in the policy that they are asked for with: objects in the table's folder, for
 who may write also to write data files and manifests. Where that folder is, the catalog says. The files
-that make the table what it is are written by the server alone.
+that make the table what it is, and its exports, are written by the server alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _THEIRS: Final = (
     "metadata/*.stats",
     "metadata/partition-stats-*.parquet",
 )
+#: What they do not, whatever else is allowed: `*` goes on past a slash, to exports and what is beside them.
+_OURS: Final = "metadata/*/*"
 _READS: Final = ("s3:GetObject",)
 _WRITES: Final = (
     "s3:PutObject",
@@ -82,7 +84,10 @@ def policy_for(bucket: str, folder: str, *, may_write: bool) -> dict[str, Any]:
     ]
     if may_write:
         theirs = [f"{here}{each}" for each in _THEIRS]
-        statements.append({"Effect": "Allow", "Action": [*_WRITES], "Resource": theirs})
+        statements += [
+            {"Effect": "Allow", "Action": [*_WRITES], "Resource": theirs},
+            {"Effect": "Deny", "Action": [*_WRITES], "Resource": [f"{here}{_OURS}"]},
+        ]
     return {"Version": "2012-10-17", "Statement": statements}
 
 
