@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from icetree.errors import CommitConflict, InvalidInput, NotFound, Unsupported
+from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.read.deletes import by_file, open_vector
+from icetree.rows.read.deletes import Deletes, by_file, open_vector
 from icetree.rows.read.files import open_file, position_deletes
 from icetree.rows.write.deletes import as_vector, write_data_vectors
-from icetree.spec.arrays import is_among
+from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.encryption import is_encrypted
 from icetree.spec.entry import (
@@ -41,18 +41,13 @@ from icetree.table.commit.options import of_clients
 from icetree.table.commit.removing import removal_of
 from icetree.table.export.ahead import Ahead, read_ahead
 from icetree.table.export.foreign import Foreign, alone, read_foreign, snapshot_of
-from icetree.table.export.stand_ins import as_vectors, is_stand_in
+from icetree.table.export.stand_ins import VECTOR_WORDS, as_vectors, is_stand_in
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.live import placed
-
-#: What a task says of its data file's DV.
-_VECTOR: Final = (
-    *("location", "dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality"),
-    "dv_key_metadata",
-)
+from icetree.tree.plan.tasks import Plan
 
 
 def commit_foreign(
@@ -60,23 +55,25 @@ def commit_foreign(
     snapshot: Mapping[str, Any],
     *,
     branch: str | None = MAIN,
-    based_on: str | None = None,
+    before: MutableMapping[int, Entries] | None = None,
     facts: Iterable[str] = (),
     ahead: Ahead | None = None,
 ) -> Committed:
     """Commit a client's snapshot to a branch; to none, it is staged.
 
-    `snapshot` is what its `add-snapshot` says, `based_on` the manifest list of its parent where the
-    client made that too, a moment ago. `facts` of the table as this handle has it, named as in
-    `table.state`, must hold to the end. The snapshot must be based on the branch as it is now, or is
-    a `CommitConflict`; where the table asks for it, new data files also land on what others appended
-    meanwhile. The client's own manifests are of no use afterwards: nothing names them. What was read
-    of them `ahead` is not read again.
+    `snapshot` is what its `add-snapshot` says, `before` the manifests of those that the client made a
+    moment ago, by their ids: its parent may be among them, and it joins them. `facts` of the table as
+    this handle has it, named as in `table.state`, must hold to the end. The snapshot must be based on
+    the branch as it is now, or is a `CommitConflict`; where the table asks for it, new data files also
+    land on what others appended meanwhile. The client's own manifests are of no use afterwards: nothing
+    names them. What was read of them `ahead` is not read again.
     """
     _require_plain(table)
     asked = snapshot_of(snapshot)
     _require_new(table, asked)
     parent = _parent(table, asked)
+    before = {} if before is None else before
+    based_on = None if parent is None else before.get(parent.snapshot_id)
     foreign = read_foreign(
         asked, parent, table.metadata, table.files, based_on=based_on, ahead=ahead
     )
@@ -90,6 +87,7 @@ def commit_foreign(
         tx.rely_on(*facts)
         if not is_free:
             tx.rely_on(f"ref {branch or MAIN}")
+        _require_kept(foreign, parent, tx)
         added, removed = _with_vectors(foreign, parent, tx)
         age = parent.sequence_number if parent and asked.operation == "replace" else None
         tx.apply(
@@ -99,7 +97,9 @@ def commit_foreign(
                 removed=removal_of(placed(removed, leaf=None)),
             )
         )
-        return tx.commit()
+        done = tx.commit()
+    before[asked.snapshot_id] = foreign.manifests
+    return done
 
 
 def foreign_ahead(table: Table, snapshots: Iterable[Mapping[str, Any]]) -> Ahead:
@@ -192,6 +192,66 @@ def _intent(foreign: Foreign) -> Intent:
     return Intent.OVERWRITE_FILES if foreign.added.num_rows else Intent.DELETE_FILES
 
 
+# --- deletion vectors --------------------------------------------------------------------------
+
+
+def _require_kept(foreign: Foreign, parent: Snapshot | None, tx: Transaction) -> None:
+    """Refuse DVs by which deleted rows come back: no reader looks at other deletes by position.
+
+    One takes the place of another that goes, and has all of its rows; so with position deletes of v2.
+    """
+    new = only(foreign.added, is_data_dv(foreign.added))
+    names = one_chunk(new["referenced_file"])
+    if not len(names):
+        return
+    plans = planner(tx.table_files, tx.metadata, parent, every_row=True)
+    old = only(plans.data_dvs, is_among(plans.data_dvs["referenced_file"], names))
+    gone = only(foreign.removed, is_data_dv(foreign.removed))["referenced_file"]
+    for name in without(one_chunk(old["referenced_file"]), gone)[:1].to_pylist():
+        raise InvalidInput(
+            f"{name} has a deletion vector, which this commit neither removes nor replaces: a data "
+            "file has one, so remove that with the commit that adds another"
+        )
+    before = dict(_vectors(old, tx))
+    if plans.position_deletes.num_rows:
+        before |= _marked(plans.whole(), names, tx)
+    try:
+        after = dict(_vectors(only(new, is_among(names, pa.array(before, pa.string()))), tx))
+    except (CorruptTable, NotFound) as error:
+        raise InvalidInput(f"a new deletion vector cannot be read: {error}") from None
+    for name, rows in before.items():
+        if not rows <= after[name]:
+            raise InvalidInput(
+                f"the new deletion vector of {name} leaves out rows that were deleted before: "
+                "delete these rows too"
+            )
+
+
+def _vectors(data_dvs: Entries, tx: Transaction) -> Iterator[tuple[str, BitMap64]]:
+    """Yield the rows that DVs delete, by the stored location of their file."""
+    facts = pa.table({word: data_dvs[name] for word, name in VECTOR_WORDS.items()})
+    for fact in facts.to_pylist():
+        yield fact["location"], open_vector(tx.table_files.store, fact, tx.metadata.location)
+
+
+def _marked(plan: Plan, names: pa.Array, tx: Transaction) -> dict[str, BitMap64]:
+    """Return the rows of some data files that are deleted by position, of those of which any are."""
+    known = Deletes(
+        files=plan.deletes.to_pylist(),
+        store=tx.table_files.store,
+        metadata=tx.metadata,
+        schema=tx.metadata.schema(),
+        mapping=None,
+    )
+    tasks = plan.tasks.filter(is_among(plan.tasks["location"], names))
+    found: dict[str, BitMap64] = {}
+    for fact in tasks.to_pylist():
+        rows = known.removed_rows(fact, absolute(fact["location"], tx.metadata.location))
+        if len(rows):
+            found[fact["location"]] = as_vector(pa.array(rows))
+    return found
+
+
 # --- deletes of v2 -----------------------------------------------------------------------------
 
 
@@ -210,7 +270,7 @@ def _with_vectors(
     deletes = only(added, by_position)
     stands = only(foreign.removed, is_stand_in(foreign.removed, metadata.location))
     if not deletes.num_rows and not stands.num_rows:
-        return added, foreign.removed
+        return added, alone(foreign.removed, added)
     gone = _rows_deleted(deletes, metadata, files)
     plan = planner(files, metadata, parent, stats_columns=True, every_row=True).whole()
     there = set(plan.tasks["location"].to_pylist())
@@ -235,7 +295,9 @@ def _require_covered(
 
     What else may have deleted these, before there was the DV, is known no more.
     """
-    for fact in tasks.filter(is_among(tasks["location"], names)).select(_VECTOR).to_pylist():
+    for fact in (
+        tasks.filter(is_among(tasks["location"], names)).select([*VECTOR_WORDS]).to_pylist()
+    ):
         before = open_vector(tx.table_files.store, fact, tx.metadata.location)
         if not before <= gone[fact["location"]]:
             raise InvalidInput(

@@ -15,10 +15,14 @@ from pyiceberg.exceptions import CommitFailedException, ValidationException
 from pyiceberg.table import Table as Theirs
 
 from icetree.errors import CommitConflict
+from icetree.serve.server import Server
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.serve.listening import listening
 from tests.serve.processes import running
 from tests.serve.test_writing import SCHEMA, rows, theirs
+from tests.table.moving.old_tables import lake_on, old_table
+from tests.table.moving.old_tables import rows as old_rows
 
 __all__ = ["theirs"]
 
@@ -170,3 +174,26 @@ def test_pyiceberg_and_icetree_write_one_table_at_the_same_time(
             model = {**dict.fromkeys(range(-10, 0), "DE"), **first.result(), **second.result()}
         require(model, ours, peer)
         assert ours.verify(deep=True).findings == ()
+
+
+@pytest.mark.parametrize("is_trial", [False, True])
+def test_pyiceberg_changes_what_is_in_manifests_of_before(tmp_path: Path, is_trial: bool) -> None:
+    """Those of an upgraded table are its own; those of a trial lie where the other table is."""
+    old_table(tmp_path)
+    with lake_on(tmp_path) as lake:
+        name = "new.t" if is_trial else "db.old"
+        if is_trial:
+            lake.trial_table(name, "db.old")
+        else:
+            lake.upgrade_table(name)
+        left = {*range(20)} - {3}
+        with listening(Server(lake)) as at:
+            theirs = RestCatalog("r", uri=f"http://127.0.0.1:{at.port}").load_table(name)
+            for id in (5, 16):
+                theirs.delete(f"id = {id}")
+                theirs.append(old_rows(100 + id, 1))
+                left = left - {id} | {100 + id}
+                assert {*theirs.scan().to_arrow()["id"].to_pylist()} == left
+        found = lake.table(name)
+        assert sorted(found.scan().to_arrow()["id"].to_pylist()) == sorted(left)
+        assert found.verify(deep=True).findings == ()

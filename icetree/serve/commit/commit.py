@@ -34,6 +34,7 @@ from icetree.serve.request import Answer
 from icetree.serve.tables import as_clients_see, require_version, shown_after
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
+from icetree.spec.entry import Entries
 from icetree.spec.pages import history
 from icetree.spec.snapshot import MAIN
 from icetree.spec.update import (
@@ -252,11 +253,9 @@ def _fill(side: Aside, asked: Commit) -> None:
     work = translated(asked.updates, table.metadata)
     if work.before:
         _update(table, work.before, facts)
-    lists: dict[object, str] = {}
+    before: dict[int, Entries] = {}
     for each in work.snapshots:
-        told = each.snapshot
-        add_snapshot(table, each, based_on=lists.get(told.get("parent-snapshot-id")))
-        lists[told["snapshot-id"]] = told["manifest-list"]
+        add_snapshot(table, each, before=before)
     if work.after:
         _update(table, work.after, ())
 
@@ -273,17 +272,17 @@ def add_snapshot(
     table: Table,
     asked: NewSnapshot,
     *,
-    based_on: str | None = None,
+    before: dict[int, Entries] | None = None,
     facts: Sequence[str] = (),
     ahead: Ahead | None = None,
 ) -> None:
     """Commit a snapshot that a client has made, in the format that it was shown.
 
-    `based_on` is the manifest list of its parent, where that came with the same request; `facts` are
-    what the client requires, `ahead` is what was read of its manifests already.
+    `before` are the manifests of snapshots that came with the same request; `facts` are what the client
+    requires, `ahead` is what was read of its manifests already.
     """
     commit_foreign(
-        table, asked.snapshot, branch=asked.branch, based_on=based_on, facts=facts, ahead=ahead
+        table, asked.snapshot, branch=asked.branch, before=before, facts=facts, ahead=ahead
     )
 
 

@@ -56,9 +56,11 @@ class Foreign:
     """A client's snapshot as a change of the table."""
 
     snapshot: Snapshot
-    #: Files that come, and files that go; no DV of a data file that goes, or that gets another.
+    #: Files that come, and files that go: also DVs of data files that go, or that get another.
     added: Entries
     removed: Entries
+    #: The manifests that it is made of: what a snapshot on top of it starts from.
+    manifests: Entries
 
     @property
     def is_append(self) -> bool:
@@ -87,13 +89,14 @@ def read_foreign(
     metadata: TableMetadata,
     files: TableFiles,
     *,
-    based_on: str | None = None,
+    based_on: Entries | None = None,
     ahead: Ahead | None = None,
 ) -> Foreign:
     """Return what a client's snapshot changes of its parent, None where it was shown an empty table.
 
-    `based_on` is the parent's manifest list where that is the client's own, too. InvalidInput says
-    what is wrong with its files; none of them is believed before it is read, now or `ahead`.
+    `based_on` are the parent's manifests where these are the client's own, too: as they were read then,
+    for its list may be another by now. InvalidInput says what is wrong with its files; none of them is
+    believed before it is read, now or `ahead`.
     """
     if ahead is not None and not ahead.goes_for(metadata):
         ahead = None
@@ -118,6 +121,7 @@ class _Reading:
         self._known = {} if ahead is None else ahead.entries
         self._metadata = metadata
         self._shape = metadata.shape()
+        self._files = files
         self._store = files.store
         self._cache = files.cache
         # Nothing is kept: these files are the client's, who may do with them what it likes.
@@ -125,11 +129,11 @@ class _Reading:
             fetch=self._fetch, shape=self._shape, table_location=metadata.location
         )
 
-    def changes(self, parent: Snapshot | None, based_on: str | None) -> Foreign:
+    def changes(self, parent: Snapshot | None, based_on: Entries | None) -> Foreign:
         """Return what is new, having made sure that nothing else is lost."""
         at = self._inside(self._snapshot.manifest_list or "", "manifest list")
         content, listed = self._own_list(at)
-        base = self._base(parent, at, content, based_on)
+        base = self._base(parent, at, content) if based_on is None else based_on
         is_known = is_among(listed["location"], base["location"])
         new = only(listed, pc.invert(is_known))
         left = only(base, pc.invert(is_among(base["location"], listed["location"])))
@@ -144,9 +148,13 @@ class _Reading:
         stays = only(entries, has_status(entries, Status.EXISTING))
         before = self._entries(left)
         self._require_accounted(only(before, is_live(before)), stays, went)
+        self._require_new(added, went)
         self._require_inside(added)
         return Foreign(
-            snapshot=self._snapshot, added=self._fresh(added), removed=alone(went, added)
+            snapshot=self._snapshot,
+            added=self._fresh(added),
+            removed=went,
+            manifests=listed,
         )
 
     # --- reading ---------------------------------------------------------------------------
@@ -170,33 +178,44 @@ class _Reading:
             table_location=self._metadata.location,
         )
 
-    def _base(
-        self, parent: Snapshot | None, stored: str, content: bytes, based_on: str | None
-    ) -> Entries:
+    def _base(self, parent: Snapshot | None, stored: str, content: bytes) -> Entries:
         """Return the manifests that the client started from: of an export, as a rule."""
         if parent is None:
             return empty()
-        if based_on is not None:
-            return self._list(self._inside(based_on, "manifest list"))
         said = open_avro(content, file=stored).metadata.get("format-version")
         for version in sorted(FORMAT_VERSIONS, key=lambda each: str(each) != said):
             at = list_shown(parent, self._metadata.location, version)
             if at == parent.manifest_list:
-                return self._list(stored_form(at, self._metadata.location))
+                return self._files.bare_root(parent, self._shape)
             with suppress(NotFound):
-                return self._exported(at)
+                return self._exported(at, parent)
         raise self._refusal(
             f"snapshot {parent.snapshot_id}, which it is based on, was never exported: load the table"
         )
 
-    def _exported(self, stored: str) -> Entries:
+    def _exported(self, stored: str, parent: Snapshot) -> Entries:
         """Return the list of an export; it is ours, stays as it is, and many clients start from it."""
         return self._cache.derive(
             ("exported lists", self._metadata.location, stored, self._shape.meaning),
-            lambda: self._list(stored),
+            lambda: self._own_export(stored, parent),
             most=_KEPT_BYTES,
             weigh=lambda entries: entries.nbytes,
         )
+
+    def _own_export(self, stored: str, parent: Snapshot) -> Entries:
+        """Return the list of an export, having made sure that all it names is the table's.
+
+        Those are twins beside it, and manifests of before the upgrade, which may lie anywhere: these the
+        tree names too. Whoever can write to the store may have put others there.
+        """
+        found = self._list(stored)
+        folder = stored.removesuffix(stored.rpartition("/")[2])
+        others = only(found, pc.invert(pc.starts_with(found["location"], folder)))["location"]
+        if len(others):
+            tree = self._files.bare_root(parent, self._shape)["location"]
+            if not pc.all(is_among(others, tree)).as_py():
+                raise CorruptTable(stored, "it names manifests that are not of this table")
+        return found
 
     def _entries(self, manifests: Entries) -> Entries:
         found = [
@@ -242,6 +261,12 @@ class _Reading:
             raise self._refusal(f"it keeps or removes {name}, which was not there to be")
         if len(told.unique()) < len(told):
             raise self._refusal("it keeps or removes a file twice")
+
+    def _require_new(self, added: Entries, went: Entries) -> None:
+        """Refuse a file that goes and comes: without its deletes, rows of it would be back."""
+        names = _names(added)
+        for name in _first(is_among(names, _names(went)), names):
+            raise self._refusal(f"it removes {name} and adds it again")
 
     def _require_inside(self, added: Entries) -> None:
         for column in ("location", "referenced_file"):

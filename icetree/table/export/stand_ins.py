@@ -42,7 +42,7 @@ _SCHEMA: Final = pa.schema(
     ]
 )
 #: What a task says of its data DV, and the entry of that.
-_WORDS: Final = {
+VECTOR_WORDS: Final = {
     "location": "referenced_file",
     "dv_location": "location",
     "dv_offset": "dv_offset",
@@ -79,7 +79,7 @@ class StandIns:
         some = only(entries, vectors)
         if some["key_metadata"].null_count < some.num_rows:
             raise Unsupported("this snapshot has encrypted deletion vectors, and v2 knows no keys")
-        words = pa.table({word: some[name] for word, name in _WORDS.items()})
+        words = pa.table({word: some[name] for word, name in VECTOR_WORDS.items()})
         names, sizes = self.made(words, is_live(some).to_pylist())
         nothing = [None] * len(names)
         columns: dict[str, Sequence[Any]] = {
@@ -118,7 +118,7 @@ class StandIns:
         folder = stand_in_folder(self.table_location)
         facts = [
             {**fact, "name": _name(folder, fact), "is_live": each}
-            for fact, each in zip(tasks.select([*_WORDS]).to_pylist(), live, strict=True)
+            for fact, each in zip(tasks.select([*VECTOR_WORDS]).to_pylist(), live, strict=True)
         ]
         self._look(facts)
         return [each["name"] for each in facts], list(in_order(self._size, facts))

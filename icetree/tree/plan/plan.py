@@ -156,6 +156,16 @@ class Planner:
         """Every equality delete that may matter to some file, as `tasks.DELETES` tells."""
         return self._deletes.equality.select(DELETES.names)
 
+    @property
+    def data_dvs(self) -> Entries:
+        """Every data DV that may matter to some file."""
+        return self._deletes.data_dvs
+
+    @property
+    def position_deletes(self) -> Entries:
+        """Every position delete file of v2 that may matter to some file."""
+        return self._deletes.positions
+
     def whole(self) -> Plan:
         """Return the plan, all leaves read."""
         reads = list(self._run(self._files, self._top.data_leaves))

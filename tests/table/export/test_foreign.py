@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from icetree.codec.legacy.encode_list import encode_manifest_list
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.rows.write.write import write_files
-from icetree.spec.entry import Content, Entry, Status, from_table
+from icetree.spec.entry import Content, Entries, Entry, Status, from_table
 from icetree.spec.location import absolute
+from icetree.table.export.export import export
 from icetree.table.foreign import commit_foreign
 from icetree.table.table import Table
 from tests.table.changing import LEAFY, changing_table, delete_rows, some
@@ -158,11 +160,16 @@ def test_a_second_snapshot_of_a_request_is_based_on_the_first() -> None:
     gone = first(client)
     client.rewritten(gone)
     asked = client.snapshot("delete")
-    commit_foreign(table, asked)
+    before: dict[int, Entries] = {}
+    commit_foreign(table, asked, before=before)
+    # Whoever can write to the table's folder may put another list there: it was read once.
+    store, at = table.files.store, asked["manifest-list"]
+    store.delete([at])
+    store.write_new(at, b"another")
     again = StockClient(table, id=4712)
     again.kept = [*client.made, *client.kept]
     again.add(new_file(table, 50))
-    commit_foreign(table, again.snapshot(), based_on=asked["manifest-list"])
+    commit_foreign(table, again.snapshot(), before=before)
     assert 50 in ids(table)
     assert not [name for name in data_files(table) if name.endswith(gone)]
     assert table.verify(deep=True).findings == ()
@@ -289,3 +296,23 @@ def test_what_would_lose_or_invent_files_or_leads_out_is_refused(does: Any, reas
         commit_foreign(table, asked)
     assert table.refresh().state == before
     assert ids(table) == files
+
+
+def test_an_export_that_somebody_wrote_over_leads_nowhere() -> None:
+    """What a list of an export names is of the table, whoever has written it: nothing else is read."""
+    table = some_table()
+    client = StockClient(table)
+    client.add(new_file(table, 50))
+    asked = client.snapshot()
+    store, at = table.files.store, export(table.state, table.files, table.current_snapshot)
+    listed = str(at.manifest_list)
+    elsewhere = replace(client.kept[0], location="memory://elsewhere/secret/m.avro")
+    own = replace(client.kept[0], location=client.made[0].location)
+    for stranger in (elsewhere, own):
+        store.delete([listed])
+        content = encode_manifest_list([*client.kept, stranger], {}, format_version=3)
+        store.write_new(listed, content)
+        with pytest.raises(InvalidInput, match="manifests that are not of this table") as refused:
+            commit_foreign(table, asked)
+        assert "secret" not in str(refused.value)
+        assert ids(table.refresh()) == list(range(12))
