@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 @click.option("--port", default=8181, show_default=True, help="The port; 0 is any that is free.")
 @click.option("--grants", metavar="FILE", help="Clients, and what they may read and write.")
 @click.option(
+    "--token-key",
+    metavar="FILE",
+    help="What tokens are signed with, so that they outlive the server; else ICETREE_TOKEN_KEY.",
+)
+@click.option(
     "--anyone", is_flag=True, help="Let in whoever reaches the server, and let them do all."
 )
 @click.option("--tls-cert", metavar="FILE", help="The server's certificate, with its chain.")
@@ -51,6 +56,7 @@ def serve(
     host: str,
     port: int,
     grants: str | None,
+    token_key: str | None,
     anyone: bool,
     tls_cert: str | None,
     tls_key: str | None,
@@ -67,6 +73,7 @@ def serve(
         from icetree.serve import run
         from icetree.serve.access.access import Access
         from icetree.serve.access.grants import read_grants
+        from icetree.serve.access.tokens import Tokens, read_key
         from icetree.serve.limits import Limits
         from icetree.serve.server import Server
     except ImportError as error:
@@ -81,6 +88,7 @@ def serve(
         raise InvalidInput(f"--plan-seconds {plan_seconds:g}: no plan is made in that time")
     _require_times({"--submit-seconds": submit_seconds, "--former-seconds": former_seconds})
     known = None if grants is None else read_grants(grants)
+    tokens = Tokens(read_key(token_key))
     address = run.Address(host=host, port=port)
     if known is None and not anyone and not address.is_loopback:
         raise InvalidInput(
@@ -98,7 +106,7 @@ def serve(
         logging.getLogger("icetree.serve").setLevel(logging.INFO)
     with chosen.open() as lake:
         listening = address.listen()
-        access = Access(grants=known, any_host=anyone)
+        access = Access(grants=known, tokens=tokens, any_host=anyone)
         _show(lake, address, listening.getsockname()[1], grants, access, tls)
         server = Server(
             lake,

@@ -31,6 +31,7 @@ def run(folder: Path, *options: str) -> Result:
         (("--host", "0.0.0.0"), "say with --grants who may do what, or with --anyone that all may"),
         (("--host", "::"), "say with --grants"),
         (("--grants", "nowhere.yaml"), "there is no file of grants nowhere.yaml"),
+        (("--token-key", "nowhere.key"), "there is no file nowhere.key with a key for tokens"),
         (("--tls-cert", "x"), "TLS needs both --tls-cert and --tls-key"),
         (("--tls-cert", "x", "--tls-key", "y"), "one of these files for TLS is not there: x, y"),
         (("--workers", "0"), "at least one is needed"),
@@ -60,7 +61,10 @@ def test_a_new_secret_is_shown_with_what_the_file_of_grants_has_of_it(folder: Pa
 def test_one_screen_says_what_is_served_and_how_to_reach_it(folder: Path) -> None:
     grants = folder / "grants.yaml"
     grants.write_text(f"clients:\n  a:\n    token: {digest_of('x')}\n    read: db\n")
-    with running(folder, "--grants", str(grants)) as server:
+    key = "0123456789" * 4
+    (folder / "token.key").write_text(key)
+    keyed = ("--token-key", str(folder / "token.key"))
+    with running(folder, "--grants", str(grants), *keyed) as server:
         assert server.process.stdout is not None
         server.process.terminate()
         rest = server.process.stdout.read()
@@ -68,3 +72,4 @@ def test_one_screen_says_what_is_served_and_how_to_reach_it(folder: Path) -> Non
     assert f'load_catalog("x", type="rest", uri="{server.uri}")' in rest
     assert rest.endswith("stopped; what was begun is finished\n")
     assert server.process.returncode == 0
+    assert key not in rest + server.log.read_text()

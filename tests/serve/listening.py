@@ -59,10 +59,10 @@ def read_all(connection: socket.socket) -> bytes:
 
 @contextmanager
 def listening(
-    server: Server, limits: Limits | None = None, tls: Tls | None = None
+    server: Server, limits: Limits | None = None, tls: Tls | None = None, *, port: int = 0
 ) -> Iterator[Listening]:
-    """Answer until the block ends."""
-    on = Address(port=0).listen()
+    """Answer until the block ends; without a port on any that is free."""
+    on = Address(port=port).listen()
     inner = serving(server, limits, tls)
     thread = threading.Thread(target=inner.run, kwargs={"sockets": [on]}, daemon=True)
     thread.start()

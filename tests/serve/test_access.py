@@ -15,10 +15,11 @@ from pyiceberg.exceptions import ForbiddenError, OAuthError, UnauthorizedError
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icetree.errors import InvalidInput
+from icetree.errors import InvalidInput, NotFound
 from icetree.serve.access import tokens
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in, new_secret
+from icetree.serve.access.tokens import Tokens, read_key
 from icetree.serve.routes import ROUTES
 from icetree.serve.run import Tls
 from icetree.serve.server import Server
@@ -99,6 +100,82 @@ def test_a_secret_is_exchanged_for_a_token_that_is_good_for_a_while(server: Serv
         assert client(server, token).get("/v1/namespaces/sales").status == 401
     other = Server(server.serving.lake, Access(grants=grants_in(FILE, "grants")))
     assert client(other, token).get("/v1/namespaces/sales").status == 401
+
+
+def exchanged(server: Server, token: str, **headers: str) -> Any:
+    form = {"grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token": token}
+    return client(server, None).post("/v1/oauth/tokens", urlencode(form).encode(), **headers)
+
+
+def test_with_a_key_tokens_are_good_for_every_server_that_has_it(lake: Lake) -> None:
+    lake.create_namespace("sales")
+
+    def started(key: bytes | None, grants: str = FILE) -> Server:
+        return Server(lake, Access(grants=grants_in(grants, "grants"), tokens=Tokens(key)))
+
+    first = started(b"k" * 32)
+    token = token_of(first, "etl", "etl secret").json["access_token"]
+    for other, status in (
+        (started(b"k" * 32), 200),
+        (started(b"l" * 32), 401),
+        (started(None), 401),
+    ):
+        assert client(other, token).get("/v1/namespaces/sales").status == status
+        assert exchanged(other, token).status == status
+    # Who is given another secret, or none, is to ask for another token.
+    for grants in (
+        FILE.replace(digest_of("etl secret"), digest_of("another")),
+        FILE.replace("  etl:", "  another:"),
+    ):
+        other = started(b"k" * 32, grants)
+        assert client(other, token).get("/v1/namespaces/sales").status == 401
+        assert exchanged(other, token).status == 401
+
+
+def test_who_comes_with_a_token_that_is_good_no_more_and_with_a_secret_gets_another(
+    server: Server,
+) -> None:
+    """As Iceberg Java does, whose token has expired."""
+    basic = base64.b64encode(b"etl:etl secret").decode()
+    told = exchanged(server, "x.y", authorization=f"Basic {basic}")
+    assert told.status == 200
+    assert client(server, told.json["access_token"]).get("/v1/namespaces/sales").status == 200
+    wrong = base64.b64encode(b"etl:wrong").decode()
+    assert exchanged(server, "x.y", authorization=f"Basic {wrong}").status == 401
+    assert exchanged(server, "x.y").status == 401
+
+
+def test_a_token_of_the_file_is_renewed_by_itself_which_outlives_the_server(server: Server) -> None:
+    told = exchanged(server, "reports token", authorization="Bearer reports token")
+    assert (told.status, told.json["access_token"]) == (200, "reports token")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("short", "fewer than 32"), (None, "there is no file")]
+)
+def test_a_key_for_tokens_that_could_be_guessed_is_refused(
+    tmp_path: Path, text: str | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "token.key"
+    if text is not None:
+        place.write_text(text)
+        monkeypatch.setenv("ICETREE_TOKEN_KEY", text)
+        with pytest.raises(InvalidInput, match=reason):
+            read_key(None)
+    with pytest.raises((InvalidInput, NotFound), match=reason) as refused:
+        read_key(str(place))
+    assert "short" not in str(refused.value)
+
+
+def test_a_key_for_tokens_is_in_a_file_or_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert read_key(None) is None
+    key = new_secret()
+    (tmp_path / "token.key").write_text(f"{key}\n")
+    monkeypatch.setenv("ICETREE_TOKEN_KEY", key)
+    assert read_key(None) == read_key(str(tmp_path / "token.key"))
+    assert key not in repr(Access(tokens=Tokens(read_key(None))))
 
 
 def test_a_name_that_is_not_there_tells_nothing_of_what_is_elsewhere(server: Server) -> None:
