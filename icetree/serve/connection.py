@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Final
+from typing import Any, Final
 
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -20,8 +20,17 @@ class Connection(H11Protocol):
 
     #: Set by who makes the class.
     limits: Limits = Limits()
+    #: Whether a request has ever come, and since when one is waited for; None while one is answered.
+    has_asked = False
+    waits_since: float | None
     _deadline: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+
+    @override
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        # TLS comes before there is a connection.
+        self.waits_since = self.loop.time()
 
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -40,6 +49,7 @@ class Connection(H11Protocol):
     def handle_events(self) -> None:
         super().handle_events()
         if self._is_answering():
+            self.has_asked, self.waits_since = True, None
             self._forget_deadline()
         elif self._deadline is None:
             self._await_head()
@@ -80,6 +90,7 @@ class Connection(H11Protocol):
 
     def _await_head(self) -> None:
         self._forget_deadline()
+        self.waits_since = self.loop.time()
         self._deadline = self.loop.call_later(self.limits.head_s, self._close)
 
     def _forget_deadline(self) -> None:
@@ -93,6 +104,6 @@ class Connection(H11Protocol):
             self.transport.close()
 
 
-def connections(limits: Limits) -> type[asyncio.Protocol]:
+def connections(limits: Limits) -> type[Connection]:
     """Return the class of connections within limits."""
     return type("Connection", (Connection,), {"limits": limits})

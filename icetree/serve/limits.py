@@ -17,7 +17,7 @@ class Limits:
     bodies_bytes: int = 256 << 20
     #: The largest head of a request: its first line and its headers.
     head_bytes: int = 32 << 10
-    #: How long a client may take to send a head; the connection is closed after.
+    #: How long a client may take to agree on TLS, and to send a head; the connection is closed after.
     head_s: float = 10.0
     #: How long a client may take to send a body.
     body_s: float = 30.0
@@ -28,7 +28,8 @@ class Limits:
     #: How many requests are worked on at a time, and how many may wait for that.
     workers: int = 16
     waiting: int = 128
-    #: How many connections may be open.
+    #: How many connections may be open, and half as many as files at most; then those go first that
+    #: wait for their client.
     connections: int = 1_000
     #: How long a stop waits for clients to have their answers; work that was begun is finished even
     #: if that takes longer.

@@ -13,6 +13,7 @@ import uvicorn
 from icetree.errors import InvalidInput, NotFound, Unavailable
 from icetree.serve.app import App
 from icetree.serve.connection import connections
+from icetree.serve.door import Door
 from icetree.serve.limits import Limits
 from icetree.serve.server import Server
 
@@ -70,16 +71,16 @@ class Address:
 def serving(server: Server, limits: Limits | None = None, tls: Tls | None = None) -> uvicorn.Server:
     """Return what answers on a socket: `run` it, set `should_exit` to have it stop."""
     limits = limits or Limits()
+    kind = connections(limits)
     config = uvicorn.Config(
         App(server, limits),
-        http=connections(limits),
+        http=kind,
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=limits.connections,
         h11_max_incomplete_event_size=limits.head_bytes,
         timeout_keep_alive=max(1, int(limits.head_s)),
         timeout_graceful_shutdown=max(1, int(limits.stop_s)),
@@ -88,7 +89,7 @@ def serving(server: Server, limits: Limits | None = None, tls: Tls | None = None
         ssl_ca_certs=tls.client_authority if tls else None,
         ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_authority else ssl.CERT_NONE,
     )
-    return uvicorn.Server(config)
+    return Door(config, limits, kind)
 
 
 def serve(

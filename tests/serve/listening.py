@@ -27,8 +27,9 @@ class Listening:
     inner: uvicorn.Server
     thread: threading.Thread
 
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+    def connect(self, tls: ssl.SSLContext | None = None) -> socket.socket:
+        found = socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return found if tls is None else tls.wrap_socket(found, server_hostname="localhost")
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, **headers: str

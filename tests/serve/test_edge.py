@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import resource
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput, NotFound
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in
+from icetree.serve.door import room_for
 from icetree.serve.limits import Limits
 from icetree.serve.request import Answer, Request
 from icetree.serve.run import Address, Tls
@@ -30,6 +33,7 @@ from tests.serve.listening import Listening, listening, read_all, trusting
 
 SMALL = Limits(body_bytes=10_000, head_bytes=8_000, head_s=0.4, body_s=0.4, answer_s=0.5)
 TLS = Path(__file__).parent / "tls"
+OURS = Tls(certificate=str(TLS / "localhost.pem"), key=str(TLS / "localhost.key"))
 
 
 class Slow(MemoryCatalog):
@@ -104,19 +108,22 @@ def test_what_is_no_request_is_refused(content: bytes) -> None:
         assert is_well(at)
 
 
-def test_a_client_that_does_not_say_what_it_wants_is_let_go() -> None:
-    with listening(server(), SMALL) as at:
-        silent, dripping = at.connect(), at.connect()
+@pytest.mark.parametrize("tls", [None, OURS])
+def test_a_client_that_does_not_say_what_it_wants_is_let_go(tls: Tls | None) -> None:
+    with listening(server(), SMALL, tls) as at:
+        trusted = trusting(OURS.certificate) if tls else None
+        # Without TLS the first two are alike; with it one does not even agree on that.
+        mute, silent, dripping = at.connect(), at.connect(trusted), at.connect(trusted)
         began = time.monotonic()
-        with silent, dripping:
-            with suppress(BrokenPipeError, ConnectionResetError):
+        with mute, silent, dripping:
+            with suppress(OSError):
                 for letter in b"GET /healthz HTTP" * 3:
                     dripping.sendall(bytes([letter]))
                     time.sleep(0.05)
-            assert read_all(silent) == b""
-            assert read_all(dripping) == b""
+            for each in (mute, silent, dripping):
+                assert read_all(each) == b""
         assert time.monotonic() - began < 5
-        assert is_well(at)
+        assert _is_open(at, trusted)
 
 
 def test_a_client_whose_body_does_not_come_is_told_so() -> None:
@@ -283,13 +290,50 @@ def test_a_stop_waits_for_what_was_begun_and_takes_nothing_new(slow: Slow) -> No
     assert slow.namespaces() == [("a",)]
 
 
-def test_more_connections_than_there_may_be_are_turned_away() -> None:
-    with listening(server(), Limits(connections=3)) as at:
-        held = [at.connect() for _ in range(5)]
-        _until(lambda: at.ask("GET", "/healthz").status == 503)
-        for each in held:
-            each.close()
+@pytest.mark.parametrize("tls", [None, OURS])
+def test_who_says_nothing_gives_way_to_who_comes(tls: Tls | None) -> None:
+    """However many there are: nobody who asks is told to come again."""
+    with listening(server(), Limits(connections=8), tls) as at:
+        trusted = trusting(OURS.certificate) if tls else None
+        with ExitStack() as held:
+            kept = held.enter_context(_asking(at, trusted))
+            for number in range(40):
+                # With TLS some agree on it, and say nothing then.
+                silent = at.connect(trusted if number % 4 == 0 else None)
+                held.enter_context(silent)
+                if number % 5 == 0:
+                    assert _is_open(at, trusted)
+            # Who has asked before is let go after all who have not.
+            assert _asked(kept) == 200
+            assert len(at.inner.server_state.connections) <= 8
+        _until(lambda: not at.inner.server_state.connections)
+
+
+def test_who_is_answered_stays_whoever_comes(slow: Slow) -> None:
+    with listening(server(slow), Limits(connections=2)) as at:
+        begun = [
+            _in_thread(lambda: at.ask("POST", "/v1/namespaces", create("a")).status)
+            for _ in range(2)
+        ]
+        assert slow.asked.wait(5)
+        _until(lambda: at.inner.server_state.total_requests + len(at.inner.server_state.tasks) == 2)
+        with at.connect() as third:
+            assert read_all(third) == b""
+        slow.go.set()
+        assert sorted(each() for each in begun) == [200, 409]
         _until(lambda: is_well(at))
+
+
+def test_connections_leave_files_for_the_work() -> None:
+    """Half of the files that a process may open: a commit needs some, too."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        assert room_for(10) == 10
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files // 2, most))
+        assert room_for(files) == min(files, most // 2)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == min(2 * files, most)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
 
 
 def test_a_server_with_a_certificate_speaks_tls_alone() -> None:
@@ -333,7 +377,28 @@ def test_files_for_tls_that_cannot_be_used_are_refused_at_the_start(tmp_path: Pa
 
 def _asked(connection: HTTPConnection) -> int:
     connection.request("GET", "/healthz")
-    return connection.getresponse().status
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+@contextmanager
+def _asking(at: Listening, tls: ssl.SSLContext | None) -> Iterator[HTTPConnection]:
+    """Connect, ask, and stay."""
+    found = HTTPConnection("127.0.0.1", at.port, timeout=10)
+    if tls is not None:
+        found = HTTPSConnection("localhost", at.port, timeout=10, context=tls)
+    try:
+        assert _asked(found) == 200
+        yield found
+    finally:
+        found.close()
+
+
+def _is_open(at: Listening, tls: ssl.SSLContext | None) -> bool:
+    """Tell whether one who comes now is answered."""
+    with _asking(at, tls):
+        return True
 
 
 def _takes_connections(at: Listening) -> bool:
