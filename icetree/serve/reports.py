@@ -15,7 +15,7 @@ from icetree.visible import visible_json
 
 log = logging.getLogger(__name__)
 
-#: A longer report is cut: it is for people to read.
+#: Of a longer report some metrics are left out: it is for people to read.
 _LONGEST = 4_000
 
 
@@ -39,7 +39,23 @@ def report_metrics(call: Call) -> Answer:
         "table": str(call.table_name),
         "report": report.report_type[:100],
         "snapshot_id": report.snapshot_id,
-        "metrics": report.metrics,
+        **_short(report.metrics),
     }
-    log.info("%s", visible_json(json_bytes(told)[:_LONGEST].decode(errors="replace")))
+    log.info("%s", _line(told))
     return NOTHING
+
+
+def _short(metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return as many metrics as fit on a line, and how many do not."""
+    kept: dict[str, Any] = {}
+    left = _LONGEST
+    for name, value in metrics.items():
+        left -= len(_line({name: value}))
+        if left < 0:
+            return {"metrics": kept, "left_out": len(metrics) - len(kept)}
+        kept[name] = value
+    return {"metrics": kept}
+
+
+def _line(told: dict[str, Any]) -> str:
+    return visible_json(json_bytes(told).decode(errors="replace"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -321,3 +322,22 @@ def test_reports_are_logged_on_one_line(client: Client, caplog: pytest.LogCaptur
     assert "\n" not in told
     assert '"report":"scan-report"' in told
     assert client.post("/v1/namespaces/db/tables/no/metrics", report).status == 404
+
+
+def test_a_report_that_is_too_long_for_a_line_is_still_json(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    create(client)
+    metrics: dict[str, Any] = {f"m{number}": {"value": number} for number in range(1_000)}
+    for told in (metrics, {"a": 1, "b": "\u202e" * 4_000, "c": 1}):
+        report = {"report-type": "scan-report", "snapshot-id": 1, "metrics": told}
+        with caplog.at_level("INFO", "icetree.serve.reports"):
+            assert client.post(f"{T}/metrics", report).status == 204
+        [*_, line] = [
+            each.getMessage() for each in caplog.records if each.name == "icetree.serve.reports"
+        ]
+        assert len(line) < 4_300
+        found = json.loads(line)
+        assert found["metrics"].items() <= told.items()
+        assert len(found["metrics"]) + found["left_out"] == len(told)
+        assert found["metrics"]

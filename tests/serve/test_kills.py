@@ -6,8 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from icetree.catalog.memory import MemoryCatalog
+from icetree.serve.request import Answer, Request
+from icetree.serve.route import NotFoundHere, find
+from icetree.serve.routes import ROUTES
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
@@ -141,6 +145,45 @@ KINDS: dict[str, tuple[Callable[[Client], Told], tuple[int, ...]]] = {
     "drop": (lambda c: c.delete(f"{HERE}/tables/t"), (204, 404)),
     "purge": (lambda c: c.delete(f"{HERE}/tables/t?purgeRequested=true"), (204, 404)),
 }  # fmt: skip
+
+
+#: What is asked by POST and changes nothing that anybody could see afterwards.
+CHANGES_NOTHING = {
+    "POST /v1/oauth/tokens",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/sign",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan",
+    "DELETE /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan/{plan-id}",
+    "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/tasks",
+}
+
+
+class Noting(Server):
+    """Takes note of the routes that are asked."""
+
+    def __init__(self, lake: Lake) -> None:
+        super().__init__(lake)
+        self.asked: set[str] = set()
+
+    @override
+    def answer(self, request: Request) -> Answer:
+        found = find(ROUTES, request.method, request.path)
+        assert not isinstance(found, NotFoundHere)
+        self.asked.add(found.route.endpoint)
+        return super().answer(request)
+
+
+def test_every_route_that_changes_something_is_among_the_kinds() -> None:
+    asked: set[str] = set()
+    for ask, _ in KINDS.values():
+        world = World()
+        client = world.client()
+        client.server = noting = Noting(world.lake())
+        ask(client)
+        asked |= noting.asked
+    changing = {each.endpoint for each in ROUTES if each.method not in ("GET", "HEAD")}
+    assert asked | CHANGES_NOTHING == changing
+    assert not asked & CHANGES_NOTHING
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
+import uuid
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -58,7 +60,31 @@ def delta_table(folder: Path, *parts: str) -> Path:
     return place
 
 
-def hide(place: Path, hidden: Iterable[int]) -> dict[str, int]:
+#: The letters that Python writes 85 values with, and those that Delta does: ZeroMQ's.
+_TO_Z85 = str.maketrans(
+    "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+    "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+)
+
+
+def z85(content: bytes) -> str:
+    return base64.b85encode(content, pad=True).decode().translate(_TO_Z85)
+
+
+def stored(place: Path, form: str, blob: bytes) -> dict[str, Any]:
+    """Store a vector, and say where it is: by a path, by a relative name, or in the log itself."""
+    if form == "i":
+        return {"pathOrInlineDv": z85(blob[4:-4])}
+    id = uuid.uuid4()
+    prefix = "a" if form == "u" else ""
+    vector = place / prefix / f"deletion_vector_{id}.bin"
+    vector.parent.mkdir(exist_ok=True)
+    vector.write_bytes(b"\x01" + blob)
+    where = f"{prefix}{z85(id.bytes)}" if form == "u" else vector.as_uri()
+    return {"pathOrInlineDv": where, "offset": 1}
+
+
+def hide(place: Path, hidden: Iterable[int], form: str = "p") -> dict[str, int]:
     """Add deletion vectors to every file, as Spark does; return how many rows of each are hidden."""
     table = deltalake.DeltaTable(str(place))
     version = table.version() + 1
@@ -75,19 +101,16 @@ def hide(place: Path, hidden: Iterable[int]) -> dict[str, int]:
         {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}}
     ]  # fmt: skip
     counts = {}
-    for number, add in enumerate(each for each in adds if each["path"] in live):
+    for add in (each for each in adds if each["path"] in live):
         size = json.loads(add["stats"])["numRecords"]
         gone = BitMap64([each for each in hidden if each < size])
         counts[add["path"]] = len(gone)
         if not gone:
             continue
-        vector = place / f"deletion_vector_{number}.bin"
         blob = encode_dv(gone)
-        vector.write_bytes(b"\x01" + blob)
         told = {
-            "storageType": "p",
-            "pathOrInlineDv": vector.as_uri(),
-            "offset": 1,
+            "storageType": form,
+            **stored(place, form, blob),
             "sizeInBytes": len(blob) - 8,
             "cardinality": len(gone),
         }
@@ -123,12 +146,14 @@ def test_a_delta_table_has_the_same_rows(tmp_path: Path, make: Make, parts: tupl
 
 
 @BOTH
-@pytest.mark.parametrize("parts", [(), ("place", "day")])
+@pytest.mark.parametrize(
+    ("parts", "form"), [((), "p"), (("place", "day"), "u"), ((), "u"), ((), "i")]
+)
 def test_rows_that_deletion_vectors_hide_stay_hidden(
-    tmp_path: Path, make: Make, parts: tuple[str]
+    tmp_path: Path, make: Make, parts: tuple[str], form: str
 ) -> None:
     place = delta_table(tmp_path, *parts)
-    hidden = hide(place, [0, 2, 5])
+    hidden = hide(place, [0, 2, 5], form)
     assert sum(hidden.values()) > 3
     with lake_on(tmp_path) as lake:
         table = make(lake, "new.t", str(place))

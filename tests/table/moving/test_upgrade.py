@@ -22,6 +22,7 @@ from icetree.spec.metadata import EncryptionKey
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from tests.java import IcebergJava
+from tests.java_copy import CopyingJava
 from tests.table.moving.old_tables import (
     as_folder,
     commit_to_folder,
@@ -136,6 +137,33 @@ def test_who_opens_an_upgraded_table_by_its_folder_is_refused(
             older_than="2100-01-01T00:00:00Z", force=True
         )
         assert mark.exists()
+
+
+def test_a_folder_that_java_wrote_is_upgraded_by_its_name(
+    tmp_path: Path, java: IcebergJava
+) -> None:
+    """With all that Hadoop leaves there: versions, the hint, and a checksum beside each file."""
+    folder = tmp_path / "java"
+    theirs = java.table(old_table(tmp_path).metadata_location)
+    CopyingJava(java).copied(theirs, str(folder), "parquet")
+    conf = java.jvm.org.apache.hadoop.conf.Configuration()
+    folders = java.jvm.org.apache.iceberg.hadoop.HadoopTables(conf)
+    expressions = java.jvm.org.apache.iceberg.expressions.Expressions
+    is_german = expressions.equal("country", "DE")
+    folders.load(str(folder)).newDelete().deleteFromRowFilter(is_german).commit()
+    there = {each.name for each in (folder / "metadata").iterdir()}
+    assert {"version-hint.text", ".version-hint.text.crc", "v3.metadata.json"} <= there
+    read = java.rows(folders.load(str(folder)), ["id", "country"])
+    assert read
+    with lake_on(tmp_path) as lake:
+        before = everything(folder)
+        lake.upgrade_table("new.t", str(folder))
+        assert everything(folder).items() >= before.items()
+        found = sorted_rows(lake.table("new.t").scan().to_arrow())
+        assert sorted((str(each["id"]), each["country"]) for each in found) == read  # type: ignore[index]
+        require_alive(lake, "new.t", found)
+        with pytest.raises(Py4JJavaError, match="location"):
+            folders.load(str(folder))
 
 
 @pytest.mark.parametrize("end", ["gz.metadata.json", "metadata.json.gz"])
