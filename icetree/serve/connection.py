@@ -102,6 +102,8 @@ class Connection(H11Protocol):
         self._deadline = None
         if not self.transport.is_closing() and not self._is_answering():
             self.transport.close()
+            if not self.has_asked:
+                self._part()
 
 
 def connections(limits: Limits) -> type[Connection]:

@@ -78,7 +78,8 @@ class Door(uvicorn.Server):
                 self._arriving[connection] = coming
                 coming.add_done_callback(partial(self._arrived, connection))
             else:
-                guest.close()
+                with suppress(OSError):
+                    guest.close()
             # Who is in already has its turn, however many come.
             await asyncio.sleep(0)
 
@@ -98,9 +99,10 @@ class Door(uvicorn.Server):
 
     def _makes_room(self) -> bool:
         """Make sure that one more may come in; False where all who are in are being answered."""
-        there: set[Connection] = {*self._arriving, *self.server_state.connections}  # type: ignore[arg-type]
-        if len(there) < self._most:
+        connections: set[Connection] = self.server_state.connections  # type: ignore[assignment]
+        if len(self._arriving) + len(connections) < self._most:
             return True
+        there = (*self._arriving, *connections)
         waiting = [each for each in there if each.waits_since is not None]
         if not waiting:
             return False

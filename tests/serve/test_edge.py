@@ -122,6 +122,8 @@ def test_a_client_that_does_not_say_what_it_wants_is_let_go(tls: Tls | None) -> 
                     time.sleep(0.05)
             for each in (mute, silent, dripping):
                 assert read_all(each) == b""
+            # And without a word of farewell from them.
+            _until(lambda: not at.inner.server_state.connections)
         assert time.monotonic() - began < 5
         assert _is_open(at, trusted)
 
