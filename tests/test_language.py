@@ -87,7 +87,7 @@ OF_THE_COMMAND_LINE = SHARED | words(
     equal_authorities equal_schemes metadata_location metadata_only paths wap_id
     all execute history shell tag unset drop
     browser
-    host port grants anyone tls_cert tls_key tls_client_ca workers plan_seconds submit_seconds former_seconds quiet new_secret
+    host port grants token_key anyone tls_cert tls_key tls_client_ca workers plan_seconds submit_seconds former_seconds quiet new_secret
     commits keep small
     """
 )
