@@ -40,6 +40,7 @@ PLACES = {
     "tests/serve/test_signing_clients.py": "PyIceberg, and Spark with Iceberg Java, without keys",
     "tests/serve/test_spark_beside.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_docs.py": "Spark with Iceberg Java, as the page says",
+    "tests/serve/test_spark_same_file.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_v2.py": "Spark with Iceberg Java",
     "tests/serve/test_spark_writing.py": "Spark with Iceberg Java",
     "tests/serve/test_writing.py": "PyIceberg, which writes",

@@ -275,7 +275,10 @@ def _with_vectors(
     plan = planner(files, metadata, parent, stats_columns=True, every_row=True).whole()
     there = set(plan.tasks["location"].to_pylist())
     for name in gone.keys() - there:
-        raise InvalidInput(f"a position delete names {name}, which is no file of the table")
+        raise CommitConflict(
+            f"{name}: a position delete names it, but it is no live data file of the table; it may "
+            "have been removed meanwhile: load the table and make the change again"
+        )
     removed = as_vectors(foreign.removed, plan.tasks, metadata.location)
     replaced = pc.and_(
         is_data_dv(removed), is_among(removed["referenced_file"], pa.array(gone, pa.string()))
