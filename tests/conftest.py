@@ -51,6 +51,7 @@ _FIRST = (
 #: processes in which Spark runs a data source, one for each thing that is asked of it.
 _SHARING = {
     "tests/peers": "peers",
+    "tests/serve/plan/test_spark": "stock Spark",
     "tests/serve/test_signing_clients": "stock Spark",
     "tests/serve/test_spark_": "stock Spark",
     "tests/spark/cluster": "cluster",
