@@ -69,8 +69,9 @@ def summarise(
 ) -> dict[str, str]:
     """Return the summary of a snapshot that adds and removes these files.
 
-    `outside` tells whether files may lie outside the table, None where nobody knows. `previous` is the parent's summary, None for the first snapshot; a total that the parent
-    does not tell as a number is not told. Counts of zero are left out, totals and manifests are always told.
+    `outside` tells whether files may lie outside the table, None where nobody knows. `previous` is the
+    parent's summary, None for the first snapshot; a total that the parent does not tell as a number, or
+    tells as less than what goes, is not told. Counts of zero are left out, manifests are always told.
     """
     counts = _counts(added, ("added", "added")) | _counts(removed, ("deleted", "removed"))
     summary = {"operation": operation.value}
@@ -79,8 +80,8 @@ def summarise(
         summary[_CHANGED_PARTITIONS] = str(changed_partitions)
     for total, (plus, minus) in _TOTALS.items():
         base = 0 if previous is None else _number(previous.get(total))
-        if base is not None:
-            summary[total] = str(base + counts[plus] - counts[minus])
+        if base is not None and (now := base + counts[plus] - counts[minus]) >= 0:
+            summary[total] = str(now)
     formats = _formats(added, previous)
     if formats:
         summary[FILE_FORMATS] = ",".join(sorted(formats))
