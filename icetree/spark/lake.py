@@ -11,12 +11,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from typing_extensions import Unpack, override
 
+from icetree.catalog.base import parse_name
 from icetree.errors import InvalidInput, NotFound
 from icetree.filters.filter import Filter
 from icetree.rows.write.fit import ArrowData
 from icetree.spark.cache import Cache
 from icetree.spark.kept import Kept
 from icetree.spark.lake_maintenance import LakeMaintenance
+from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe
 from icetree.spark.read.where import rows_where
@@ -122,12 +124,13 @@ class SparkLake(LakeMaintenance):
         return dataframe(self.spark, table.scan(where, columns=columns, at=at))
 
     def temp_view(self, name: str, *, alias: str | None = None) -> None:
-        """Make a table a temporary view of Spark's, called by the last part of its name or `alias`.
+        """Make a table, or what a view finds, a temporary view of Spark's: its name's last part, or `alias`.
 
         It is pruned by whatever Spark pushes down. It stays at the snapshot of its making, so that a
         query that names it twice reads one version: ask again to have it follow.
         """
-        self.read(name).createOrReplaceTempView(alias or self.table(name).name.name)
+        called = alias or parse_name(name).name
+        self.read(name).createOrReplaceTempView(quoted(called))
 
     def temp_views(self, namespace: str) -> None:
         """Make every table of a namespace a temporary view, as `temp_view` does."""

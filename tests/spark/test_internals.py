@@ -247,6 +247,34 @@ def test_where_internals_are_not_to_be_had_there_are_none(
         spark.conf.set(read._PRUNING, pruning or "")
 
 
+@pytest.mark.parametrize("what", ["relation", "number_at", "by_id"])
+def test_what_another_spark_lacks_is_told_before_a_query_needs_it(
+    spark: SparkSession,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    def lacking(*_: object, **__: object) -> None:
+        raise TypeError("HadoopFsRelation takes another argument")
+
+    monkeypatch.setattr(read, "_KNOWN", {})
+    monkeypatch.setattr(Internals, what, lacking)
+    with caplog.at_level(logging.WARNING, logger=read.__name__):
+        assert internals(spark) is None
+    assert "HadoopFsRelation takes another argument" in caplog.text
+
+
+def test_a_size_that_cannot_be_told_leaves_it_to_the_files_to_say_why(inner: Internals) -> None:
+    def torn(*_: object) -> Any:
+        raise CorruptTable("m/7.parquet", "it is torn")
+
+    asked = Asked(files=torn, size=torn)
+    rows = inner.relation(asked, place="file:///place", facts=FACTS, schema=SCHEMA)
+    assert rows._jdf.queryExecution().optimizedPlan().stats().sizeInBytes() == read.UNKNOWN_BYTES
+    with pytest.raises(IllegalArgumentException, match=r"m/7\.parquet: it is torn"):
+        rows.join(rows, "n").collect()
+
+
 def _batches(rows: DataFrame) -> list[tuple[int, int]]:
     """Return how many rows and bytes each batch has that goes to Python."""
 

@@ -340,3 +340,15 @@ def test_a_view_stays_at_its_snapshot_until_it_is_made_again(lake: SparkLake) ->
     assert lake.spark.sql(both).collect() == [(3, 0)]
     lake.temp_view("db.t")
     assert lake.spark.sql(both).collect() == [(6, 0)]
+
+
+def test_temporary_views_have_whatever_names_tables_and_views_have(lake: SparkLake) -> None:
+    odd = ("a-b", "a b", "2024", "select")
+    for name in odd:
+        lake.create_table(f"db.{name}", [("id", "long")]).append(pa.table({"id": [7]}))
+    lake.sql("CREATE VIEW db.twice AS SELECT id * 2 AS id FROM db.`a-b`")
+    lake.temp_views("db")
+    lake.temp_view("db.twice")
+    for name in (*odd, "twice"):
+        found = lake.spark.sql(f"SELECT id FROM `{name}`").collect()
+        assert found == [(14 if name == "twice" else 7,)]

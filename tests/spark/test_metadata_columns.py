@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
 
 from icetree.errors import InvalidInput
 from tests.spark.sql_lake import SqlLake
@@ -42,6 +43,32 @@ def test_statements_see_partitions_and_rows_that_are_gone(sql: SqlLake) -> None:
     sql("CREATE TABLE plain (id INT)")
     sql("INSERT INTO plain VALUES (1)")
     assert sql("SELECT id, _partition, _deleted FROM plain") == [(1, (), False)]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "_spec_id = 1",
+        "_pos >= 2 AND id < 4",
+        "`_ROW_ID` IN (0, 4)",
+        "t._last_updated_sequence_number > 1 OR s = 'a3'",
+        "_file LIKE '%parquet' AND s <> '_deleted'",
+    ],
+)
+def test_rows_are_chosen_by_metadata_columns_that_are_not_asked_for(
+    sql: SqlLake, where: str
+) -> None:
+    wanted = sql(f"SELECT id, s FROM t WHERE {where}")
+    assert wanted
+    for condition in (where, f.expr(where)):
+        found = sql.lake.read("db.t", condition)
+        assert found.columns == ["id", "s"]
+        assert sorted(map(tuple, found.collect())) == wanted
+        asked = sql.lake.read("db.t", condition, columns=["s", "_pos"])
+        assert asked.columns == ["s", "_pos"]
+        assert asked.count() == len(wanted)
+    with pytest.raises(InvalidInput, match="_deleted"):
+        sql.lake.read("db.t", "_deleted")
 
 
 def test_statements_see_changes_and_marked_positions(sql: SqlLake) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -52,6 +53,15 @@ def is_told(rows: DataFrame) -> bool:
     told = "metadata of db." in plan.analyzed().toString()
     assert not told or "FileScan" not in plan.executedPlan().toString()
     return told
+
+
+@pytest.mark.parametrize("words", ["EXPLAIN", "EXPLAIN FORMATTED", "explain  extended"])
+def test_a_query_that_is_explained_is_told_where_it_would_be(sql: SqlLake, words: str) -> None:
+    [[plan]] = sql.lake.sql(f"{words} SELECT count(*) AS many, min(id) FROM t").collect()
+    assert "many" in plan
+    assert not re.search("FileScan|Scan parquet", plan)
+    [[plan]] = sql.lake.sql(f"{words} SELECT count(*) AS many FROM t WHERE x > 3").collect()
+    assert re.search("FileScan|Scan parquet", plan)
 
 
 @pytest.mark.parametrize(

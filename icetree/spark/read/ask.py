@@ -16,7 +16,7 @@ from icetree.filters.text import predicate_text
 from icetree.rows.read.equality_files import require_fields_of
 from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.read.facts import Facts
-from icetree.spark.read.internals import SETTING, Asked
+from icetree.spark.read.internals import SETTING, UNKNOWN_BYTES, Asked
 from icetree.spark.read.plan import LEAVES, Executors
 from icetree.spark.read.question import question
 from icetree.table.scan.scan import Scan
@@ -27,8 +27,6 @@ log = log_of(__name__)
 
 #: Bytes of answers that are kept: the same question on the same snapshot is planned once.
 _KEEP_BYTES: Final = 128 * 1024 * 1024
-#: What Spark takes for the size of what nobody knows the size of.
-_UNKNOWN_BYTES: Final = 2**63 - 1
 
 
 def known_files(tasks: pa.Table, deletes: pa.Table, facts: Facts) -> Asked:
@@ -102,7 +100,7 @@ def _told_size(scan: Scan) -> int:
     if scan.snapshot is None:
         return 0
     told = (scan.snapshot.summary or {}).get("total-files-size")
-    return int(told) if told is not None and told.isdecimal() else _UNKNOWN_BYTES
+    return int(told) if told is not None and told.isdecimal() else UNKNOWN_BYTES
 
 
 def _once(scan: Scan, asked: tuple[Any, ...], make: Callable[[], Any], *, weigh: Any = None) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pyiceberg.expressions import BooleanExpression
 from pyiceberg.schema import Schema
+from pyiceberg.types import NestedField
 from pyspark.sql import Column, SparkSession
 
 from icetree.spark.complaints import plainly
@@ -17,14 +20,19 @@ __all__ = ["condition_filter", "filter_of"]
 
 
 def condition_filter(
-    spark: SparkSession, schema: Schema, condition: str | Column, *, alias: str | None = None
+    spark: SparkSession,
+    schema: Schema,
+    condition: str | Column,
+    *,
+    alias: str | None = None,
+    beside: Iterable[NestedField] = (),
 ) -> BooleanExpression:
     """Return a filter that keeps at least the rows of a table that satisfy a condition.
 
-    `alias` is what the condition may call the table. A condition that Spark does not understand
-    is `InvalidInput`.
+    `alias` is what the condition may call the table, `beside` what rows have beside its columns. A condition that
+    Spark does not understand is `InvalidInput`.
     """
-    empty = nothing(spark, spark_schema(schema.fields))
+    empty = nothing(spark, spark_schema([*schema.fields, *beside]))
     here = {marker(optimized(empty)): Pruned(view="", schema=schema)}
     with plainly():
         plan = optimized(

@@ -17,9 +17,10 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.classic.column import Column as ClassicColumn
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from icetree.spark.jvm import java_of
 from icetree.visible import log_of
@@ -32,6 +33,9 @@ SETTING: Final = "spark.icetree.read.lazy"
 #: A column of this name, which no file has, is filled with where each row stands in its file: the
 #: reader's own word for `_metadata.row_index`, which comes as a struct that every row would pay for.
 ROW_INDEX: Final = "_tmp_metadata_row_index"
+
+#: What Spark takes for the size of what nobody knows the size of.
+UNKNOWN_BYTES: Final = 2**63 - 1
 
 #: The classes of ours, each in a file of its name.
 _INDEX: Final = "TreeIndex"
@@ -63,8 +67,11 @@ class Asked:
             return f"{kind.__module__}.{kind.__qualname__}: {error}"
 
     def getAsLong(self) -> int:  # noqa: N802  # Java's own name
-        """Return how many bytes there are to read."""
-        return self.size()
+        """Return how many bytes there are to read; what is wrong with the table, the files tell."""
+        try:
+            return self.size()
+        except Exception:
+            return UNKNOWN_BYTES
 
     class Java:
         """The interfaces that Java sees."""
@@ -205,12 +212,24 @@ _KNOWN: Final[WeakKeyDictionary[SparkSession, Internals | None]] = WeakKeyDictio
 
 def _found(spark: SparkSession) -> Internals | None:
     try:
-        return Internals(spark)
-    except (Py4JError, TypeError, AttributeError, OSError) as error:
+        found = Internals(spark)
+        _try_out(found)
+        return found
+    except (Py4JError, PySparkException, TypeError, AttributeError, OSError) as error:
         # Another version of Spark may differ.
         why = str(error).splitlines()[0]
     log.warning("tables are planned before Spark runs a query, not when it does: %s", why)
     return None
+
+
+def _try_out(found: Internals) -> None:
+    """Make one of everything: what another version of Spark lacks is to be told here, not by a query."""
+    facts = StructType([StructField("bytes", BinaryType())])
+    asked = Asked(files=lambda _: pa.py_buffer(b""), size=lambda: 0)
+    rows = found.relation(asked, place="file:///", facts=facts, schema=StructType())
+    number = found.number_at(functions.col("bytes"), functions.lit(0))
+    rows.select(number, found.number_at(functions.col("bytes"), functions.lit(0), long=True))
+    found.by_id(rows)
 
 
 #: Classes of ours, by the way to the Java virtual machine that has them, and their names.

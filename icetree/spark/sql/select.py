@@ -65,13 +65,22 @@ _CLOCK: Final = re.compile(
 
 def select(lake: SparkLake, text: str, *, plan: Any = None) -> DataFrame:
     """Return what a query finds, from metadata alone where that tells it exactly."""
-    plan = parse(lake.spark, text) if plan is None else plan
+    rows, told = _both(lake, text, parse(lake.spark, text) if plan is None else plan)
+    return rows if told is None else told
+
+
+def told_alone(lake: SparkLake, text: str) -> DataFrame | None:
+    """Return what a query finds where metadata alone tells it."""
+    return _both(lake, text, parse(lake.spark, text))[1]
+
+
+def _both(lake: SparkLake, text: str, plan: Any) -> tuple[DataFrame, DataFrame | None]:
+    """Return what a query finds by reading rows, and by metadata where that tells it."""
     bound = bound_to(lake, text, plan)
     rows = _selected(lake, text, bound)
     # What the time of day decides is decided when the query runs.
     same = None if _CLOCK.search(text) else partial(_on_nothing, lake, text, bound)
-    told = told_by_metadata(lake, plan, bound, rows, same)
-    return rows if told is None else told
+    return rows, told_by_metadata(lake, plan, bound, rows, same)
 
 
 def select_view(lake: SparkLake, view: TemporaryView) -> tuple[DataFrame, frozenset[str]]:

@@ -19,7 +19,7 @@ from icetree.spark.sql.elsewhere import refuse_others
 from icetree.spark.sql.extensions import run_extension
 from icetree.spark.sql.identifiers import identified
 from icetree.spark.sql.names import find_lasting, find_table, naming_others
-from icetree.spark.sql.select import bound_to, select, unpruned
+from icetree.spark.sql.select import bound_to, select, told_alone, unpruned
 from icetree.spark.sql.show import run_show
 from icetree.spark.sql.views.lasting_statements import run_lasting
 from icetree.spark.sql.views.show import run_show_view
@@ -27,6 +27,7 @@ from icetree.spark.sql.views.temporary import find_view
 from icetree.spark.sql.views.temporary_statements import run_view
 from icetree.spark.tokens import Cursor
 from icetree.spark.trees import is_query, kind, parse, seq, substituted
+from icetree.surroundings import random_bits
 from icetree.table.commit.counts import RowCounts
 from icetree.table.point import Point
 
@@ -135,8 +136,20 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
         inner = plan.logicalPlan()
         bound = bound_to(moment, text, inner)
         query = _explained(text) if is_query(lake.spark, inner) else None
+        if query is not None and (found := told_alone(moment, query)) is not None:
+            return _explain(lake, text[: text.rindex(query)], found)
         return unpruned(moment, text, bound, query=query)
     return unpruned(moment, text, bound_to(moment, text, plan))
+
+
+def _explain(lake: SparkLake, words: str, rows: DataFrame) -> DataFrame:
+    """Return the plan of rows as the words of a statement ask for it."""
+    view = f"__icetree_{random_bits(128):032x}"
+    rows.createOrReplaceTempView(view)
+    try:
+        return lake.spark.sql(f"{words} SELECT * FROM {view}")
+    finally:
+        lake.spark.catalog.dropTempView(view)
 
 
 def _of_the_lake(lake: SparkLake, parts: Sequence[str]) -> str | None:
