@@ -6,6 +6,8 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from icetree.spec.short import short
+
 #: Whole numbers of the width Iceberg gives them.
 Int: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 Long: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -16,3 +18,5 @@ class Noun(msgspec.Struct, frozen=True, kw_only=True, rename="kebab", omit_defau
 
     #: JSON fields this version does not know: kept, written back.
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    __repr__ = short

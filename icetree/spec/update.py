@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from icetree.spec.expressions import Expression
 from icetree.spec.layout import PartitionSpec, SortOrder
 from icetree.spec.metadata import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icetree.spec.short import short
 from icetree.spec.snapshot import Ref, Snapshot
 
 #: In place of an id: the one that this list of updates added last.
@@ -38,6 +39,8 @@ class AddSchema:
 
     schema: Mapping[str, Any]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetCurrentSchema:
@@ -52,6 +55,8 @@ class AddExpression:
 
     expression: Expression
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenameExpressions:
@@ -59,12 +64,16 @@ class RenameExpressions:
 
     names: Mapping[int, str]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddPartitionSpec:
     """Add a spec; one with the same fields is reused."""
 
     spec: PartitionSpec
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +89,8 @@ class AddSortOrder:
 
     sort_order: SortOrder
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDefaultSortOrder:
@@ -94,12 +105,16 @@ class RemoveSchemas:
 
     schema_ids: tuple[int, ...]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovePartitionSpecs:
     """Forget specs, none of which is the default one; no file may be of them."""
 
     spec_ids: tuple[int, ...]
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +123,16 @@ class RemoveExpressions:
 
     expr_ids: tuple[int, ...]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveSortOrders:
     """Forget sort orders, none of which is the default one."""
 
     sort_order_ids: tuple[int, ...]
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +141,16 @@ class SetProperties:
 
     updates: Mapping[str, str]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveProperties:
     """Remove table properties; missing ones are ignored."""
 
     removals: tuple[str, ...]
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +166,8 @@ class AddSnapshot:
 
     snapshot: Snapshot
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSnapshot:
@@ -155,12 +180,16 @@ class RecallSnapshot:
     snapshot: Snapshot
     page_location: str
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropSnapshotPages:
     """Forget pages of history that are lost, with the snapshots on them: for repair."""
 
     locations: tuple[str, ...]
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +198,8 @@ class SetSnapshotRef:
 
     ref_name: str
     ref: Ref
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +215,8 @@ class RemoveSnapshots:
 
     snapshot_ids: tuple[int, ...]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpireSnapshots:
@@ -194,12 +227,16 @@ class ExpireSnapshots:
 
     snapshot_ids: frozenset[int]
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStatistics:
     """Register a statistics file in place of any other of its snapshot."""
 
     statistics: StatisticsFile
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +252,8 @@ class SetPartitionStatistics:
 
     partition_statistics: PartitionStatisticsFile
 
+    __repr__ = short
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovePartitionStatistics:
@@ -228,6 +267,8 @@ class AddEncryptionKey:
     """Add an encryption key."""
 
     encryption_key: EncryptionKey
+
+    __repr__ = short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from icetree.files.table_files import read_metadata
 from icetree.spec.entry import Content
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot, SnapshotPage
 from icetree.spec.update import (
     DropSnapshotPages,
@@ -52,6 +53,8 @@ class Action:
     #: For data DVs: the branch, and the data files that they are for.
     branch: str | None = None
     vectors_of: tuple[str, ...] = ()
+
+    __repr__ = short
 
     def __str__(self) -> str:
         return visible(f"{self.does}; lost: {self.loses}")

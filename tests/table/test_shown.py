@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
+import os
 import re
 import subprocess
 import sys
+from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +18,12 @@ import icetree
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
+from icetree.spec.expressions import Expression
+from icetree.spec.update import AddSchema, AddSnapshot, RemoveSnapshots, SetProperties
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from icetree.table.verify.findings import Finding, Kind, Severity
+from tests.public_names import held
 
 ROWS = pa.table({"n": range(10), "name": [f"n{each}" for each in range(10)]})
 
@@ -68,6 +76,83 @@ def test_every_public_object_has_a_repr_of_one_short_line(lake: Lake, table: Tab
             assert "'db.t'" in said
     assert 'where="n < 3"' in repr(shown["Scan"]).replace("'", '"')
     assert "columns=['n']" in repr(shown["Scan"])
+
+
+def test_every_class_that_one_can_hold_tells_itself_shortly() -> None:
+    """By a repr of its own, or as a record of nothing but numbers and names."""
+    long = []
+    # An expression is told in full: that is what tells shapes of tables apart.
+    for each in held() - {Expression}:
+        if issubclass(each, Enum) or inspect.isabstract(each):
+            continue
+        told = each.__repr__
+        if told is object.__repr__:
+            long.append(each)
+        elif "__create_fn__" in told.__qualname__:  # as dataclasses make one
+            kinds = {str(field.type) for field in dataclasses.fields(each) if field.repr}
+            if not kinds <= {"int", "int | None", "str", "bool", "Namespace"}:
+                long.append(each)
+    assert long == []
+
+
+def test_a_record_is_one_short_line_however_much_it_holds(lake: Lake, table: Table) -> None:
+    with table.edit_schema() as edit:
+        for number in range(200):
+            edit.add(f"column_{number}", "string", doc="what it is for" * 20)
+    for number in range(60):
+        table.create_tag(f"tag-{number}")
+    with table.transaction() as transaction:
+        transaction.set_properties({f"key-{number}": "value" * 50 for number in range(100)})
+        transaction.commit()
+    plain = Path(table.location.removeprefix("file://"))
+    for number in range(200):
+        stray = plain / "data" / f"stray-{number}.parquet"
+        stray.write_bytes(b"x")
+        os.utime(stray, (1, 1))
+    table.delete("n = 3")
+    table.maintenance.compute_table_stats()
+    view = lake.create_view("db.v", f"SELECT {'1 + ' * 500} 1 AS n", "n int")
+    metadata, upkeep = table.refresh().metadata, table.maintenance
+    [diff, *_] = [each for _, each in table.changes().diffs()]
+    shown = [
+        metadata,
+        view.metadata,
+        *view.metadata.versions,
+        *view.metadata.versions[0].representations,
+        metadata.partition_specs[0],
+        metadata.snapshot_log[0],
+        metadata.metadata_log[0],
+        metadata.refs["tag-1"],
+        *metadata.statistics,
+        AddSchema(schema=metadata.schemas[-1]),
+        SetProperties(updates=metadata.properties),
+        AddSnapshot(snapshot=metadata.snapshots[0]),
+        RemoveSnapshots(snapshot_ids=tuple(range(1_000))),
+        table.changes().plan(),
+        diff,
+        table.scan().plan().metrics,
+        table.export(format_version=2),
+        upkeep.remove_orphan_files(dry_run=True),
+        upkeep.optimize(dry_run=True),
+        upkeep.optimize(dry_run=True).health,
+        *upkeep.optimize(dry_run=True).steps,
+        upkeep.rewrite_data_files(dry_run=True),
+        upkeep.rewrite_manifests(dry_run=True),
+        upkeep.rewrite_position_delete_files(dry_run=True),
+        upkeep.compute_table_stats(dry_run=True),
+        lake.copy_table("db.t", "db.copy", dry_run=True),
+        lake.downgrade_table("db.t", dry_run=True),
+        lake.upgrade_table("db.t", dry_run=True),
+        lake.drop_table("db.t", purge=True, dry_run=True),
+        Finding(severity=Severity.ERROR, kind=Kind.METADATA, file="f" * 300, rule="r" * 300),
+    ]
+    for each in shown:
+        said = repr(each)
+        assert said.startswith(f"{type(each).__name__}("), said
+        assert len(said) < 160, said
+        assert "\n" not in said
+    assert "schemas=<2>" in repr(metadata) or "…" in repr(metadata)
+    assert repr(shown[17]) == "Orphans(orphan_file_location=<200>, dry_run=True)"
 
 
 def test_a_long_list_is_told_by_its_start(table: Table) -> None:

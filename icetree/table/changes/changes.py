@@ -16,6 +16,7 @@ from icetree.spec.edit.refs import ancestors
 from icetree.spec.entry import Entries, concat
 from icetree.spec.pages import find_snapshot
 from icetree.spec.shape import Shape
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import shortened
@@ -84,6 +85,8 @@ class ChangePlan:
     #: Columns by which a row deleted and a row inserted in one commit are one row updated:
     #: `_row_id` first, and then, for rows it does not pair, the identifier fields.
     pair_by: tuple[tuple[str, ...], ...]
+
+    __repr__ = short
 
 
 @spelled

@@ -25,6 +25,7 @@ from icetree.spec.layout import PartitionField
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
+from icetree.spec.short import short
 from icetree.spec.snapshot import Page, Snapshot
 from icetree.table.export.known import Known, heads_of, known_in, known_of, known_to_relatives
 from icetree.table.export.places import (
@@ -60,6 +61,8 @@ class Exported:
     reused_manifests_count: int
     #: How many snapshots are exported, of those that the metadata shows.
     snapshot_count: int
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -22,6 +22,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, InvalidInput
 from icetree.filters.filter import Filter, parse_filter
 from icetree.spec.entry import Entries, concat
+from icetree.spec.short import short
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import branch_of
 from icetree.table.commit.removing import removal_of_tasks
@@ -63,6 +64,8 @@ class Rewritten:
     #: The snapshots that were made.
     snapshot_ids: tuple[int, ...] = ()
     dry_run: bool = False
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

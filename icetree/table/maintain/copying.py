@@ -23,6 +23,7 @@ from icetree.spec.location import absolute, leads_up, no_name, prefix_of, stored
 from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
+from icetree.spec.short import short
 from icetree.store.base import Store
 from icetree.table.maintain.links import comparable
 from icetree.table.maintain.neighbours import neighbours, require_apart
@@ -57,6 +58,8 @@ class Copied:
     copied_files_count: int
     kept_files_count: int
     dry_run: bool = True
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -37,6 +37,7 @@ from icetree.spec.entry import (
 )
 from icetree.spec.location import absolute
 from icetree.spec.properties import whole_number
+from icetree.spec.short import short
 from icetree.spec.table_properties import DELETE_FILE_SIZE
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.removing import removal_of, removal_of_tasks
@@ -94,6 +95,8 @@ class RewrittenDeletes:
     rewritten_bytes_count: int
     added_bytes_count: int
     dry_run: bool
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

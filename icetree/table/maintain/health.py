@@ -11,6 +11,7 @@ from pyiceberg.expressions import AlwaysTrue
 
 from icetree.spec.entry import MANIFESTS, is_content, is_live
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.short import short
 from icetree.table.maintain.compact_options import options_of
 from icetree.table.scan.planning import planner
 from icetree.tree.overlap import overlap
@@ -35,6 +36,8 @@ class Health:
     leaves: int
     root_entries: int
     snapshots: int
+
+    __repr__ = short
 
 
 def health_of(table: Table, branch: str) -> Health:

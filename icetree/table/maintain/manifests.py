@@ -13,6 +13,7 @@ from icetree.spec.encryption import data_key_bytes
 from icetree.spec.entry import Entries, is_live, only
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.shape import Shape
+from icetree.spec.short import short
 from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
@@ -44,6 +45,8 @@ class RewrittenManifests:
     #: by `rewrite_position_delete_files`.
     kept_avro_manifests_count: int
     dry_run: bool
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from icetree.errors import InvalidInput
+from icetree.spec.short import short
 from icetree.surroundings import elapsed_s
 from icetree.table.arguments import whole
 from icetree.table.maintain.compact import Rewritten, rewrite_data_files
@@ -47,6 +48,8 @@ class Step:
     #: What the verb told.
     result: dict[str, Any] | None = None
 
+    __repr__ = short
+
     def __str__(self) -> str:
         return f"{self.verb}: {self.reason}{f' (left: {self.left})' if self.left else ''}"
 
@@ -58,6 +61,8 @@ class Optimized:
     health: Health
     steps: tuple[Step, ...]
     dry_run: bool
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -25,6 +25,7 @@ from icetree.spec.location import absolute, leads_up, no_name
 from icetree.spec.locations import absolute_array
 from icetree.spec.metadata import TableMetadata
 from icetree.spec.pages import history
+from icetree.spec.short import short
 from icetree.spec.texts import text
 from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
@@ -64,6 +65,8 @@ class Orphans:
     dry_run: bool
     #: Files that could not be deleted.
     left_behind: tuple[str, ...] = ()
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -14,6 +14,7 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile
 from icetree.spec.metadata_columns import partition_type
 from icetree.spec.shape import Shape
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.update import SetPartitionStatistics
 from icetree.surroundings import new_uuid
@@ -37,6 +38,8 @@ class PartitionStatistics:
     partition_statistics_file: str | None
     partition_count: int = 0
     dry_run: bool = False
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

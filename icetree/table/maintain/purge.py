@@ -19,6 +19,7 @@ from icetree.errors import CommitConflict, CommitExhausted, CorruptTable, Invali
 from icetree.spec.entry import FILES, MANIFESTS, Content, is_content
 from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.locations import is_uri
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.links import comparable
@@ -61,6 +62,8 @@ class Purged:
     dry_run: bool = False
     #: Files that could not be deleted: nothing names them any more.
     left_behind: tuple[str, ...] = ()
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

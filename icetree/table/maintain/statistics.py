@@ -17,6 +17,7 @@ from icetree.rows.serialized import can_be_serialized, distinct, serialized
 from icetree.spec.encryption import data_key_bytes
 from icetree.spec.location import absolute
 from icetree.spec.metadata import StatisticsFile
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import did_you_mean
 from icetree.spec.update import AddEncryptionKey, SetPartitionStatistics, SetStatistics
@@ -40,6 +41,8 @@ class TableStatistics:
     #: By column, how many distinct values it has, nearly.
     ndv: dict[str, int] = field(default_factory=dict)
     dry_run: bool = False
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

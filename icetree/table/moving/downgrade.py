@@ -27,6 +27,7 @@ from icetree.spec.encryption import require_told
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
+from icetree.spec.short import short
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file
 from icetree.table.export.export import export_snapshot, told_of
@@ -56,6 +57,8 @@ class Downgraded:
     #: Why it cannot be; then nothing happens.
     reason: str | None
     dry_run: bool
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

@@ -23,6 +23,7 @@ from icetree.spec.entry import Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.metadata import TableMetadata, with_previous
+from icetree.spec.short import short
 from icetree.spec.snapshot import Snapshot
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
@@ -59,6 +60,8 @@ class Upgraded:
     #: Why it cannot be; then nothing happens.
     reason: str | None
     dry_run: bool
+
+    __repr__ = short
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything by name."""

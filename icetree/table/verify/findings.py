@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
+from icetree.spec.short import short
 from icetree.visible import visible
 
 
@@ -49,6 +50,8 @@ class Finding:
     snapshot_id: int | None = None
     #: How many snapshots share it.
     snapshots: int = 0
+
+    __repr__ = short
 
     def __str__(self) -> str:
         where = "" if self.snapshot_id is None else f" [snapshot {self.snapshot_id}"

@@ -25,6 +25,7 @@ from icetree.spec.entry import (
     keys_of,
     only,
 )
+from icetree.spec.short import short
 from icetree.tree.live import placed
 from icetree.tree.manifest_dvs import added_positions
 from icetree.tree.reading import Leaf, Reader, leaves_in
@@ -43,6 +44,8 @@ class Diff:
 
     added: Entries = field(default_factory=_no_files)
     removed: Entries = field(default_factory=_no_files)
+
+    __repr__ = short
 
 
 def diff(root: Entries, reader: Reader, *, root_file: str = "root") -> Diff:

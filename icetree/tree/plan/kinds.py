@@ -18,6 +18,7 @@ from icetree.spec.entry import (
     is_live,
     only,
 )
+from icetree.spec.short import short
 from icetree.tree.live import is_live_in
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
@@ -40,6 +41,8 @@ class Kinds:
     equality_deletes: bool
     #: Of position delete files of v2; 0 where there are none.
     position_delete_bytes: int
+
+    __repr__ = short
 
 
 def kinds(

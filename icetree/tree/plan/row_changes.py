@@ -30,6 +30,7 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.shape import Shape
+from icetree.spec.short import short
 from icetree.spec.stats import column
 from icetree.tree.diff.diff import Diff
 from icetree.tree.live import LEAF, live_in_leaf, live_parts
@@ -92,6 +93,8 @@ class RowTasks:
     tasks: pa.Table
     #: Delete files that tasks point to by row number, as `tree.plan.DELETES`.
     deletes: pa.Table
+
+    __repr__ = short
 
 
 def as_plan(tasks: pa.Table, deletes: pa.Table) -> Plan:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.spec.entry import BASE_SCHEMA, POSITION
+from icetree.spec.short import short
 from icetree.spec.spelled import spelled
 from icetree.tree.live import LEAF
 from icetree.tree.plan.deletes import DATA_DV
@@ -75,6 +76,8 @@ class Metrics:
     data_files: int = 0
     delete_files: int = 0
     dvs: int = 0
+
+    __repr__ = short
 
 
 @spelled
