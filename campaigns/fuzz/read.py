@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
-from campaigns.fuzz import sound
+from campaigns.fuzz import sound_lake
 from icetree.catalog.memory import MemoryCatalog
 from icetree.codec import bitmap, legacy, manifest
 from icetree.codec import metadata as metadata_codec
@@ -77,7 +77,7 @@ def view(data: bytes) -> None:
 
 @cache
 def _shape() -> Shape:
-    return sound.table().metadata.shape()
+    return sound_lake.table().metadata.shape()
 
 
 _LEAF = Inherited(snapshot_id=7, sequence_number=8, first_row_id=1000)
@@ -179,7 +179,7 @@ def positions(data: bytes) -> None:
 
 def equality(data: bytes) -> None:
     """Read an equality delete file."""
-    known = sound.table()
+    known = sound_lake.table()
     entry = {
         "location": FILE,
         "file_format": "parquet",
@@ -256,12 +256,12 @@ def table(data: bytes) -> None:
     """Put a damaged file in its place among sound ones; verify and scan the table."""
     name, _, content = data.partition(b"\n")
     store = MemoryStore()
-    for location, sound_content in sound.files().items():
+    for location, sound_content in sound_lake.files().items():
         damaged = location.encode() == name
         store.write_new(location, content if damaged else sound_content)
     catalog = MemoryCatalog("m")
     catalog.create_namespace(("db",), {})
-    known = sound.table()
+    known = sound_lake.table()
     catalog.create(known.state.name, known.state.metadata_location)
     with Lake(catalog=catalog, store=store) as lake:
         found = lake.table("db.t")

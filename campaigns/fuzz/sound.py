@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import struct
-from datetime import date, datetime, timezone
-from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -14,6 +12,7 @@ import pyarrow.parquet as pq
 from pyarrow import orc
 from pyroaring import BitMap, BitMap64
 
+from campaigns.fuzz.sound_lake import files, rows, table
 from icetree.catalog.memory import MemoryCatalog
 from icetree.codec import bitmap as bitmaps_codec
 from icetree.codec import manifest, puffin
@@ -23,103 +22,14 @@ from icetree.codec.manifest.write import LEAF_ROW_GROUP
 from icetree.rows.formats.avro import AVRO
 from icetree.rows.formats.format import Format
 from icetree.rows.formats.orc import ORC
-from icetree.rows.write.deletes import write_data_vectors
 from icetree.rows.write.fit import fitted
 from icetree.spec.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
 from icetree.spec.snapshot import LogEntry, Page, Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
-from icetree.table.table import Table
-from icetree.tree.plan.plan import plan
 from icetree.tree.reading import leaves_in
 from tests.codec import avro_manifests as avro
-
-WHEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
-ROWS = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("ts", pa.timestamp("us", tz="UTC")),
-        pa.field("country", pa.string()),
-        pa.field("x", pa.float64()),
-        pa.field("price", pa.decimal128(9, 2)),
-        pa.field("day", pa.date32()),
-        pa.field("is_new", pa.bool_()),
-        pa.field("tags", pa.list_(pa.string())),
-        pa.field("place", pa.struct([("lat", pa.float32()), ("name", pa.binary())])),
-        pa.field("notes", pa.map_(pa.string(), pa.int32())),
-    ]
-)
-
-
-def rows(first: int, count: int = 6) -> pa.Table:
-    """Rows with nulls and NaNs among them."""
-    return pa.Table.from_pylist(
-        [
-            {
-                "id": first + at,
-                "ts": WHEN.replace(day=1 + first % 28),
-                "country": (None, "DE", "a country with a long name")[at % 3],
-                "x": float("nan") if at % 4 == 0 else at / 2,
-                "price": Decimal("1.25") * at,
-                "day": date(2026, 1, 1 + at),
-                "is_new": at % 2 == 0,
-                "tags": [None, [], ["a", None]][at % 3],
-                "place": None if at % 2 else {"lat": 1.5, "name": b"\x00\xff"},
-                "notes": {"k": at},
-            }
-            for at in range(count)
-        ],
-        ROWS,
-    )
-
-
-@cache
-def lake() -> Lake:
-    """A connection to nothing but memory, with a table `db.t` that has a bit of everything."""
-    opened = Lake(catalog=MemoryCatalog("m"), store=MemoryStore(), warehouse="memory://fuzz")
-    opened.create_namespace("db")
-    table = opened.create_table(
-        "db.t",
-        ROWS,
-        partition_by=["bucket(2, id)"],
-        order_by=["id"],
-        properties={"write.root.max-data-entries": "2", "write.metadata.inline-snapshots": "3"},
-    )
-    for at in range(4):
-        table.append(rows(10 * at))
-    planned = plan(
-        table.files.root(table.snapshot(), table.metadata.shape()),
-        table.files.reader(table.metadata.shape()),
-        table.metadata.shape(),
-        stats_columns=True,
-    ).tasks
-    table.row_delta(
-        write_data_vectors(
-            {planned["location"][0].as_py(): [0, 2]},
-            tasks=planned,
-            metadata=table.metadata,
-            store=table.files.store,
-        )
-    )
-    in_leaf = [each for each in planned.to_pylist() if each["leaf"]]
-    with table.transaction() as changes:
-        changes.delete_files([in_leaf[-1]["location"]])
-        changes.append(rows(90))
-    return opened
-
-
-def table() -> Table:
-    """A handle of the table."""
-    return lake().table("db.t")
-
-
-@cache
-def files() -> dict[str, bytes]:
-    """Every file of the table by location."""
-    store = lake().store
-    return {each.location: store.read(each.location) for each in store.list("memory://fuzz")}
-
 
 # --- metadata ------------------------------------------------------------------------------------
 

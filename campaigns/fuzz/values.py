@@ -11,7 +11,7 @@ from typing import Final
 import pyarrow as pa
 from pyiceberg.types import LongType, StringType
 
-from campaigns.fuzz import sound
+from campaigns.fuzz import sound_lake
 from icetree.codec import wkb
 from icetree.codec.encryption import stream
 from icetree.codec.encryption.key_metadata import FileKey
@@ -31,7 +31,7 @@ _PAIR: Final = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
 
 @cache
 def _shape() -> Shape:
-    return sound.table().metadata.shape()
+    return sound_lake.table().metadata.shape()
 
 
 # --- filters of clients --------------------------------------------------------------------------

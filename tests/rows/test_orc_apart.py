@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from campaigns.fuzz import sound
+from campaigns.fuzz import sound_lake
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
 from icetree.rows.formats import orc_apart
 from icetree.rows.formats.orc import OrcReader
@@ -102,7 +102,7 @@ def test_a_store_that_fails_is_told_as_it_is() -> None:
 
 
 def test_who_scans_adds_or_verifies_survives_a_file_that_ends_its_reader() -> None:
-    table = new_table(sound.table().metadata.schema())
+    table = new_table(sound_lake.table().metadata.schema())
     name = f"{table.location}/data/x.orc"
     table.files.store.write_new(name, DEADLY)
     with pytest.raises(InvalidInput, match=f"{name} cannot be added"):

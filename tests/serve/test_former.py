@@ -4,50 +4,29 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pytest
-from typing_extensions import override
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.codec.legacy.encode_list import read_listed
 from icetree.errors import Unavailable
 from icetree.serve.server import Server
-from icetree.spec.location import absolute
-from icetree.store.memory import MemoryStore
 from icetree.table.export import former
-from icetree.table.export.places import EXPORTS
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.serve.asking import Client
+from tests.serve.exporting import Asked, exports, missing
 from tests.serve.test_requirements import lake_on, request
-from tests.store.wrapped import Request, WrappedStore
+from tests.store.wrapped import Request
 from tests.table.changing import ARROW, LEAFY, now, some
 
 T = TypeVar("T")
 PLACE = "/v1/namespaces/db/tables/t"
 PYICEBERG = {"user_agent": "PyIceberg/0.12.0"}
-
-
-class Asked(WrappedStore):
-    """Counts what is asked of it, and has something happen before."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryStore())
-        self.counts: Counter[str] = Counter()
-        self.before: Callable[[Request], object] = lambda _: None
-
-    @override
-    def _pass(self, request: Request, effect: Callable[[], T]) -> T:
-        self.before(request)
-        kind = "export" if EXPORTS in request.location else "other"
-        self.counts[f"{request.operation} {kind}"] += 1
-        return effect()
 
 
 @pytest.fixture
@@ -79,30 +58,9 @@ def loaded(client: Client, query: str = "", **headers: str) -> dict[str, Any]:
     return found
 
 
-def missing(lake: Lake, shown: dict[str, Any]) -> list[int]:
-    """Return the snapshots of which a manifest is not there, oldest first."""
-    return [
-        each["snapshot-id"]
-        for each in shown["snapshots"]
-        if not _is_whole(lake.store, each["manifest-list"])
-    ]
-
-
-def _is_whole(store: Any, at: str) -> bool:
-    return store.exists(at) and all(
-        store.size(each.location) == each.size_bytes
-        for each in read_listed(store.read(at), file=at)
-    )
-
-
 def grow(table: Table, count: int, start: int = 0) -> None:
     for number in range(start, start + count):
         table.append(some((number, "a"), (1000 + number, "b")))
-
-
-def exports(table: Table) -> set[str]:
-    place = absolute(EXPORTS, table.location)
-    return {each.location for each in table.files.store.list(place)}
 
 
 def test_every_snapshot_that_is_shown_has_its_manifests(

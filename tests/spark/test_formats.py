@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from campaigns.fuzz import sound
+from campaigns.fuzz import sound_lake
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark import SparkLake, local
 from icetree.spark.write.options import Options
@@ -76,7 +76,7 @@ def test_statements_change_rows_of_every_format_side_by_side(lake: SparkLake, mo
 
 
 def test_a_file_that_ends_its_reader_ends_a_query_and_no_worker(lake: SparkLake) -> None:
-    table = lake.create_table("db.t", sound.table().metadata.schema())
+    table = lake.create_table("db.t", sound_lake.table().metadata.schema())
     deadly = Path(__file__).parents[1] / "fuzz" / "corpus" / "orc" / "text-of-fewer-bytes-than-none"
     place = Path(table.location) / "data" / "x.orc"
     place.parent.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from py4j.java_gateway import JavaGateway
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -23,93 +21,30 @@ from icetree.spark.in_python import done_in_python
 from icetree.spark.write import unweighed
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.internals import bounds, not_weighed
-from icetree.spark.write.unweighed import LARGE, Share, done_unweighed, shares_of, with_size
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata import new_table as new_metadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spark.write.unweighed import LARGE, Share, shares_of
 from tests.effort import law
 from tests.spark.made_in_python import made_in_python
-
-_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_BATCH = 64 * 1024 * 1024
-#: What a row may take: so many of them fill a batch.
-_AT_ONCE = 2_000
-_SHARE = _BATCH // _AT_ONCE
-_SEEN = pa.schema([("rows", pa.int64()), ("bytes", pa.int64()), ("bound", pa.int64())])
-_NO_COLUMNS = {"type": "struct", "fields": []}
-_TOLD = "rows bigint, bytes bigint, bound bigint"
-
-
-def _seen(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Tell of each batch how many rows it has, what they take, and what bounds it."""
-    task = TaskContext.get()
-    assert task is not None
-    bound = task.getLocalProperty(_BYTES)
-    for batch in batches:
-        told = {"rows": batch.num_rows, "bytes": batch.nbytes, "bound": bound and int(bound)}
-        yield pa.RecordBatch.from_pylist([told], schema=_SEEN)
-
-
-def _metadata(**totals: int) -> TableMetadata:
-    """Return the metadata of a table that nobody has heard of, and what its snapshot tells of it."""
-    made = new_metadata(
-        table_uuid=str(uuid4()), location="memory://t", schema=_NO_COLUMNS, at_ms=1_000
-    )
-    if not totals:
-        return made
-    summary = {"operation": "append"} | {
-        name.replace("_", "-"): str(total) for name, total in totals.items()
-    }
-    snapshot = Snapshot(
-        snapshot_id=1, sequence_number=1, timestamp_ms=1_000, manifest_list="r", summary=summary
-    )
-    return replace(made, snapshots=(snapshot,), current_snapshot_id=1)
-
-
-#: A table whose files tell of small rows.
-_SMALL = _metadata(total_records=1_000_000, total_files_size=1_000_000 * 100)
-
-
-def _done(
-    rows: DataFrame, metadata: TableMetadata | None = None
-) -> tuple[list[dict[str, int]], list[int]]:
-    """Return what was told of batches, and how many answers were undone, time by time."""
-    undone: list[int] = []
-    found = done_unweighed(
-        rows,
-        _seen,
-        _SEEN,
-        table="db.docs",
-        metadata=metadata or _metadata(),
-        undo=lambda told: undone.append(told.num_rows),
-    )
-    assert found.schema.names == _SEEN.names
-    return found.to_pylist(), undone
-
-
-def _sized(rows: DataFrame) -> DataFrame | None:
-    [share] = shares_of(rows.sparkSession, _metadata())
-    return with_size(rows, share)
-
-
-@contextmanager
-def _set(spark: SparkSession, name: str, value: int | str) -> Iterator[None]:
-    spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        spark.conf.unset(name)
-
-
-def _texts(spark: SparkSession, count: int, size: int) -> DataFrame:
-    return spark.range(0, count, 1, 1).select("id", f.expr(f"repeat('x', {size})").alias("text"))
+from tests.spark.weighing import (
+    AT_ONCE,
+    BATCH,
+    BYTES,
+    ROWS,
+    SHARE,
+    SMALL,
+    TOLD,
+    done,
+    metadata_telling,
+    seen,
+    setting,
+    sized,
+    texts,
+)
 
 
 def test_batches_of_small_rows_are_not_weighed_and_are_put_together_again(
     spark: SparkSession,
 ) -> None:
-    found, undone = _done(_texts(spark, 12_500, 100))
+    found, undone = done(texts(spark, 12_500, 100))
     told = [(each["rows"], each["bound"]) for each in found]
     assert told == [(10_000, 2**31 - 1), (2_500, 2**31 - 1)]
     assert not undone
@@ -119,41 +54,41 @@ def test_a_batch_of_the_largest_small_rows_is_no_larger_than_one_that_was_weighe
     spark: SparkSession,
 ) -> None:
     # The id, and where the text ends.
-    rows = _texts(spark, _AT_ONCE, _SHARE - 17 - 9)
-    found, undone = _done(rows)
-    assert [each["rows"] for each in found] == [_AT_ONCE]
-    assert _BATCH * 0.99 < found[0]["bytes"] < _BATCH
+    rows = texts(spark, AT_ONCE, SHARE - 17 - 9)
+    found, undone = done(rows)
+    assert [each["rows"] for each in found] == [AT_ONCE]
+    assert BATCH * 0.99 < found[0]["bytes"] < BATCH
     assert not undone
-    assert _done(_texts(spark, 1, _SHARE - 17 - 8))[1] == [0]
+    assert done(texts(spark, 1, SHARE - 17 - 8))[1] == [0]
 
 
 def test_large_rows_are_done_again_in_batches_that_spark_weighs(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = _texts(spark, 1_000, 80_000)
-    found, undone = _done(rows)
+    rows = texts(spark, 1_000, 80_000)
+    found, undone = done(rows)
     assert [each["bound"] for each in found] == [None, None]
     assert sum(each["rows"] for each in found) == 1_000
-    assert max(each["bytes"] for each in found) < 2 * _BATCH
+    assert max(each["bytes"] for each in found) < 2 * BATCH
     assert undone == [0]
     [told] = [each.getMessage() for each in caplog.records if each.name == unweighed.__name__]
     assert "db.docs: a row takes 80026 bytes, more than 33554" in told
-    assert f"set {_BYTES}" in told
+    assert f"set {BYTES}" in told
 
 
 def test_what_is_large_never_goes_to_python_unweighed(spark: SparkSession) -> None:
-    told = _sized(_texts(spark, 10_000, 80_000))
+    told = sized(texts(spark, 10_000, 80_000))
     assert told is not None
     with not_weighed(spark, 10_000):
-        found = done_in_python(told, _seen, _TOLD)
+        found = done_in_python(told, seen, TOLD)
     assert [each["rows"] for each in found.to_pylist()] == [10_000]
     assert found["bytes"][0].as_py() < 2_000_000
 
 
 def test_one_large_row_of_many_undoes_what_others_did(spark: SparkSession) -> None:
-    size = f"CASE WHEN id = 399 THEN {_SHARE + 1} ELSE 3 END"
+    size = f"CASE WHEN id = 399 THEN {SHARE + 1} ELSE 3 END"
     rows = spark.range(0, 400, 1, 4).select("id", f.expr(f"repeat('x', {size})").alias("text"))
-    found, undone = _done(rows)
+    found, undone = done(rows)
     assert sum(each["rows"] for each in found) == 400
     assert undone == [3]
 
@@ -161,15 +96,15 @@ def test_one_large_row_of_many_undoes_what_others_did(spark: SparkSession) -> No
 def test_a_table_that_was_given_large_rows_is_weighed_from_then_on(
     spark: SparkSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    metadata = _metadata()
-    assert _done(_texts(spark, 10, 80_000), metadata)[1] == [0]
+    metadata = metadata_telling()
+    assert done(texts(spark, 10, 80_000), metadata)[1] == [0]
     caplog.clear()
-    found, undone = _done(_texts(spark, 10, 80_000), metadata)
+    found, undone = done(texts(spark, 10, 80_000), metadata)
     assert [each["bound"] for each in found] == [None]
     assert undone == []
     assert not caplog.records
     # Another one may have the same name, in another lake.
-    assert _done(_texts(spark, 10, 10))[0][0]["bound"] is not None
+    assert done(texts(spark, 10, 10))[0][0]["bound"] is not None
 
 
 @pytest.mark.parametrize(
@@ -186,7 +121,7 @@ def test_a_table_that_was_given_large_rows_is_weighed_from_then_on(
 def test_a_table_whose_files_tell_of_large_rows_is_weighed_at_once(
     spark: SparkSession, totals: dict[str, int], weighed: bool
 ) -> None:
-    found, _ = _done(_texts(spark, 10, 10), _metadata(**totals))
+    found, _ = done(texts(spark, 10, 10), metadata_telling(**totals))
     assert [each["bound"] is None for each in found] == [weighed]
 
 
@@ -203,10 +138,10 @@ def test_a_table_whose_files_tell_of_large_rows_is_weighed_at_once(
 def test_batches_have_more_rows_where_files_tell_that_rows_are_small(
     spark: SparkSession, totals: dict[str, int], at_once: int
 ) -> None:
-    first = shares_of(spark, _metadata(**totals))[0]
-    assert first == Share(rows=at_once, bytes=_BATCH // at_once)
-    with _set(spark, _ROWS, 3_000):
-        assert [each.rows for each in shares_of(spark, _metadata(**totals))] == [3_000]
+    first = shares_of(spark, metadata_telling(**totals))[0]
+    assert first == Share(rows=at_once, bytes=BATCH // at_once)
+    with setting(spark, ROWS, 3_000):
+        assert [each.rows for each in shares_of(spark, metadata_telling(**totals))] == [3_000]
 
 
 @pytest.mark.parametrize(
@@ -222,49 +157,49 @@ def test_rows_too_large_for_small_ones_are_done_again_no_more_often_than_they_te
         return not_weighed(session, rows)
 
     monkeypatch.setattr(unweighed, "not_weighed", noting)
-    metadata = replace(_SMALL, table_uuid=str(uuid4()))
+    metadata = replace(SMALL, table_uuid=str(uuid4()))
     # The largest comes after one that is enough to end the first try.
     sizes = f"CASE WHEN id = 24999 THEN {size} WHEN id > 100 THEN least({size}, 6900) ELSE 5 END"
     rows = spark.range(0, 25_000, 1, 1).select("id", f.expr(f"repeat('x', {sizes})").alias("text"))
-    found, undone = _done(rows, metadata)
+    found, undone = done(rows, metadata)
     assert asked == tried
     assert sum(each["rows"] for each in found) == 25_000
-    assert max(each["bytes"] for each in found) < 2 * _BATCH
+    assert max(each["bytes"] for each in found) < 2 * BATCH
     assert undone == [0] * (len(tried) - 1 + (size == 80_000))
     # What was learnt is known from then on.
     asked.clear()
-    assert _done(rows, metadata)[1] == []
+    assert done(rows, metadata)[1] == []
     assert asked == {6_000: [10_000], 7_000: [2_000], 80_000: []}[size]
 
 
 def test_other_threads_have_their_batches_weighed(spark: SparkSession) -> None:
-    rows = _texts(spark, 10, 10)
+    rows = texts(spark, 10, 10)
     found: list[int | None] = []
 
     def elsewhere() -> None:
-        told = done_in_python(rows, _seen, _TOLD)
+        told = done_in_python(rows, seen, TOLD)
         found.extend(told["bound"].to_pylist())
 
-    with not_weighed(spark, _AT_ONCE):
+    with not_weighed(spark, AT_ONCE):
         thread = threading.Thread(target=elsewhere)
         thread.start()
         thread.join()
     assert found == [None]
-    assert spark.sparkContext.getLocalProperty(_BYTES) is None
-    assert spark.sparkContext.getLocalProperty(_ROWS) is None
+    assert spark.sparkContext.getLocalProperty(BYTES) is None
+    assert spark.sparkContext.getLocalProperty(ROWS) is None
 
 
 def test_what_somebody_said_of_batches_stays(spark: SparkSession) -> None:
-    with _set(spark, _BYTES, "64m"):
-        assert bounds(spark).bytes == _BATCH  # type: ignore[union-attr]
-        assert shares_of(spark, _SMALL) == []
-    with _set(spark, _ROWS, 5_000):
-        assert shares_of(spark, _SMALL) == [Share(rows=5_000, bytes=_BATCH // 5_000)]
-        assert _done(_texts(spark, 10, 14_000))[1] == [0]
-    with _set(spark, _ROWS, 20_000):
-        assert shares_of(spark, _SMALL) == []
-    with _set(spark, _ROWS, 0):
-        assert shares_of(spark, _SMALL) == []
+    with setting(spark, BYTES, "64m"):
+        assert bounds(spark).bytes == BATCH  # type: ignore[union-attr]
+        assert shares_of(spark, SMALL) == []
+    with setting(spark, ROWS, 5_000):
+        assert shares_of(spark, SMALL) == [Share(rows=5_000, bytes=BATCH // 5_000)]
+        assert done(texts(spark, 10, 14_000))[1] == [0]
+    with setting(spark, ROWS, 20_000):
+        assert shares_of(spark, SMALL) == []
+    with setting(spark, ROWS, 0):
+        assert shares_of(spark, SMALL) == []
 
 
 def test_where_java_has_no_thread_for_each_of_pythons_all_are_weighed(
@@ -275,12 +210,12 @@ def test_where_java_has_no_thread_for_each_of_pythons_all_are_weighed(
     unpinned = JavaGateway.__new__(JavaGateway)
     vars(unpinned).update(vars(gateway))
     monkeypatch.setattr(type(spark.sparkContext), "_gateway", unpinned)
-    assert shares_of(spark, _SMALL) == []
+    assert shares_of(spark, SMALL) == []
 
 
 def test_a_column_may_have_the_name_of_the_sign(spark: SparkSession) -> None:
-    rows = _texts(spark, 10, 10).withColumn(LARGE.upper(), f.lit(True))
-    found, undone = _done(rows)
+    rows = texts(spark, 10, 10).withColumn(LARGE.upper(), f.lit(True))
+    found, undone = done(rows)
     assert [(each["rows"], each["bound"]) for each in found] == [(10, None)]
     assert not undone
 
@@ -294,14 +229,14 @@ _KINDS = (
 
 @pytest.fixture(scope="module")
 def of_python(spark: SparkSession) -> dict[str, DataFrame]:
-    return made_in_python(spark, _texts(spark, 10, 10))
+    return made_in_python(spark, texts(spark, 10, 10))
 
 
 @pytest.mark.parametrize("kind", _KINDS)
 def test_where_others_would_go_to_python_unweighed_all_are_weighed(
     of_python: dict[str, DataFrame], kind: str
 ) -> None:
-    assert _sized(of_python[kind]) is None
+    assert sized(of_python[kind]) is None
 
 
 @pytest.mark.parametrize(
@@ -317,8 +252,8 @@ def test_where_others_would_go_to_python_unweighed_all_are_weighed(
     ],
 )
 def test_what_java_does_alone_is_not_weighed(spark: SparkSession, query: str) -> None:
-    _texts(spark, 10, 10).createOrReplaceTempView("texts")
-    assert _sized(spark.sql(query)) is not None
+    texts(spark, 10, 10).createOrReplaceTempView("texts")
+    assert sized(spark.sql(query)) is not None
 
 
 @pytest.mark.parametrize(
@@ -330,7 +265,7 @@ def test_rows_that_cannot_tell_their_size_for_nothing_are_weighed(
     rows = spark.range(1).select(
         f.expr("parse_json('1')" if type == "variant" else f"CAST(NULL AS {type})")
     )
-    assert _sized(rows) is None
+    assert sized(rows) is None
 
 
 def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_path: Path) -> None:
@@ -341,7 +276,7 @@ def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_
         "db.t", schema, partition_by=["bucket(4, id)", "truncate(1, `a.b c`)"]
     )
     made = spark.range(0, 400, 1, 8).select("id", f.expr("CAST(id % 2 AS STRING)").alias("a.b c"))
-    assert _sized(arranged(made, table.metadata)) is not None
+    assert sized(arranged(made, table.metadata)) is not None
     lake.append("db.t", made)
     files = lake.table("db.t").inspect.files()
     assert files.num_rows == 8
@@ -352,7 +287,7 @@ def test_rows_meet_by_bucket_and_prefix_without_python(spark: SparkSession, tmp_
 @given(data=st.data())
 def test_a_row_is_large_if_what_varies_of_it_is(spark: SparkSession, data: st.DataObject) -> None:
     lengths = st.one_of(
-        st.none(), st.integers(0, 20), st.integers(_SHARE // 2 - 200, _SHARE // 2 + 40)
+        st.none(), st.integers(0, 20), st.integers(SHARE // 2 - 200, SHARE // 2 + 40)
     )
     drawn = data.draw(st.lists(st.tuples(lengths, lengths, lengths), min_size=1, max_size=5))
     given_rows = [
@@ -368,15 +303,15 @@ def test_a_row_is_large_if_what_varies_of_it_is(spark: SparkSession, data: st.Da
     # Handed over by Python, they would be weighed: what is looked at here is what a row tells.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(unweighed, "is_all_javas", lambda _: True)
-        told = _sized(rows)
+        told = sized(rows)
     assert told is not None
     for (a, b, c), was, now in zip(drawn, given_rows, told.collect(), strict=True):
         varies = (a or 0) // 2 * 2 + (b or 0) + (c or 0) // 17 * 17
         if now[LARGE]:
-            assert varies > _SHARE - 100
+            assert varies > SHARE - 100
             assert (now["text"], now["inner"], now["numbers"]) == (None, None, None)
         else:
-            assert varies <= _SHARE
+            assert varies <= SHARE
             inner = now["inner"] and {"n": 1, "bytes": bytes(now["inner"]["bytes"])}
             assert (now["text"], inner, now["numbers"]) == was
 

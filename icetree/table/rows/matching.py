@@ -203,9 +203,9 @@ def _test(kind: Any, name: str, *values: Any) -> BooleanExpression:
 
 def _is_ordered(type: pa.DataType) -> bool:
     """Tell whether filters compare values of a type."""
-    kinds = (_is.is_integer, _is.is_floating, _is.is_decimal, _is.is_string)
-    kinds = (*kinds, _is.is_large_string)
-    return any(kind(type) for kind in (*kinds, _is.is_date, _is.is_timestamp))
+    numbers = (_is.is_integer, _is.is_floating, _is.is_decimal)
+    texts, times = (_is.is_string, _is.is_large_string), (_is.is_date, _is.is_timestamp)
+    return any(kind(type) for kind in (*numbers, *texts, *times))
 
 
 def _literals(values: pa.Array) -> list[Any]:
