@@ -111,6 +111,22 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Star:
+    """A `*` of a list of columns, and where it takes names of columns to leave out."""
+
+    at: int
+    #: Whether some stand before that place already, in an EXCEPT of its own.
+    has_some: bool
+    #: The table that it says, if any.
+    of: str | None
+
+    def without(self, names: Sequence[str]) -> str:
+        """Return what to put there."""
+        told = ", ".join(names)
+        return f", {told}" if self.has_some else f" EXCEPT ({told})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """A table that a query names in its text."""
 
@@ -123,8 +139,8 @@ class Named:
     alias_at: int | None
     #: The name by which columns of it are called.
     alias: str
-    #: The ends of each `*` that stands for its columns, maybe for others too.
-    stars: tuple[int, ...] = ()
+    #: Each `*` that stands for its columns, maybe for others too.
+    stars: tuple[Star, ...] = ()
     #: `VERSION AS OF`, or the text after `TIMESTAMP AS OF`.
     version: str | None = None
     timestamp: str | None = None
@@ -135,16 +151,8 @@ def named_tables(plan: Any, text: str) -> list[Named]:
     return list(_named(plan, text, frozenset(), None, ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Star:
-    """A `*` of a list of columns: where it ends, and the table that it says, if any."""
-
-    stop: int
-    of: str | None
-
-
 def _named(
-    node: Any, text: str, scope: frozenset[str], above: Any, stars: Sequence[_Star]
+    node: Any, text: str, scope: frozenset[str], above: Any, stars: Sequence[Star]
 ) -> Iterator[Named]:
     what = kind(node)
     if what in _RELATIONS:
@@ -170,18 +178,20 @@ def _named(
         yield from _named(inner_plan, text, scope, None, ())
 
 
-def _stars(project: Any, text: str) -> list[_Star]:
+def _stars(project: Any, text: str) -> list[Star]:
     """Return each `*` in a list of columns."""
     found = []
     for each in seq(project.projectList()):
-        span = span_of(each) if kind(each) == "UnresolvedStar" else None
-        if span is not None and text[span.stop - 1] == "*":
-            of = option(each.target())
-            found.append(_Star(stop=span.stop, of=None if of is None else seq(of)[-1].lower()))
+        has_some = kind(each) == "UnresolvedStarExceptOrReplace"
+        span = span_of(each) if has_some or kind(each) == "UnresolvedStar" else None
+        if span is not None and text[span.stop - 1] == (")" if has_some else "*"):
+            of, at = option(each.target()), span.stop - has_some
+            said = None if of is None else seq(of)[-1].lower()
+            found.append(Star(at=at, has_some=has_some, of=said))
     return found
 
 
-def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[_Star]) -> Named | None:
+def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[Star]) -> Named | None:
     relation = node.relation() if what == "RelationTimeTravel" else node
     if kind(relation) != "UnresolvedRelation" or relation.isStreaming():
         return None
@@ -213,7 +223,7 @@ def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[_Star]) 
         name_stop=name_stop,
         alias_at=alias_at,
         alias=alias,
-        stars=tuple(each.stop for each in stars if each.of in (None, alias.lower())),
+        stars=tuple(each for each in stars if each.of in (None, alias.lower())),
         version=version,
         timestamp=timestamp,
     )

@@ -168,10 +168,10 @@ def _edits(text: str, bound: Sequence[Bound]) -> list[Edit]:
             edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
             # A view has no namespace.
             edits += [cut for cut in shortenings(text, each.called) if not within(cut, spans)]
-    for stop in sorted({stop for each in bound for stop in each.named.stars}):
-        beside = [name for each in bound if stop in each.named.stars for name in _hidden(each)]
+    for star in dict.fromkeys(star for each in bound for star in each.named.stars):
+        beside = [name for each in bound if star in each.named.stars for name in _hidden(each)]
         if beside:
-            edits.append((stop, stop, f" EXCEPT ({', '.join(beside)})"))
+            edits.append((star.at, star.at, star.without(beside)))
     return edits
 
 

@@ -23,6 +23,7 @@ _QUERY: Final = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})
 #: What tells one complaint of Spark's from another, where it names no place.
 _TOLD: Final = ("objectName", "colName", "side")
 _AMBIGUOUS: Final = "AMBIGUOUS"
+_UNRESOLVED: Final = "UNRESOLVED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,11 @@ class Trouble:
     condition: str
     places: tuple[int, ...]
     told: tuple[str | None, ...]
+
+    @property
+    def is_of_a_name(self) -> bool:
+        """Whether it is that nothing has a name."""
+        return self.condition.startswith(_UNRESOLVED)
 
 
 #: Spark's plan of a statement on such tables, or what it has against it.
@@ -65,7 +71,7 @@ def revealed(text: str, bound: Sequence[Bound], judge: Judge) -> list[Bound]:
         return found
     verdict = judge(found)
     while isinstance(verdict, Trouble):
-        better = _helping(text, found, names, verdict, judge)
+        better = _helping(text, found, names, verdict, judge) if verdict.is_of_a_name else []
         if not better:
             # Spark will say it again, to the user.
             return found
