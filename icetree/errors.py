@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from icetree.visible import visible_lines
+from icetree.visible import visible
 
 
 class IcetreeError(Exception):
     """The root of every error icetree raises on purpose."""
 
     def __str__(self) -> str:
-        # What it names may be a hostile table's, and tracebacks and logs end in terminals.
-        return visible_lines(super().__str__())
+        # What it names may be a hostile table's, and tracebacks and logs end in terminals: a newline
+        # there would begin a line that somebody else wrote.
+        return visible(super().__str__())
 
 
 class NotFound(IcetreeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -13,8 +14,11 @@ from icetree.spec.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 
-#: Retitles, clears, rings, returns, deletes, does the same in C1, and turns the writing around.
-HOSTILE = "a\x1b]0;got you\x07\x1b[2J\r\x08\x7f\x9b2J\x85\x9d0;x\x9c\u202eb\u2066c\u2028d\te"
+#: Retitles, clears, rings, returns, deletes, does the same in C1, turns the writing around, and
+#: begins a line of its own.
+HOSTILE = (
+    "a\x1b]0;got you\x07\x1b[2J\r\x08\x7f\x9b2J\x85\x9d0;x\x9c\u202eb\u2066c\u2028d\te\nforged"
+)
 NAME = HOSTILE.replace(".", "")
 
 
@@ -52,10 +56,11 @@ def hostile_table(folder: Path, *, is_damaged: bool = True) -> Table:
 
 
 def acting(text: str) -> set[str]:
-    """Return the characters of a text that would act on a terminal; a newline may."""
-    return {
+    """Return the characters of a text that would act on a terminal; a newline of ours may."""
+    found = {
         each
         for each in text
         if each != "\n"
         and (unicodedata.category(each) in ("Cc", "Zl", "Zp") or each in "\u202e\u2066")
     }
+    return found | ({"\n"} if re.search("^forged", text, re.MULTILINE) else set())

@@ -29,7 +29,7 @@ def carry_out(
 
     `due` says whether anything is left to do, and `lines` what to say before the result.
     """
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say, say_lines
 
     with lake.table(name) as table:
         of: Maintenance = table.maintenance
@@ -40,6 +40,6 @@ def carry_out(
         return
     for each in lines(done):
         say(each)
-    say(str(done))
+    say_lines(str(done))
     if due(done) and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")

@@ -43,7 +43,7 @@ def tree(
     from dataclasses import asdict
 
     from icetree.cli.console import stdout
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say, say_lines
     from icetree.picture.terminal import Drawing
 
     form = form or _form_of(output)
@@ -57,7 +57,7 @@ def tree(
         return
     text = _drawn()[form](drawn)
     if output is None:
-        say(text.removesuffix("\n"))
+        say_lines(text.removesuffix("\n"))
         return
     try:
         output.write_text(text, encoding="utf-8")

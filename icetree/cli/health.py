@@ -35,7 +35,7 @@ def verify(lake: Chosen, name: str, deep: bool, snapshots: Which, as_json: bool)
 
     Exits with 0 when the table is clean, 1 when something was found, 2 when it could not run.
     """
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
 
     try:
         report = _verified(lake, name, deep=deep, snapshots=snapshots, quiet=as_json)
@@ -47,7 +47,7 @@ def verify(lake: Chosen, name: str, deep: bool, snapshots: Which, as_json: bool)
         found = [finding.as_dict() for finding in report.findings]
         print_json({"clean": report.is_clean, "findings": found, "counts": dict(report.counts)})
     else:
-        say(report.text())
+        say_lines(report.text())
     if not report.is_clean:
         raise click.exceptions.Exit(report.exit_status)
 
@@ -92,7 +92,7 @@ def repair(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
 
     That is: lost pages of history, DVs of files that are gone, lost statistics.
     """
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
 
     with lake.table(name) as table:
         done = table.repair(dry_run=not yes)
@@ -105,6 +105,6 @@ def repair(lake: Chosen, name: str, yes: bool, as_json: bool) -> None:
             }
         )
         return
-    say(done.text())
+    say_lines(done.text())
     if done.actions and not yes:
         click.echo("nothing was changed: repeat with --yes to do it")

@@ -25,7 +25,7 @@ _all_option = click.option("--all", "former", is_flag=True, help="Former ones to
 @pass_lake
 def schema(lake: Chosen, name: str, former: bool, as_json: bool) -> None:
     """Show the columns, with the ids that they keep for ever."""
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
 
     with lake.table(name) as table:
         now = table.metadata
@@ -46,7 +46,7 @@ def schema(lake: Chosen, name: str, former: bool, as_json: bool) -> None:
     for at, each in enumerate(found):
         if former:
             mark = ", in use" if each["is_default"] else ""
-            say(f"{'' if at == 0 else chr(10)}schema {each['schema_id']}{mark}")
+            say_lines(f"{'' if at == 0 else chr(10)}schema {each['schema_id']}{mark}")
         print_columns(each["columns"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from icetree.cli.adding import add_files, register
@@ -29,6 +31,7 @@ from icetree.cli.past import changes, refs, snapshots
 from icetree.cli.points import branch, rollback, set_current, tag
 from icetree.cli.publishing import ancestors, cherry_pick, fast_forward, publish
 from icetree.cli.reading import explain, files, plan
+from icetree.cli.refusal import show_failure
 from icetree.cli.serve import serve
 from icetree.cli.sql.command import sql
 from icetree.cli.statistics import compute_partition_stats, compute_table_stats
@@ -127,4 +130,6 @@ cli.add_section("Others", serve, completion, demo)
 
 def main() -> None:
     """Run the command line, and exit."""
+    # What nobody foresaw may name a hostile table's things, too.
+    sys.excepthook = show_failure
     cli(prog_name="icetree")

@@ -11,6 +11,7 @@ from icetree.cli.carrying import carry_out
 from icetree.cli.lake import Chosen
 from icetree.cli.options import as_json_option, pairs, pass_lake, table_argument, yes_option
 from icetree.cli.refusal import kind_of_error
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.rounds import Round
@@ -238,7 +239,7 @@ def maintain(
 
     It may be stopped at any moment: what is under way is simply not committed.
     """
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
     from icetree.table.rounds import rounds as each_round
 
     with lake.open() as connection:
@@ -253,7 +254,8 @@ def maintain(
             if as_json:
                 print_json({"name": each.table, **_round_told(each)})
             else:
-                say(f"{each.table}: {each.done or each.error}")
+                done = each.done or visible(str(each.error))
+                say_lines(f"{visible(str(each.table))}: {done}")
             sys.stdout.flush()
 
 

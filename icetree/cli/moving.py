@@ -134,12 +134,12 @@ def migrate(lake: Chosen, name: str, source: str, yes: bool, as_json: bool) -> N
 
 
 def _told(done: Upgraded | Downgraded, *, yes: bool, as_json: bool) -> None:
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
 
     if as_json:
         print_json(done.as_dict())
         return
-    say(str(done))
+    say_lines(str(done))
     if not yes and done.reason is None:
         click.echo("nothing was changed: repeat with --yes to do it")
 

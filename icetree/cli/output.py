@@ -29,8 +29,13 @@ def print_json(value: Any) -> None:
     print(visible_json(document))
 
 
-def say(text: str) -> None:
-    """Print lines of text, in which names and values may stand; a terminal breaks none in a word."""
+def say(line: str) -> None:
+    """Print a line of text, in which names and values may stand; a terminal breaks it in no word."""
+    say_lines(visible(line))
+
+
+def say_lines(text: str) -> None:
+    """Do `say` for a text of lines, whose names and values begin none of their own."""
     shown = visible_lines(text)
     if sys.stdout.isatty():
         width = _terminal_width()

@@ -139,7 +139,7 @@ def explain(
     lake: Chosen, name: str, where: str, at: str | None, row_groups: bool, as_json: bool
 ) -> None:
     """Tell what a filter skips, where and why."""
-    from icetree.cli.output import print_json, say
+    from icetree.cli.output import print_json, say_lines
 
     with lake.table(name) as table:
         told = table.explain(where, at=at, row_groups=row_groups)
@@ -154,4 +154,4 @@ def explain(
             }
         )
     else:
-        say(told.text())
+        say_lines(told.text())

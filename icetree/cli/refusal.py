@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+import traceback
+from types import TracebackType
 from typing import IO, Any, Final
 
 import click
 
 from icetree.errors import IcetreeError
-from icetree.visible import visible, visible_json
+from icetree.visible import visible, visible_json, visible_lines
 
 #: What the program exits with; docs/command-line.md tells what each means.
 REFUSED: Final = 1
@@ -30,7 +33,8 @@ class Refusal(click.ClickException):
     @classmethod
     def of(cls, error: IcetreeError) -> Refusal:
         """Return an error of ours as it is shown."""
-        return cls(kind_of_error(error), " ".join(str(error).split()))
+        # What a library says in lines is one sentence here.
+        return cls(kind_of_error(error), " ".join(Exception.__str__(error).split()))
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Print it."""
@@ -57,6 +61,14 @@ class Misused(Refusal):
     def by(cls, error: click.UsageError) -> Misused:
         """Return what click has against a command line."""
         return cls("usage", " ".join(error.format_message().split()))
+
+
+def show_failure(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Print what Python tells of a failure of ours; its texts act on no terminal."""
+    for part in traceback.format_exception(kind, error, trace):
+        print(visible_lines(part), end="", file=sys.stderr)
 
 
 def kind_of_error(error: IcetreeError) -> str:

@@ -40,7 +40,7 @@ _NOT_INSTALLED: Final = "ModuleNotFoundError: No module named 'icetree'"
 #: What Spark's own errors are, in Java.
 _SPARKS: Final = "org.apache.spark.SparkThrowable"
 #: Classes of SQL states that say that the statement or its rows are at fault.
-_CALLERS: Final = frozenset({"21", "22", "23", "42"})
+_CALLERS: Final = frozenset({"21", "22", "23", "42", "P0"})
 #: What tells, while a statement is carried out, what there is in place of a table that is not.
 _INSTEAD: Final = ContextVar[Callable[[str], str] | None]("_INSTEAD", default=None)
 

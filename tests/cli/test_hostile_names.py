@@ -95,7 +95,8 @@ def test_no_command_lets_a_name_or_value_act_on_the_terminal(folder: Path) -> No
     assert told > 20
 
 
-#: Commands that go on until somebody stops them, or start Spark: each has tests of its own.
+#: Commands that go on until somebody stops them, or start Spark: `tests/spark/test_hostile_sql.py`
+#: has one, and the other shows what it made itself.
 ELSEWHERE = {"sql", "demo"}
 
 

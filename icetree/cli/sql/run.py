@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import Self
 
 from icetree.cli.aside import aside
-from icetree.cli.output import print_json, print_rows, say
+from icetree.cli.output import print_json, print_rows, say, say_lines
 from icetree.picture.words import counted
 from icetree.spark.complaints import one_line
 from icetree.spark.session import local_session
@@ -18,6 +18,11 @@ from icetree.spark.session import local_session
 if TYPE_CHECKING:
     from icetree.cli.lake import Chosen
     from icetree.spark.lake import SparkLake
+
+
+#: Columns of results that are texts of lines: of EXPLAIN and SHOW CREATE TABLE. Lines of other values
+#: would pass for rows.
+_IN_LINES: Final = (["plan"], ["createtab_stmt"])
 
 
 class Runner:
@@ -67,9 +72,9 @@ class Runner:
             print_json(shown)
         elif not names:
             say("done")
-        elif len(names) == 1 and any("\n" in str(row[names[0]]) for row in shown):
+        elif names in _IN_LINES:
             for row in shown:
-                say(str(row[names[0]]).rstrip("\n"))
+                say_lines(str(row[names[0]]).rstrip("\n"))
         else:
             print_rows(shown, dict(zip(keys, names, strict=True)), empty="no rows")
             if shown and not is_cut:

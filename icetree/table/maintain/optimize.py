@@ -23,6 +23,7 @@ from icetree.table.maintain.manifests import rewrite_manifests
 from icetree.table.maintain.orphans import remove_orphan_files
 from icetree.table.progress import Progress
 from icetree.tree.plan.tasks import Plan
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
@@ -51,7 +52,7 @@ class Step:
     __repr__ = short
 
     def __str__(self) -> str:
-        return f"{self.verb}: {self.reason}{f' (left: {self.left})' if self.left else ''}"
+        return visible(f"{self.verb}: {self.reason}{f' (left: {self.left})' if self.left else ''}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
