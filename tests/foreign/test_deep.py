@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from icetree.table.scan.told import End
+from icetree.table.scan.told import told as metadata_tells
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind
 from tests.foreign.by_hand import Hand, findings
@@ -253,6 +255,71 @@ def test_the_truth_of_a_column_that_has_gone_is_clean(change: Callable[[Table, s
     change(table, "n")
     table.append(pa.table({"id": [99]}))
     assert findings(table.refresh()) == ""
+
+
+# --- what files say of themselves -----------------------------------------------------------------
+
+_FAR = 0x1122334455667788
+
+
+def _told_by_footer(hand: Hand) -> File:
+    """Return a file of two rows whose footer tells the larger id, in some of the usual ways."""
+    rows = draw_rows(Random(5), 1, 2, hand.layout, 0)
+    rows[1]["id"] = _FAR
+    while True:
+        file = hand.writer.shop.data(rows, 0)
+        footer = _footer(hand.writer.shop.stored[file.location])
+        if _FAR.to_bytes(8, "little") in footer:
+            file.snapshot_id = file.sequence_number = file.file_sequence_number = hand.number
+            file.first_row_id = 0
+            return file
+
+
+def _footer(content: bytes) -> bytes:
+    return content[len(content) - 8 - int.from_bytes(content[-8:-4], "little") :]
+
+
+@pytest.mark.parametrize("lies", [False, True])
+def test_a_footer_that_makes_scans_pass_over_rows_is_named(lies: bool) -> None:
+    hand = Hand()
+    file = _told_by_footer(hand)
+    stored = hand.writer.shop.stored
+    if lies:
+        content = stored[file.location]
+        footer = _footer(content)
+        lied = footer.replace(_FAR.to_bytes(8, "little"), (1).to_bytes(8, "little"))
+        stored[file.location] = content.removesuffix(footer) + lied
+    hand.snapshot([hand.file_row(file)], [file])
+    table = hand.open()
+    assert table.scan(f"id = {_FAR}").count() == (0 if lies else 1)
+    said = findings(table)
+    assert ("upper bound of id is 1, but it has" in said) == lies
+    assert lies or said == ""
+
+
+@pytest.mark.parametrize("nulls", [{}, {"null_value_count": 4}])
+def test_a_tight_bound_of_no_value_is_named(nulls: Json) -> None:
+    hand = Hand()
+    n = hand.layout.column("n").id
+    some, none = _plain(hand, 4), _plain(hand, 4, first=4)
+    none = hand.writer.shop.data([row | {"n": None} for row in none.rows], 0)
+    none.snapshot_id = none.sequence_number = none.file_sequence_number = hand.number
+    none.first_row_id = 4
+    values = [row["n"] for row in some.rows]
+    honest = {"lower_bound": min(values), "upper_bound": max(values), "null_value_count": 0}
+    lie = {"lower_bound": -7, "upper_bound": -7, **nulls}
+    rows = []
+    for file, told in ((some, honest), (none, lie)):
+        row = hand.file_row(file)
+        told |= {"value_count": 4, "tight_bounds": True}
+        rows.append(row | {"content_stats": row["content_stats"] | {n: told}})
+    hand.snapshot(rows, [some, none])
+    table = hand.open()
+    least = End(what="min", field_id=n)
+    found = metadata_tells(table.scan(), [least])
+    assert found is not None
+    assert found.ends[least].as_py() == (min(values) if nulls else -7)
+    assert "lower bound of n is tight at -7, but it has no value" in findings(table)
 
 
 def test_equality_ids_that_differ_between_snapshots_are_named() -> None:

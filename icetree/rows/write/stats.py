@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isnan
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +51,14 @@ def stats_of(
     return gathered.stats()
 
 
+class Portion(NamedTuple):
+    """What some of a column's values come to."""
+
+    nulls: int
+    #: The least and the greatest, of types that are compared and where there are any.
+    ends: pa.Array | None = None
+
+
 class StatsGatherer:
     """Stats of a file whose rows come in portions: the same as if they came at once."""
 
@@ -59,8 +67,9 @@ class StatsGatherer:
         self._modes = modes
         self._columns: dict[int, _Column] = {}
 
-    def add(self, rows: pa.Table) -> None:
-        """Take in rows, whose columns are the fields in order."""
+    def add(self, rows: pa.Table) -> dict[int, Portion]:
+        """Take in rows, whose columns are the fields in order; return what they alone come to."""
+        portions: dict[int, Portion] = {}
         for top, name in zip(self._fields, rows.column_names, strict=True):
             for leaf, values in _leaves(top, rows[name]):
                 mode = self._modes.get(leaf.field_id)
@@ -68,7 +77,8 @@ class StatsGatherer:
                     known = self._columns.get(leaf.field_id)
                     if known is None:
                         known = self._columns[leaf.field_id] = _Column(leaf.field_type, mode)
-                    known.add(values)
+                    portions[leaf.field_id] = known.add(values)
+        return portions
 
     def stats(self) -> FileStats:
         """Return the stats of all rows so far."""
@@ -98,8 +108,13 @@ class _Column:
     #: Of variants: what their fields hold.
     ranges: Ranges = field(default_factory=Ranges)
 
-    def add(self, values: pa.ChunkedArray) -> None:
-        """Take in values."""
+    def add(self, values: pa.ChunkedArray) -> Portion:
+        """Take in values; return what they alone come to."""
+        nulls, known = values.null_count, len(self.ends)
+        self._take(values)
+        return Portion(nulls, self.ends[-1] if len(self.ends) > known else None)
+
+    def _take(self, values: pa.ChunkedArray) -> None:
         self.values += len(values)
         self.nulls += values.null_count
         if has_nans(self.type):

@@ -49,7 +49,11 @@ def contradicted(
     tight = "tight" in told and told["tight"].as_py()
     for stat, holds in (("lower", pc.less_equal), ("upper", pc.greater_equal)):
         mine, actual = told.get(stat), real[stat]
-        if mine is None or actual is None or mine.type in (GEO_BOUND, VARIANT_BOUND):
+        if mine is None or mine.type in (GEO_BOUND, VARIANT_BOUND):
+            continue
+        if actual is None:
+            if tight and _has_no_value(real):
+                yield f"{stat} bound of {label} is tight at {_text(mine)}, but it has no value"
             continue
         mine, actual = _ordered(mine), _ordered(actual)
         try:
@@ -65,6 +69,14 @@ def contradicted(
         mine, actual = told.get(stat), real[stat]
         if mine is not None and actual is not None and mine.as_py() != actual.as_py():
             yield f"{stat} of {label} is {mine}, but there are {actual}"
+
+
+def _has_no_value(real: Mapping[str, pa.Scalar | None]) -> bool:
+    values, nulls, nans = (
+        None if each is None else each.as_py()
+        for each in (real["values"], real["nulls"], real["nans"])
+    )
+    return values is not None and values == (nulls or 0) + (nans or 0)
 
 
 def nothing_but_nulls(

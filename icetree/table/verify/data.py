@@ -43,6 +43,7 @@ from icetree.table.verify.contradicted import (
 )
 from icetree.table.verify.every_column import EveryColumn
 from icetree.table.verify.findings import Gathering, Kind
+from icetree.table.verify.footers import FooterStats
 from icetree.table.verify.positions import broken_positions, lacks_a_column
 from icetree.table.verify.stored_lineage import broken_lineage
 from icetree.table.verify.tellings import SEEN_IN, by_file
@@ -62,8 +63,9 @@ class _Rows:
     #: By the name of the stats column: of columns, and of expressions in each row group.
     columns: _Stats
     expressions: list[_Stats]
-    #: Sentences on values that are none of their type.
+    #: Sentences on values that are none of their type, and on what the file says of itself.
     broken: list[str]
+    untrue: list[str]
 
     def stat(self, field_id: int, stat: str) -> pa.Scalar | None:
         """Return a stat of a column or an expression; None where nothing is known."""
@@ -192,6 +194,8 @@ class DataCheck:
                 rows = self._read(file, fields, ReadRules(location=place, constants=constants))
                 for rule in rows.broken:
                     yield Kind.UNREADABLE, name, rule, seen_in
+                for rule in rows.untrue:
+                    yield Kind.STATS, name, rule, seen_in
             for rule in self._contradictions(entry, rows):
                 yield Kind.STATS, name, rule, seen_in
             if entry["content_type"][0].as_py() == Content.DATA:
@@ -212,17 +216,19 @@ class DataCheck:
         gathered = StatsGatherer(fields, dict.fromkeys(self.shape.types, FULL))
         expressions: list[_Stats] = []
         said: list[str] = []
+        untrue: list[str] = []
+        footer = FooterStats.of(file, self.shape)
         for group in file.groups:
             batches = file.read(group, fields, rules)
             if not batches:
                 continue
             rows = pa.Table.from_batches(batches)
-            gathered.add(rows)
+            untrue += footer.contradictions(group, gathered.add(rows))
             expressions.append(self._expressions(rows))
             for each, column in zip(fields, rows.columns, strict=True):
                 for at, kind, why in _no_values(column, each):
                     said.append(f"column {at} has values that are no {kind}: {why}")
-        return _Rows(columns=gathered.stats(), expressions=expressions, broken=said)
+        return _Rows(columns=gathered.stats(), expressions=expressions, broken=said, untrue=untrue)
 
     def _contradictions(self, entry: Entries, rows: _Rows) -> Iterator[str]:
         """Yield a sentence for each stat of the entry that its rows contradict."""
