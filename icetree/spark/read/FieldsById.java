@@ -48,6 +48,10 @@ public class FieldsById extends ParquetFileFormat {
 
   /** Returns a part of a type with all that the whole one says of the same fields. */
   private static DataType told(DataType part, DataType whole) {
+    // Of a variant Spark reads values at paths, as a struct of its own making.
+    if (part.getClass() != whole.getClass()) {
+      return part;
+    }
     if (part instanceof StructType) {
       return told((StructType) part, (StructType) whole, true);
     }
