@@ -101,5 +101,9 @@ def test_options_of_compression_are_those_of_the_format_that_is_written(lake: Sp
     assert said.over(metadata).properties["write.avro.compression-level"] == "3"
     with pytest.raises(Unsupported, match="compression-level: orc has none"):
         Options().option("compression-level", 3).over(metadata)
+    fast = Options().option("compression-strategy", "SPEED")
+    assert fast.over(metadata).properties["write.orc.compression-strategy"] == "speed"
+    with pytest.raises(Unsupported, match="compression-strategy: parquet has none"):
+        fast.option("write-format", "parquet").over(metadata)
     with pytest.raises(InvalidInput, match="allowed are parquet, orc, avro"):
         lake.write("db.t", lake.spark.range(3)).option("write-format", "csv").append()

@@ -25,7 +25,6 @@ _PROPERTIES: Final[Mapping[str, str]] = {
     "target-file-size-bytes": TARGET_FILE_SIZE,
     "distribution-mode": DISTRIBUTION,
     "write-format": WRITE_FORMAT,
-    "compression-strategy": as_orc.STRATEGY,
 }
 #: Options of how files are compressed, by the format of these.
 _COMPRESSION: Final[Mapping[str, Mapping[str, str]]] = {
@@ -35,6 +34,7 @@ _COMPRESSION: Final[Mapping[str, Mapping[str, str]]] = {
         "avro": as_avro.CODEC,
     },
     "compression-level": {"parquet": as_parquet.LEVEL, "avro": as_avro.LEVEL},
+    "compression-strategy": {"orc": as_orc.STRATEGY},
 }
 #: What may be said only as it is done anyway, and why.
 _FIXED: Final[Mapping[str, tuple[str, str]]] = {
