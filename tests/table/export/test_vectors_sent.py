@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
@@ -16,6 +19,7 @@ from icetree.spec.entry import Entries, Status, from_table, is_live, only, with_
 from icetree.table.foreign import commit_foreign
 from icetree.table.lake import Lake
 from icetree.table.table import Table
+from tests.effort import law
 from tests.table.changing import delete_rows
 from tests.table.export.stock_client import StockClient
 from tests.table.export.test_foreign import first, ids, new_file, some_table
@@ -122,6 +126,35 @@ def test_no_deleted_row_comes_back_whose_delete_is_not_removed(
     gone = after if is_proper and (after or removes) else before
     assert ids(table.refresh()) == sorted({*range(12)} - {here[at] for at in gone})
     assert table.verify(deep=True).findings == ()
+
+
+@law(40, usual=4, shrinks=False)
+@given(
+    of=st.sampled_from([marked, upgraded]),
+    before=st.frozensets(st.sampled_from([0, 1, 2])),
+    after=st.frozensets(st.sampled_from([0, 1, 2])),
+    removes=st.booleans(),
+)
+def test_whatever_a_client_sends_no_deleted_row_is_back_whose_delete_is_there(
+    of: Callable[..., tuple[Table, str, list[int]]],
+    before: frozenset[int],
+    after: frozenset[int],
+    removes: bool,
+) -> None:
+    table, name, here = of(*sorted(before))
+    client = StockClient(table, id=9)
+    if removes:
+        remove_deletes(client)
+    if after:
+        client.write(own(client, vector(table, name, *after), Status.ADDED))
+    asked = client.snapshot("delete")
+    with suppress(InvalidInput):
+        commit_foreign(table, asked)
+    left = {*ids(table.refresh())}
+    gone = {at for at, id in enumerate(here) if id not in left}
+    assert left >= {*range(12)} - {*here}
+    assert before <= gone or (removes and not after)
+    assert gone in (before, after)
 
 
 def test_a_vector_holds_the_rows_of_position_deletes_that_stay() -> None:
