@@ -29,9 +29,9 @@ _THEIRS: Final = (
 #: What they do not, whatever else is allowed: `*` goes on past a slash, to exports and what is beside them.
 _OURS: Final = "metadata/*/*"
 _READS: Final = ("s3:GetObject",)
+_CHANGES: Final = ("s3:PutObject", "s3:DeleteObject")
 _WRITES: Final = (
-    "s3:PutObject",
-    "s3:DeleteObject",
+    *_CHANGES,
     "s3:AbortMultipartUpload",
     "s3:ListMultipartUploadParts",
 )
@@ -86,7 +86,7 @@ def policy_for(bucket: str, folder: str, *, may_write: bool) -> dict[str, Any]:
         theirs = [f"{here}{each}" for each in _THEIRS]
         statements += [
             {"Effect": "Allow", "Action": [*_WRITES], "Resource": theirs},
-            {"Effect": "Deny", "Action": [*_WRITES], "Resource": [f"{here}{_OURS}"]},
+            {"Effect": "Deny", "Action": [*_CHANGES], "Resource": [f"{here}{_OURS}"]},
         ]
     return {"Version": "2012-10-17", "Statement": statements}
 
