@@ -80,6 +80,8 @@ def test_every_option_that_is_shown_is_one() -> None:
         text=True,
         check=True,
     )
-    shown = set(re.findall(r"--(?:host|port|grants|tls-[a-z-]+|token-key|new-secret|quiet|workers)", PAGE))
+    shown = set(
+        re.findall(r"--(?:host|port|grants|tls-[a-z-]+|token-key|new-secret|quiet|workers)", PAGE)
+    )
     assert len(shown) >= 8
     assert all(each in told.stdout for each in shown)
