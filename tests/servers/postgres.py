@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -29,9 +30,11 @@ class PostgresServer:
     def __init__(self, *, standby_of: PostgresServer | None = None, port: int = 0) -> None:
         """Make a server of its own, or one that follows another, which must run."""
         self._folder = Path(tempfile.mkdtemp(prefix="icetree-postgres-"))
-        self._as_user = {"user": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
+        self._as_user: dict[str, Any] = (
+            {"user": UNPRIVILEGED, "extra_groups": []} if os.geteuid() == 0 else {}
+        )
         self._bin = self._runnable(_installed())
-        self._password = standby_of._password if standby_of else secrets.token_hex(16)
+        self._password: str = standby_of._password if standby_of else secrets.token_hex(16)
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
         if standby_of is not None:
