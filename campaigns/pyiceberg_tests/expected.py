@@ -41,8 +41,10 @@ _ORDER = "counts on an order of files or of refs, which no catalog promises"
 _DOTS = "has a dot in a name, by which SQL catalogs part levels"
 _NANS = "wants an empty map where no NaNs were counted, as PyIceberg writes it: manifests have null there"
 _PLANNED = "expects an error of PyIceberg's own planning, where the server plans and answers 400"
-_VECTORS = "writes by PyIceberg after Spark deleted by vectors, which v2 cannot say"
-_VERSIONS = "compares manifests of Spark, which is shown v3, with PyIceberg's, which is shown v2"
+_VECTORS = "looks for Spark's Puffin file, for which in v2 a file of positions stands"
+_VERSIONS = (
+    "compares manifests or delete files of Spark, which is shown v3, with PyIceberg's, shown v2"
+)
 _SUMMARY = "wants a summary as PyIceberg made it: the server counts by itself, and tells more"
 _EXPRESSIONS = (
     "counts ids or specs: in v4 partition fields are expressions, named and numbered once"
@@ -76,15 +78,19 @@ DIFFER: Final = {
     "test_deletes.py::test_overwrite_partitioned_table": _ORDER,
     "test_deletes.py::test_delete_overwrite": _ORDER,
     "test_deletes.py::test_delete_overwrite_table_with_null": _ORDER,
-    "test_deletes.py::test_delete_partitioned_table_positional_deletes": _VECTORS,
-    "test_deletes.py::test_partitioned_table_positional_deletes_sequence_number": _VECTORS,
+    "test_deletes.py::test_partitioned_table_positional_deletes_sequence_number": _SUMMARY,
+    "test_deletes.py::test_read_spark_written_puffin_dv": _VECTORS,
     "test_inspect_table.py::test_inspect_snapshots*": _SUMMARY,
     "test_inspect_table.py::test_inspect_entries[*": _NANS,
     "test_inspect_table.py::test_inspect_entries_partitioned*": _ORDER,
     "test_inspect_table.py::test_inspect_refs*": _ORDER,
     "test_inspect_table.py::test_inspect_manifests*": _VERSIONS,
     "test_inspect_table.py::test_inspect_all_manifests*": _VERSIONS,
-    "test_inspect_table.py::test_inspect_all_files[2]": _VECTORS,
+    "test_inspect_table.py::test_inspect_files[2]": _VERSIONS,
+    "test_inspect_table.py::test_inspect_files_format_version_3": _VERSIONS,
+    "test_inspect_table.py::test_inspect_files_partitioned[2]": _VERSIONS,
+    "test_inspect_table.py::test_inspect_files_partitioned[3]": _VERSIONS,
+    "test_inspect_table.py::test_inspect_all_files[2]": _VERSIONS,
     "test_partition_evolution.py::test_remove_identity[session_catalog]": _NO_V1,
     "test_partition_evolution.py::test_remove_and_add_identity[session_catalog]": _NO_V1,
     "test_partition_evolution.py::test_remove_bucket[session_catalog]": _NO_V1,
