@@ -52,9 +52,8 @@ def measure(report: Report, quick: bool) -> None:
         _told(report, folder, quick=quick)
         appends = rest_appends.build(folder, commits=96 if quick else 320)
         rest_stock.build(folder)
+        rest_stock.measure_loads(report, folder, _running, FAR)
         with _running(folder) as (uri, pid):
-            # First of all, for what is known once is not asked for again.
-            rest_stock.measure_loads(report, uri, pid, FAR)
             _clients(report, folder, uri, (2_000, 10_000) if quick else (10_000, FAR))
             for clients in CLIENTS:
                 _many(report, uri, clients, seconds=2.0 if quick else 10.0)
