@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from typing_extensions import Self, override
 
-from icetree.catalog.base import Catalog, TableName, every_table, parse_name, parse_namespace
+from icetree.catalog.base import (
+    Catalog,
+    TableName,
+    every_table,
+    parse_name,
+    parse_namespace,
+    parse_view_name,
+)
 from icetree.catalog.config import CATALOG_PROPERTIES, WHICH, Config, open_catalog, resolve
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.files.cache import DEFAULT_LIMIT_BYTES, Cache
@@ -33,7 +40,7 @@ from icetree.table.commit.attempt import metadata_file
 from icetree.table.lake_rows import LakeRows
 from icetree.table.lake_whole import LakeWhole
 from icetree.table.moving.moving import LakeMoving
-from icetree.table.moving.pointing import point
+from icetree.table.moving.pointing import point, pointed
 from icetree.table.naming import discard, give_name
 from icetree.table.nearest import instead_of, namespaces_told
 from icetree.table.place import own_place
@@ -227,8 +234,9 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
         The table's location becomes the folder that holds its `metadata` folder, so a table
         that was copied elsewhere is registered where it now is. With `overwrite` a name that stands
         for a table stands for this one from then on, be it the same as it was before or another;
-        no file goes. With `dry_run` nothing is written, and what is returned is the table as it
-        would be.
+        no file goes. Of the same table in another state new metadata is written, so that no id is
+        given to a second column. With `dry_run` nothing is written, and what is returned is the table
+        as it would be.
         """
         from icetree.table.movable import settle
 
@@ -247,13 +255,16 @@ class Lake(LakeRows, LakeMoving, LakeViews, LakeWhole):
             self.keeper,
             dry_run=dry_run,
         )
-        if overwrite and not dry_run:
-            point(self.catalog, table, state.metadata_location)
-        elif not dry_run:
+        if overwrite and dry_run:
+            self._require_none(parse_view_name(name))
+            state = pointed(self.catalog, state, self._beside)
+        elif overwrite:
+            state = point(self.catalog, state, self._beside)
+        elif dry_run:
+            self._require_free(table)
+        else:
             with namespaces_told(table.namespace, self.catalog):
                 self.catalog.create(table, state.metadata_location)
-        elif not overwrite:
-            self._require_free(table)
         return self._table(state)
 
     # --- within ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,6 +30,8 @@ from tests.table.changing import LEAFY, data_files, written
 SCHEMA = pa.schema(
     [pa.field("uid", pa.int64()), pa.field("k", pa.string()), pa.field("t", pa.timestamp("us"))]
 )
+#: What the model knows of the table in one state.
+_OF_A_STATE = ("rows", "dv_at", "equal_at", "gone_at", "compacted_at")
 _START = datetime(2024, 1, 1)  # noqa: DTZ001 (as the column: without a time zone)
 TERMS = ((), ("truncate(1, k)",), ("day(t)",), ("k",), ("truncate(1, k)", "day(t)"))
 _SOURCES = {"truncate(1, k)": "k", "day(t)": "t", "k": "k"}
@@ -56,6 +59,18 @@ class Seen:
     version: int = 0
     rows: dict[int, Row] = field(default_factory=dict)
     terms: tuple[str, ...] = ()
+    #: The name was made to stand for another state since.
+    is_left: bool = False
+
+
+@dataclass(kw_only=True)
+class Past:
+    """A state that the name of the table may be made to stand for again, and the model of it."""
+
+    at: str
+    terms: tuple[str, ...]
+    files: set[str]
+    model: dict[str, Any]
 
 
 @dataclass(kw_only=True)
@@ -81,9 +96,9 @@ class Tried:
 class World:
     """A table, its handles, and the model."""
 
-    def __init__(self, seed: int, handles: int = 3) -> None:
+    def __init__(self, seed: int, handles: int = 3, *, goes_back: bool = False) -> None:
         self.draw = random.Random(seed)
-        lake = new_lake()
+        self.lake = lake = new_lake()
         lake.create_table("db.t", SCHEMA, properties=LEAFY)
         self.handles = [Seen(table=lake.table("db.t")) for _ in range(handles)]
         self.reader = lake.table("db.t")
@@ -98,6 +113,9 @@ class World:
         self.changed_at = 0
         self.next_uid = 0
         self.tally: Counter[str] = Counter()
+        #: All files that ever were on the way to the head.
+        self.files: set[str] = set()
+        self.past: list[Past] | None = [] if goes_back else None
 
     # --- steps -----------------------------------------------------------------------------
 
@@ -108,12 +126,40 @@ class World:
             self.look(by)
         verbs = (self.append, self.append, self.mark, self.mark, self.equal, self.carry)
         verbs += (self.carry, self.replace, self.replace, self.compact, self.evolve, self.wipe)
+        if self.past is not None:
+            verbs += (self.back,)
+            self.remember(self.past)
         self.draw.choice(verbs)(by)
 
     def look(self, by: Seen) -> None:
         """Refresh a handle."""
         by.table.refresh()
         by.version, by.rows, by.terms = self.version, dict(self.rows), self.terms
+        by.is_left = False
+
+    def remember(self, past: list[Past]) -> None:
+        """Note the state of the table, with what the model knows of it."""
+        self.files |= {row.file for row in self.rows.values()}
+        model = deepcopy({name: getattr(self, name) for name in _OF_A_STATE})
+        past.append(Past(at=self._head(), terms=self.terms, files=set(self.files), model=model))
+
+    def back(self, _: Seen) -> None:
+        """Have the name stand for a state that the table had, whether or not it was left since."""
+        assert self.past is not None
+        was = self.draw.choice(self.past)
+        self.lake.register_table("db.t", was.at, overwrite=True)
+        self.version += 1
+        self.changed_at = self.version
+        left = self.files - was.files
+        for name, value in deepcopy(was.model).items():
+            setattr(self, name, value)
+        self.gone_at |= dict.fromkeys(left, self.version)
+        self.terms = was.terms
+        for each in self.handles:
+            each.is_left = True
+        self.reader.refresh()
+        assert {row.values["uid"] for row in self._scanned()} == self.rows.keys()
+        self.tally["back"] += 1
 
     def new_rows(self, most: int = 3) -> pa.Table:
         """Return rows that never were."""
@@ -256,7 +302,8 @@ class World:
         with suppress(CommitConflict):
             commit()
         if self._head() == before:
-            assert verb != "append", "an append conflicts with no change of rows"
+            # Of files in a partition spec that was left, nobody knows the partitions any more.
+            assert verb != "append" or by.is_left, "an append conflicts with no change of rows"
             assert by.version < self.changed_at, f"{verb} conflicts with nobody"
             self.tally[f"{verb} refused"] += 1
             return

@@ -23,6 +23,16 @@ def test_stale_handles_do_what_a_plain_model_allows(seed: int) -> None:
     assert world.reader.refresh().verify().is_clean
 
 
+@pytest.mark.law
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nor_where_the_name_is_made_to_stand_for_former_states_meanwhile(seed: int) -> None:
+    world = World(seed, goes_back=True)
+    for _ in range(STEPS):
+        world.step()
+    assert world.tally["back"]
+    assert world.reader.refresh().verify(deep=True).is_clean
+
+
 def test_a_staged_snapshot_is_held_against_what_it_will_follow() -> None:
     """It follows the head of its time, which may be published with it by moving there."""
     table = changing_table()

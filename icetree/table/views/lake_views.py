@@ -152,8 +152,12 @@ class LakeViews(ABC):
         """Raise AlreadyExists for a name that a table or a view has, before anything is written."""
         text = str(name)
         for each in (parse_name(text), parse_view_name(text)):
-            if self._has(each):
-                raise AlreadyExists(f"{each.kind} {each} exists: choose another name, or drop it")
+            self._require_none(each)
+
+    def _require_none(self, name: TableName) -> None:
+        """Do `_require_free` for the kind that the name is of, alone."""
+        if self._has(name):
+            raise AlreadyExists(f"{name.kind} {name} exists: choose another name, or drop it")
 
     def _missing(self, name: TableName, to: TableName) -> str:
         """Return what there is, to follow that one cannot be renamed: it, or a namespace, is missing."""
