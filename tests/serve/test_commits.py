@@ -104,7 +104,9 @@ def test_statistics_are_named_only_inside_the_table(client: Client, lake: Lake) 
     inside = f"{table.location}/metadata/x.stats"
     assert commit(client, statistics(inside)).status == 200
     assert metadata(client)["statistics"][0]["statistics-path"] == inside
-    for path in ("/etc/passwd", f"{table.location}/../u/x", "s3://b/x", "file:///etc/x"):
+    newest = metadata(client)["snapshots"][-1]["manifest-list"]
+    outside = ("/etc/passwd", f"{table.location}/../u/x", "s3://b/x", "file:///etc/x")
+    for path in (*outside, newest, "metadata/export/x"):
         assert commit(client, statistics(path)).error == (400, "BadRequestException")
     assert lake.table("db.t").metadata.statistics[0].statistics_path == "metadata/x.stats"
     removed = {"action": "remove-statistics", "snapshot-id": snapshot.snapshot_id}

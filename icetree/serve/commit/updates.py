@@ -17,6 +17,7 @@ from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.layout import PartitionSpec, SortOrder
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
 from icetree.spec.snapshot import MAIN, Ref
+from icetree.table.export.places import EXPORTS
 
 #: Those that are carried out first: ids of columns come before those of expressions.
 _FIRST: Final = (told.AddSchema, told.SetCurrentSchema)
@@ -211,6 +212,11 @@ def _ref(asked: told.SetSnapshotRef) -> update.SetSnapshotRef:
 def _inside(file: Any, metadata: TableMetadata) -> Any:
     found: StatisticsFile | PartitionStatisticsFile = file
     stored = inside(found.statistics_path, metadata.location, what="the statistics file")
+    if stored.startswith(EXPORTS):
+        raise InvalidInput(
+            f"the statistics file {found.statistics_path!r} is where the server keeps what it shows "
+            "clients: name one of your own"
+        )
     if metadata.format_version >= FORMAT_VERSION:
         return replace(found, statistics_path=stored)
     return found

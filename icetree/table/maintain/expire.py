@@ -20,6 +20,7 @@ from icetree.spec.snapshot import Snapshot
 from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
+from icetree.table.export.places import EXPORTS
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
 from icetree.table.maintain.exports import exports_only_of, stand_ins_of
 from icetree.table.maintain.reach import (
@@ -224,12 +225,13 @@ def _plan(
 def _statistics(metadata: TableMetadata, expiry: Expiry) -> pa.Table:
     """Return the statistics files that expired snapshots have.
 
-    Who names them may have named any file so: they are looked for as those of trees are.
+    Who names them may have named any file so: they are looked for as those of trees are. What exports
+    consist of no statistics are: that lives as long as the exports, which trees do not tell.
     """
     ids, every = expiry.snapshot_ids, metadata.all_statistics
     going = {each.statistics_path for each in every if each.snapshot_id in ids}
-    names = sorted({stored_form(each, metadata.location) for each in going})
-    return named(names, Content.DATA)
+    names = {stored_form(each, metadata.location) for each in going}
+    return named(sorted(each for each in names if not each.startswith(EXPORTS)), Content.DATA)
 
 
 def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table, pa.Table]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,13 +11,16 @@ from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile
 from icetree.spec.update import SetPartitionStatistics, SetStatistics
 from icetree.surroundings import within
+from icetree.table.export.places import EXPORTS
 from icetree.table.point import time_of
 from icetree.table.table import Table
-from tests.table.changing import LEAFY, changing_table, some
+from tests.table.changing import LEAFY, changing_table, delete_rows, some
 from tests.table.maintain.history import Clock
 
 #: Enough for pages of history that none of what expires is on.
 _COMMITS, _STAY = 24, 20
+#: What the name of a file of an export starts and ends with.
+_KIND = re.compile(r"/(snap-|part-|)[^/]*(\.\w+)$")
 
 
 def _data_in_a_leaf(table: Table) -> str:
@@ -92,3 +96,31 @@ def test_a_file_that_is_needed_stays_whatever_expired_statistics_name(
     assert len([*table.history()]) == _STAY
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [*range(_COMMITS)]
     assert table.verify(deep=True).is_clean
+
+
+@pytest.mark.parametrize("is_full", [False, True], ids=["as stored", "in full"])
+def test_what_exports_consist_of_stays_as_long_as_they_do(is_full: bool) -> None:
+    """Lists, parts that many share, stand-ins for data DVs, and metadata: trees name none of them."""
+    clock = Clock()
+    table = changing_table(properties=LEAFY)
+    with within(clock):
+        for number in range(_COMMITS):
+            clock.tick()
+            table.append(some((number, "a"), (-number, "b")))
+        clock.tick()
+        delete_rows(table, [-1])
+        table.export()
+        table.export(format_version=2)
+        folder = absolute(EXPORTS, table.location)
+        files = sorted(each.location for each in table.files.store.list(folder))
+        kinds = {each: _KIND.findall(each.removeprefix(folder))[0] for each in files}
+        some_of_each = {kind: each for each, kind in kinds.items()}
+        assert {("snap-", ".avro"), ("part-", ".avro"), ("", ".parquet")} <= some_of_each.keys()
+        for path in some_of_each.values():
+            first = min(table.history(), key=lambda each: each.sequence_number)
+            name = path if is_full else path.removeprefix(f"{table.location}/")
+            _name_it(table, first.snapshot_id, name)
+            clock.tick()
+            done = table.maintenance.expire_snapshots(snapshot_ids=[first.snapshot_id])
+            assert done.deleted_statistics_files_count == 0
+    assert [each for each in files if not table.files.store.exists(each)] == []
