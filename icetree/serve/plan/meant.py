@@ -1,8 +1,8 @@
-"""Which schema is meant by who asks for a snapshot's own: that one, or the table's of today.
+"""Which schema is meant by who asks for a snapshot's own: that one, or the table's of another day.
 
 Iceberg Java 1.11 pins every read of Spark's to a snapshot and asks for its schema, also where the table
-has another since: its columns have their names of today all the same. Of a branch's head both may be
-meant; names tell which.
+has another since: its columns have the names that they had when it loaded the table. Others may have
+committed meanwhile, so that nothing tells one that was pinned just now from one of long ago.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ def schema_meant(
 ) -> Meant:
     """Return the schema in which all names, and the filter's, are those of columns.
 
-    The snapshot's own, where both are such. But of a head a filter's name may mean another column
-    today: then nothing is ruled out by it, as its client will test rows; or, where it may leave that to
-    whole partitions, it means what it does today.
+    The snapshot's own, where it is one. But in another of the table's schemas a filter's name may mean
+    another column: then nothing is ruled out by it, as its client will test rows. Where it may leave
+    that to whole partitions, the name means, of a branch's head, what it does today.
     """
     then, now = metadata.schema(snapshot.schema_id), metadata.schema()
     if then.schema_id == now.schema_id:
         return Meant(schema=then)
     found = {
-        id(schema): ids
-        for schema in (then, now)
-        if (ids := _ids(schema, names, filter, case_sensitive)) is not None
+        each["schema-id"]: ids
+        for each in metadata.schemas
+        if (ids := _ids(metadata, each["schema-id"], names, filter, case_sensitive)) is not None
     }
-    if id(then) not in found:
-        return Meant(schema=now if id(now) in found else then)
+    meant, today = found.get(then.schema_id), found.get(now.schema_id)
+    if meant is None:
+        return Meant(schema=then if today is None else now)
     is_head = any(each.snapshot_id == snapshot.snapshot_id for each in _branches(metadata))
-    if not is_head or found.get(id(now), found[id(then)]) == found[id(then)]:
-        return Meant(schema=then)
-    if any(spec.fields for spec in metadata.partition_specs):
-        return Meant(schema=now)
-    return Meant(schema=now, is_unsure=True)
+    schema = now if is_head and today not in (None, meant) else then
+    tests_rows = not any(spec.fields for spec in metadata.partition_specs)
+    is_unsure = any(ids != meant for ids in found.values())
+    return Meant(schema=schema, is_unsure=tests_rows and is_unsure)
 
 
 def _branches(metadata: TableMetadata) -> Collection[Any]:
@@ -65,10 +65,15 @@ def _branches(metadata: TableMetadata) -> Collection[Any]:
 
 
 def _ids(
-    schema: Schema, names: Collection[str], filter: Any, case_sensitive: bool
+    metadata: TableMetadata,
+    schema_id: int,
+    names: Collection[str],
+    filter: Any,
+    case_sensitive: bool,
 ) -> dict[str, int] | None:
     """Return the columns that a filter looks at, by its names; None where names mean nothing."""
     try:
+        schema = metadata.schema(schema_id)
         for name in names:
             schema.find_field(name, case_sensitive=case_sensitive)
         if filter is None:
