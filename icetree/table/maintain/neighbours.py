@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from icetree.catalog.base import TableName, every_table
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
@@ -19,6 +19,8 @@ from icetree.table.state import State
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
+
+T = TypeVar("T")
 
 #: Properties of a table that have files of it lie elsewhere.
 WRITE_PATHS: Final = (
@@ -42,14 +44,23 @@ def neighbours(table: Table, *, folder: str | None = None) -> tuple[Neighbour, .
 
     As names of files in our folders begin, and of those in another one that is looked at.
     """
-    names = [each for each in every_table(table.catalog) if each != table.name]
-    found = in_order(lambda name: _folders(table, name), names)
     own = _own(table, folder)
-    return tuple(
-        each
-        for name, folders in zip(names, found, strict=True)
-        for each in _near(name, folders, own)
-    )
+    found = of_others(table, lambda name: _folders(table, name))
+    return tuple(each for name in sorted(found) for each in _near(name, found[name], own))
+
+
+def of_others(table: Table, look: Callable[[TableName], T]) -> dict[TableName, T]:
+    """Look at every other table of the catalog.
+
+    One that is given another name meanwhile is gone under the first: names are asked for until
+    none is new.
+    """
+    found: dict[TableName, T] = {}
+    while new := [
+        each for each in every_table(table.catalog) if each != table.name and each not in found
+    ]:
+        found |= zip(new, in_order(look, new), strict=True)
+    return found
 
 
 def neighbours_of(state: State, table: Table, *, folder: str) -> tuple[Neighbour, ...]:

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.catalog.base import TableName, every_table
+from icetree.catalog.base import TableName
 from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
-from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
 from icetree.spec.locations import absolute_array, is_uri, stored_form_array
@@ -28,7 +27,7 @@ from icetree.spec.pages import history
 from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import shares_files
 from icetree.table.maintain.links import comparable
-from icetree.table.maintain.neighbours import neighbours_of, require_apart
+from icetree.table.maintain.neighbours import neighbours_of, of_others, require_apart
 from icetree.table.maintain.orphan_names import Place, less_others, spelled
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below, tops_of
 from icetree.table.state import State, read_newest
@@ -58,9 +57,8 @@ class Theirs:
         if not found.num_rows:
             return found
         listed = one_chunk(found["location"])
-        others = [each for each in every_table(self.table.catalog) if each != self.table.name]
-        looked = zip(others, in_order(lambda name: self._of(name, listed), others), strict=True)
-        new = {name: theirs for name, theirs in looked if theirs is not None}
+        looked = of_others(self.table, lambda name: self._of(name, listed))
+        new = {name: theirs for name, theirs in looked.items() if theirs is not None}
         self.seen.update({name: theirs.metadata_location for name, theirs in new.items()})
         files = [pa.array([], pa.string()), *(theirs.files for theirs in new.values())]
         return less(found, named(pa.concat_arrays(files)))
@@ -76,16 +74,20 @@ class Theirs:
                 return None
             if before is not None and before.metadata_location == seen.metadata_location:
                 break
+            below = self._below(seen, listed)
             # Another may have expired what was being looked at.
             with suppress(CorruptTable, NotFound, InvalidInput, Unsupported):
-                files = [_among(seen, self.table, self.place, listed), self._below(seen, listed)]
+                files = [below, _among(seen, self.table, self.place, listed)]
                 return _Found(
                     files=pa.concat_arrays(files), metadata_location=seen.metadata_location
                 )
         raise _unreadable(self.table, name)
 
     def _below(self, state: State, listed: pa.Array) -> pa.Array:
-        """Return the listed files that lie in folders of another table, which may have come just now."""
+        """Return the listed files that lie in folders of another table, which may have come just now.
+
+        InvalidInput for one that lies where this one does, or around it.
+        """
         near = neighbours_of(state, self.table, folder=self.place.folder)
         require_apart(self.table, comparable(self.place.folder, self.place.location), near)
         place = replace(self.place, others=tuple({each.folder for each in near}))

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import pytest
 
+from icetree.catalog.base import TableName, parse_name
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import AlreadyExists, CommitUnknown, InvalidInput, NotFound, Unavailable
 from icetree.table.lake import Lake
@@ -224,6 +225,28 @@ def test_a_purge_leaves_a_table_that_lies_below(below: str) -> None:
     inner.append(some((2, "b")))
     lake.drop_table("db.rows", purge=True)
     found = lake.table("db.inner")
+    assert found.verify(deep=True).findings == ()
+    assert rows(found.scan().to_arrow()) == rows(some((2, "b")))
+
+
+def test_a_purge_leaves_a_table_below_that_gets_other_names_while_it_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = changing_table()
+    table.append(some((1, "a")))
+    lake = lake_of(table)
+    inner = lake.create_table("db.inner", table.schema, location=f"{table.location}/metadata")
+    inner.append(some((2, "b")))
+    catalog, load, names = lake.catalog, lake.catalog.load, ["db.second", "db.third"]
+
+    def loaded(name: TableName) -> str:
+        if name != table.name and names:
+            catalog.rename(name, parse_name(names.pop(0)))
+        return load(name)
+
+    monkeypatch.setattr(catalog, "load", loaded)
+    lake.drop_table("db.rows", purge=True)
+    found = lake.table("db.third")
     assert found.verify(deep=True).findings == ()
     assert rows(found.scan().to_arrow()) == rows(some((2, "b")))
 

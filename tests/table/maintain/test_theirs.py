@@ -173,6 +173,21 @@ def test_files_that_another_table_is_given_between_deletes_stay() -> None:
     assert given <= stored(table)
 
 
+def test_a_table_that_comes_where_ours_lies_between_deletes_is_told_as_such() -> None:
+    clock = Clock()
+    table, _ = two_tables(clock)
+    lake = Lake(catalog=table.catalog, store=table.files.store, warehouse="memory://lake")
+    with within(clock):
+        strays = plant(table, *(f"data/{number}.parquet" for number in range(BATCH + 5)))
+    clock.at_ms += LONG
+    with pytest.raises(InvalidInput, match=r"table db\.again lies at .*, where files of table"):
+        removed_while(
+            table, clock, lambda: lake.register_table("db.again", table.state.metadata_location)
+        )
+    assert strays & stored(table)
+    assert lake.table("db.again").verify().is_clean
+
+
 def test_a_table_that_comes_below_between_deletes_keeps_its_files() -> None:
     clock = Clock()
     table, _ = two_tables(clock)
