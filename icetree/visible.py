@@ -19,6 +19,7 @@ T = TypeVar("T")
 _ACTING: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]"
 )
+_FORMATTER: Final = logging.Formatter()
 _SHORT: Final[Mapping[str, str]] = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -52,7 +53,7 @@ def visible_in(record: T) -> T:
 
 
 def log_of(name: str) -> logging.Logger:
-    """Return the logger of a file, in whose lines every character is one that is only seen."""
+    """Return the logger of a file, in whose lines and tracebacks every character is only seen."""
     log = logging.getLogger(name)
     if _as_line not in log.filters:
         log.addFilter(_as_line)
@@ -65,6 +66,9 @@ def _as_line(record: logging.LogRecord) -> bool:
     # A line that shows nothing amiss keeps its parts, which handlers and counters of lines go by.
     if shown != message:
         record.msg, record.args = shown, ()
+    # What formatters would make of an error, which may be any library's; they keep what is there.
+    if record.exc_info and not record.exc_text:
+        record.exc_text = visible_lines(_FORMATTER.formatException(record.exc_info))
     return True
 
 

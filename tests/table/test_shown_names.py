@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 
 import icetree
-from icetree.errors import IcetreeError
+from icetree.errors import CorruptTable, IcetreeError
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
 from icetree.table.table import Table
+from icetree.visible import log_of
 from tests.hostile_table import HOSTILE, NAME, acting, hostile_lake, hostile_table
 
 
@@ -99,6 +100,28 @@ def test_no_line_of_a_log_says_what_would_act_on_a_terminal(
     for _ in said_of(table, tmp_path):
         pass
     hostile_lake(tmp_path).drop_table(str(table.name), purge=True)
-    lines = [each.getMessage() for each in caplog.records if each.name.startswith("icetree")]
+    lines = [
+        logging.Formatter().format(each)
+        for each in caplog.records
+        if each.name.startswith("icetree")
+    ]
     assert any("got you" in each for each in lines)
     assert [each for each in lines if acting(each) or "\n" in each] == []
+
+
+def test_nor_does_a_traceback_whoever_raised_what_it_is_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = log_of("icetree.some")
+    try:
+        try:
+            raise pa.ArrowInvalid(f"no column {HOSTILE}")
+        except pa.ArrowInvalid as error:
+            raise CorruptTable("f", str(error)) from error
+    except CorruptTable:
+        log.exception("a plan failed")
+    (record,) = caplog.records
+    told = logging.Formatter().format(record)
+    assert "got you" in told
+    assert told.count("Traceback") == 2
+    assert not acting(told)
