@@ -271,8 +271,8 @@ class _Reading:
     def _require_inside(self, added: Entries) -> None:
         for column in ("location", "referenced_file"):
             for name in added[column].drop_null().unique().to_pylist():
-                # What lies there is known by its name, and goes with what its name says it is of.
-                if self._inside(name, "file").startswith(METADATA):
+                # What comes to lie there is known by its name, and goes with what that says it is of.
+                if self._inside(name, "file").startswith(METADATA) and column == "location":
                     raise self._refusal(f"file {name!r} lies where the table's metadata lies")
 
     def _inside(self, location: str, what: str) -> str:

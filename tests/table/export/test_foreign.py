@@ -104,8 +104,10 @@ def test_manifests_may_be_merged_without_a_change() -> None:
     assert ids(table) == list(range(12))
 
 
-def test_position_deletes_become_deletion_vectors() -> None:
-    table = some_table()
+@pytest.mark.parametrize("folder", ["data", "metadata/data"])
+def test_position_deletes_become_deletion_vectors(folder: str) -> None:
+    """Also of a file that lies where the table's metadata lies, as those of other writers may."""
+    table = some_table(**{"write.data.path": f"memory://lake/db/rows/{folder}"})
     delete_rows(table, [1])
     client = StockClient(table)
     name = first(client)
@@ -124,9 +126,11 @@ def test_position_deletes_become_deletion_vectors() -> None:
     deletes = Entry(
         content_type=Content.POSITION_DELETES,
         location="data/deletes.parquet",
+        referenced_file=name,
         record_count=1,
         file_size_in_bytes=len(content),
     )
+    assert name.startswith(folder)
     client.add(deletes)
     commit_foreign(table, client.snapshot("delete"))
     assert ids(table) == sorted({*range(12)} - {1, row["id"]})
