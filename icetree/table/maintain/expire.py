@@ -25,6 +25,7 @@ from icetree.table.maintain.deleting import counts_of, delete, own_files, requir
 from icetree.table.maintain.exports import exports_only_of, stand_ins_of
 from icetree.table.maintain.reach import (
     Reach,
+    both,
     less,
     less_needed,
     named,
@@ -218,7 +219,7 @@ def _plan(
         files=less(found, statistics),
         gone=gone,
         kept=kept,
-        statistics=less(found, less(found, statistics)),
+        statistics=both(found, statistics),
     )
 
 
@@ -256,8 +257,7 @@ def _still_unneeded(table: Table, plan: _Plan) -> tuple[pa.Table, pa.Table, pa.T
     # Trees are not all that names files: so does the metadata, as it is now.
     beside = named_by(table.state, but=plan.expiry.snapshot_ids)
     going, exports = less(going, beside), less(exports, beside)
-    files = less(going, plan.statistics)
-    return files, less(going, files), exports
+    return less(going, plan.statistics), both(going, plan.statistics), exports
 
 
 def _told(

@@ -210,9 +210,11 @@ def less_needed(
     """Return the files that snapshots do not need; what `known` ones need of a leaf is out already."""
     found = less(found, kept.settle())
     others = frozenset() if known is None else frozenset(filter(known.covers(kept), kept.leaves))
-    for needed in needed_below(kept, reader, but=others):
-        # Only leaves name files; once there are none among what is left, the rest is sure.
-        if not pc.any(pc.fill_null(is_content(found, *FILES), False)).as_py():
+    below = needed_below(kept, reader, but=others)
+    # Only leaves name files; where there are none among what is left, the rest is sure.
+    while pc.any(pc.fill_null(is_content(found, *FILES), False)).as_py():
+        needed = next(below, None)
+        if needed is None:
             break
         found = less(found, needed)
     return found
@@ -270,5 +272,13 @@ def _named(entries: Entries) -> pa.Table:
 
 def less(found: pa.Table, needed: pa.Table) -> pa.Table:
     """Return the files that are not needed."""
-    known = pc.is_in(found["location"], value_set=needed["location"].combine_chunks())
-    return found.filter(pc.invert(known))
+    return found.filter(pc.invert(_is_among(found, needed)))
+
+
+def both(found: pa.Table, others: pa.Table) -> pa.Table:
+    """Return the files that are also among others."""
+    return found.filter(_is_among(found, others))
+
+
+def _is_among(found: pa.Table, others: pa.Table) -> pa.ChunkedArray:
+    return pc.is_in(found["location"], value_set=others["location"].combine_chunks())

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
+from typing import Any
 
 import pytest
 
+from icetree.catalog.base import Outcome
 from icetree.spec.location import absolute
 from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile
 from icetree.spec.update import SetPartitionStatistics, SetStatistics
@@ -124,3 +127,31 @@ def test_what_exports_consist_of_stays_as_long_as_they_do(is_full: bool) -> None
             done = table.maintenance.expire_snapshots(snapshot_ids=[first.snapshot_id])
             assert done.deleted_statistics_files_count == 0
     assert [each for each in files if not table.files.store.exists(each)] == []
+
+
+def test_a_file_that_a_snapshot_which_stays_is_given_meanwhile_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    table = changing_table()
+    with within(clock):
+        for number in range(3):
+            clock.tick()
+            table.append(some((number, "a")))
+        old, *_, newest = sorted(table.history(), key=lambda each: each.sequence_number)
+        path = "metadata/some.stats"
+        table.files.store.write_new(absolute(path, table.location), b"some")
+        _name_it(table, old.snapshot_id, path)
+        other = copy(table)
+        swap, given = table.catalog.swap, [newest.snapshot_id]
+
+        def give_it_first(*asked: Any, **more: Any) -> Outcome:
+            while given:
+                _name_it(other, given.pop(), path)
+            return swap(*asked, **more)
+
+        monkeypatch.setattr(table.catalog, "swap", give_it_first)
+        done = table.maintenance.expire_snapshots(snapshot_ids=[old.snapshot_id])
+    assert not given
+    assert done.deleted_statistics_files_count == 0
+    assert table.files.store.exists(absolute(path, table.location))
