@@ -76,7 +76,8 @@ def loose_stats(entries: Entries, shape: Shape) -> Iterator[tuple[int, Flags]]:
         return
     uses = compared(entries)
     specs = entries["partition_spec_id"].to_numpy()
-    parts = {spec_id: set(shape.partition_fields(spec_id)) for spec_id in shape.specs}
+    # Of a void field there is nothing to tell, and whoever does says so.
+    parts = {id: {each.stats_field for each in shape.spec(id)} for id in shape.specs}
     for field_id in stats.fields_in(entries):
         within = [spec_id for spec_id, fields in parts.items() if field_id in fields]
         loose: Flags = equality & ~np.isin(specs, within)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import struct
 import zlib
+from decimal import Decimal
 from typing import Any
 
 from pyroaring import BitMap, BitMap64
+
+from tests.foreign.columns import Plain
+from tests.foreign.transforms import unscaled_bytes, whole
 
 _MAGIC = b"PFA1"
 _DV_MAGIC = b"\xd1\xd3\x39\x64"
@@ -47,22 +52,18 @@ def puffin(vectors: list[tuple[str, set[int]]]) -> tuple[bytes, list[tuple[int, 
     return content + footer, places
 
 
-def single_value(type: str, value: Any) -> bytes:
+def single_value(type: Plain, value: Any) -> bytes:
     """Return a bound as manifests of before v4 have it."""
-    match type:
-        case "long":
-            return struct.pack("<q", value)
-        case "int":
-            return struct.pack("<i", value)
-        case "double":
-            return struct.pack("<d", value)
-        case "boolean":
+    match value:
+        case bool():
             return b"\1" if value else b"\0"
-        case "string":
-            return str(value).encode()
-        case "timestamp":
-            from tests.foreign.layout import EPOCH
-
-            past = value - EPOCH
-            return struct.pack("<q", (past.days * 86400 + past.seconds) * 10**6 + past.microseconds)
-    raise AssertionError(type)
+        case bytes():
+            return value
+        case str():
+            return value.encode()
+        case Decimal():
+            return unscaled_bytes(value)
+        case dt.datetime() | dt.date() | dt.time():
+            value = whole(value)
+    layout = {"int": "<i", "date": "<i", "float": "<f", "double": "<d"}
+    return struct.pack(layout.get(type.name, "<q"), value)

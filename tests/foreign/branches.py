@@ -6,8 +6,8 @@ import datetime as dt
 from random import Random
 
 from icetree.table.table import Table
-from tests.foreign.judge import require_rows, require_sound
-from tests.foreign.layout import Row
+from tests.foreign.columns import Row
+from tests.foreign.judge import require_refs, require_rows, require_sound
 from tests.foreign.ours import Ours, ours_on
 from tests.foreign.world import World
 
@@ -25,11 +25,11 @@ def require_branches(world: World, table: Table) -> None:
     main.commit(1)
     _pick(side, main)
     _forward(world, main)
-    _require_refs(table, rng, main=main.rows, side=side.rows, mark=world.rows(at))
+    _require_own(world, table, rng, at, main=main.rows, side=side.rows)
     # A point in time that all of it is older than.
     later = dt.datetime.now(dt.timezone.utc) + dt.timedelta(days=1)
     table.maintenance.expire_snapshots(older_than=later, retain_last=1)
-    _require_refs(table, rng, main=main.rows, side=side.rows, mark=world.rows(at))
+    _require_own(world, table, rng, at, main=main.rows, side=side.rows)
     main.commit(1)
     require_sound(table)
 
@@ -58,6 +58,10 @@ def _forward(world: World, main: Ours) -> None:
     main.rows = ahead.rows
 
 
-def _require_refs(table: Table, rng: Random, **rows: list[Row]) -> None:
+def _require_own(world: World, table: Table, rng: Random, at: int, **rows: list[Row]) -> None:
+    """Require the rows of branches, of a tag that has the columns of its time, and of older refs."""
     for ref, expected in rows.items():
-        require_rows(table, expected, rng, at=ref)
+        require_rows(table, world.layout.schema, expected, rng, at=ref)
+    then = world.layout.schemas[world.writer.snapshots[at].schema_id]
+    require_rows(table, then, world.rows(at), rng, at="mark")
+    require_refs(world, table, rng)

@@ -7,11 +7,14 @@ from random import Random
 from typing import Any
 
 from icetree.table.table import Table
-from tests.foreign import blobs, parquet
+from tests.foreign import blobs
+from tests.foreign.columns import Json
+from tests.foreign.drawn import plain_layout
+from tests.foreign.dress import PLAIN, Dress
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
 from tests.foreign.judge import open_table
-from tests.foreign.layout import Json, Layout, plain_layout
+from tests.foreign.layout import Layout
 from tests.foreign.model import File
 from tests.foreign.tree import (
     ADDED,
@@ -36,7 +39,7 @@ class Hand:
     """Makes snapshots of entries that are given, with nothing left to chance but the rows."""
 
     layout: Layout = field(default_factory=plain_layout)
-    dress: parquet.Dress = parquet.PLAIN
+    dress: Dress = PLAIN
     writer: Writer = field(init=False)
 
     def __post_init__(self) -> None:

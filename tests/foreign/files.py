@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from tests.foreign import blobs, parquet
-from tests.foreign.layout import Field, Layout, Row, draw_rows
+from tests.foreign.columns import Row, is_nan, put
+from tests.foreign.drawn import draw_rows
+from tests.foreign.dress import Dress
+from tests.foreign.layout import LINEAGE, Layout, Told
 from tests.foreign.model import DATA, EQUALITY, VECTOR, File
 from tests.foreign.tree import greatest, least
 
 Stats = dict[int, dict[str, Any]]
+
+#: What is above all that a cut bound of a type may have been.
+_LONG: dict[str, Any] = {"string": "\U0010ffff", "binary": b"\xff"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,8 +54,8 @@ class Shop:
     def data(self, rows: list[Row], spec_id: int, *, lineage: bool = False) -> File:
         """Make a data file of rows in one partition."""
         rng = self.rng
-        columns = list(self.layout.columns)
-        content = parquet.data_file(rows, columns, parquet.Dress(rng=rng), lineage)
+        columns, rows = list(self.layout.columns), [self.layout.kept(row) for row in rows]
+        content = parquet.data_file(rows, columns, Dress(rng=rng), lineage)
         return File(
             content=DATA,
             location=self.store("data", ".parquet", content),
@@ -59,7 +64,7 @@ class Shop:
             partition=self.layout.tuple_of(spec_id, rows[0]),
             record_count=len(rows),
             size=len(content),
-            stats=self._column_stats(rows) | self._partition_stats(rows, spec_id),
+            stats=self._column_stats(rows, lineage) | self._partition_stats(rows, spec_id),
             sort_order_id=rng.choice((None, 0, 1)),
             # Row groups start where their first column does.
             split_offsets=rng.choice((None, [4])),
@@ -108,7 +113,7 @@ class Shop:
         **told: Any,
     ) -> File:
         """Make a position delete file of these rows, in the partition of a data file."""
-        content = parquet.position_file(named, parquet.Dress(rng=self.rng))
+        content = parquet.position_file(named, Dress(rng=self.rng))
         return File(
             content=VECTOR,
             location=self.store("data", "-positions.parquet", content),
@@ -125,18 +130,26 @@ class Shop:
     def equality(self, like: File) -> File:
         """Make an equality delete of some rows of a data file, for its partition or for all."""
         rng, layout = self.rng, self.layout
-        keys = tuple(rng.sample(("id", "name", "n"), rng.randint(1, 2)))
+        may_be = {each.path: each for each in layout.schema.told() if is_key(each)}
+        common = [path for path in ("id", "name", "n") if path in may_be]
+        keys = tuple(
+            rng.sample(common if rng.random() < 0.6 else sorted(may_be), rng.randint(1, 2))
+        )
         rows = rng.sample(like.rows, rng.randint(1, min(2, len(like.rows))))
-        scoped = bool(layout.specs[like.spec_id]) and rng.random() < 0.5
+        scoped = not layout.is_unpartitioned(like.spec_id) and rng.random() < 0.5
         spec_id = like.spec_id if scoped else 0
-        columns = [layout.column(name) for name in keys]
-        values = frozenset(tuple(row[name] for name in keys) for row in rows)
-        deleted = [dict(zip(keys, one, strict=True)) for one in values]
-        content = parquet.data_file(deleted, columns, parquet.Dress(), lineage=False)
+        columns = [may_be[path] for path in keys]
+        values = frozenset(tuple(each.value(row) for each in columns) for row in rows)
+        deleted: list[Row] = [{} for _ in values]
+        for row, one in zip(deleted, values, strict=True):
+            for path, value in zip(keys, one, strict=True):
+                put(row, path, value)
+        pruned = layout.pruned(keys)
+        content = parquet.data_file(deleted, pruned, Dress(rng=rng), lineage=False, whole=True)
         stats: Stats = {}
         for column in columns:
             if column.has_stats and rng.random() < 0.5:
-                stats[column.id] = self._stats(column, [row[column.name] for row in deleted])
+                stats[column.id] = self._stats(column, [column.value(row) for row in deleted])
         if scoped:
             stats |= self._partition_stats(rows[:1] * len(deleted), spec_id)
         return File(
@@ -155,46 +168,50 @@ class Shop:
 
     # --- stats -----------------------------------------------------------------------------
 
-    def _column_stats(self, rows: list[Row]) -> Stats:
+    def _column_stats(self, rows: list[Row], lineage: bool) -> Stats:
         found: Stats = {}
         if self.rng.random() < 0.15:
             return found
-        for column in self.layout.columns:
-            if column.has_stats and self.rng.random() < 0.85:
-                found[column.id] = self._stats(column, [row[column.name] for row in rows])
+        for each in (*self.layout.schema.told(), *(LINEAGE if lineage else ())):
+            if each.has_stats and self.rng.random() < 0.85:
+                found[each.id] = self._stats(each, [each.value(row) for row in rows])
         return found
 
     def _partition_stats(self, rows: list[Row], spec_id: int) -> Stats:
         """Return stats that tell a file's partition: one value, or nothing but nulls."""
         found: Stats = {}
         for part in self.layout.specs[spec_id]:
-            value = part.field.value(rows[0])
-            found[part.field.id] = {
+            value = part.value(rows[0])
+            found[part.stats_id] = {
                 "lower_bound": value,
                 "upper_bound": value,
                 "value_count": len(rows),
                 "null_value_count": len(rows) if value is None else 0,
             }
             if value is not None and self.rng.random() < 0.5:
-                found[part.field.id]["tight_bounds"] = True
+                found[part.stats_id]["tight_bounds"] = True
         return found
 
-    def _stats(self, column: Field, values: list[Any]) -> dict[str, Any]:
+    def _stats(self, column: Told, values: list[Any]) -> dict[str, Any]:
         present = [each for each in values if each is not None and not is_nan(each)]
         found: dict[str, Any] = {"value_count": len(values)}
         if self.rng.random() < 0.9:
             found["null_value_count"] = sum(each is None for each in values)
-        if column.type == "double" and self.rng.random() < 0.8:
+        if column.type.name in ("double", "float") and self.rng.random() < 0.8:
             found["nan_value_count"] = sum(map(is_nan, values))
         if present and self.rng.random() < 0.9:
             lower, upper, tight = least(present), greatest(present), True
-            if column.type == "string" and max(map(len, (lower, upper))) > 4:
-                lower, upper, tight = lower[:4], upper[:4] + "\U0010ffff", False
+            if column.type.name in _LONG and max(map(len, (lower, upper))) > 4:
+                lower, upper, tight = lower[:4], upper[:4] + _LONG[column.type.name], False
             found |= {"lower_bound": lower, "upper_bound": upper}
             if not tight or self.rng.random() < 0.6:
                 found["tight_bounds"] = tight
+        if present and column.type.name in _LONG and self.rng.random() < 0.5:
+            sizes = [len(each.encode() if isinstance(each, str) else each) for each in present]
+            found["avg_value_size_in_bytes"] = round(sum(sizes) / len(sizes))
+            found["max_value_size_in_bytes"] = max(sizes)
         return found
 
 
-def is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def is_key(each: Told) -> bool:
+    return each.type.name not in ("float", "double")

@@ -99,6 +99,6 @@ def partition_that_spans(f: Forgery) -> bool:
     row = f.where(lambda row: row["content_type"] == 0 and bool(specs[row["partition_spec_id"]]))
     if row is None or status_of(row) == DELETED:
         return False
-    gone = {part.field.id for part in specs[row["partition_spec_id"]]}
+    gone = {part.stats_id for part in specs[row["partition_spec_id"]]}
     row["content_stats"] = {id: s for id, s in row["content_stats"].items() if id not in gone}
     return True

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tests.foreign import blobs, parquet
+from tests.foreign import blobs
+from tests.foreign.columns import Json
+from tests.foreign.dress import Dress
 from tests.foreign.forgery import Forgery, add, is_on, set_in, status_of, track
-from tests.foreign.layout import Json
 from tests.foreign.tree import (
     ADDED,
     DATA_LEAF,
@@ -109,12 +110,12 @@ def leaf_that_forgot_an_entry(f: Forgery) -> bool:
 
 
 def numbers_as_text(f: Forgery) -> bool:
-    f.dress = parquet.Dress(retyped={103: pa.string()})
+    f.dress = Dress(retyped={103: pa.string()})
     return True
 
 
 def no_record_counts(f: Forgery) -> bool:
-    f.dress = parquet.Dress(without=frozenset({103}))
+    f.dress = Dress(without=frozenset({103}))
     return True
 
 

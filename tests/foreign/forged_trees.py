@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.foreign.columns import Json
 from tests.foreign.forgery import Forgery, add, is_on, set_in, status_of, track
-from tests.foreign.layout import Json
 from tests.foreign.model import DATA
 from tests.foreign.tree import (
     ADDED,

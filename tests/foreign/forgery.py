@@ -9,8 +9,9 @@ from random import Random
 from typing import Any
 
 from tests.foreign import parquet
+from tests.foreign.columns import Json
+from tests.foreign.dress import PLAIN, Dress
 from tests.foreign.history import metadata
-from tests.foreign.layout import Json
 from tests.foreign.tree import (
     DATA_LEAF,
     DELETED,
@@ -29,7 +30,7 @@ class Forgery:
     world: World
     rng: Random
     rows: list[Json]
-    dress: parquet.Dress = parquet.PLAIN
+    dress: Dress = PLAIN
     kind: str = "root"
 
     @property
@@ -64,7 +65,7 @@ class Forgery:
     def rewrite(self, leaf: Leaf, row: Json, entries: list[Json], **dress: Any) -> None:
         """Store a leaf anew with other entries, and let its row name it."""
         kind = "data" if leaf.content == DATA_LEAF else "delete"
-        content = parquet.manifest(entries, kind, self.writer.layout, parquet.Dress(**dress))
+        content = parquet.manifest(entries, kind, self.writer.layout, Dress(**dress))
         place = self.writer.shop.store("metadata", "-forged.parquet", content)
         for other in self.rows:
             if self.short(other.get("referenced_file")) == self.short(row["location"]):

@@ -6,22 +6,36 @@ import gzip
 import json
 from random import Random
 
-from tests.foreign.layout import Json
+from tests.foreign.columns import Json
 from tests.foreign.writer import Snapshot, Writer
 
-#: So that commits on top flush, affiliate and compact.
+#: So that commits on top flush, affiliate and compact, and write DVs.
 _TINY = {
     "write.root.max-data-entries": ("0", "1", "3", "1000"),
-    "write.root.max-delete-entries": ("0", "1", "2", "1000"),
+    "write.root.max-delete-entries": ("0", "0", "1", "1000"),
     "write.manifest-dv.inline-max-bytes": ("0", "65536"),
+    **dict.fromkeys(
+        ("write.delete.mode", "write.update.mode", "write.merge.mode"),
+        ("merge-on-read", "merge-on-read", "copy-on-write"),
+    ),
+    "write.flush.affinity-min-entries": ("1", "1", "2", "50"),
+    "write.leaf.max-entries": ("1", "2", "5", "50000"),
+    "write.commit.compact-min-leaves": ("2", "4", "16"),
+    "write.commit.compact-removed-percent": ("10", "50", "99"),
 }
 
 
 def metadata(writer: Writer, rng: Random) -> str:
     """Store the table's metadata; return where."""
     snapshots = [_snapshot(each, writer) for each in writer.snapshots]
-    log = [{"timestamp-ms": e["timestamp-ms"], "snapshot-id": e["snapshot-id"]} for e in snapshots]
-    current = snapshots[-1]["snapshot-id"]
+    # Main may have been at any that it comes from, and was at no other.
+    own = _ancestors(writer)
+    log = [
+        {"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]}
+        for each in snapshots
+        if each["snapshot-id"] in own
+    ]
+    current = writer.snapshots[writer.head].id
     document: Json = {
         "format-version": 4,
         "table-uuid": "8a7c1f0e-3b5d-4f6a-9c2e-1d0b9a8f7e6d",
@@ -33,20 +47,45 @@ def metadata(writer: Writer, rng: Random) -> str:
         "default-sort-order-id": 0,
         "next-row-id": writer.next_row_id,
         "current-snapshot-id": current,
-        "refs": {"main": {"snapshot-id": current, "type": "branch"}},
+        "refs": {"main": {"snapshot-id": current, "type": "branch"}} | _refs(writer),
         "properties": {
             name: rng.choice(values) for name, values in _TINY.items() if rng.random() < 0.7
         },
     }
     paged = rng.randrange(len(snapshots)) if rng.random() < 0.4 else 0
     if paged:
-        document["snapshot-pages"] = [_page(writer, snapshots[:paged], log[:paged])]
-    document["snapshots"] = snapshots[paged:]
-    document["snapshot-log"] = log[paged:]
+        # Those that refs are at stay, and the log has as many as there are.
+        ids = {each["snapshot-id"] for each in document["refs"].values()}
+        old = [each for each in snapshots[:paged] if each["snapshot-id"] not in ids]
+        early = [
+            each for each in log if each["timestamp-ms"] <= snapshots[paged - 1]["timestamp-ms"]
+        ]
+        if old:
+            document["snapshot-pages"] = [_page(writer, old, early)]
+            snapshots = [each for each in snapshots if each not in old]
+            log = log[len(early) :]
+    document["snapshots"] = snapshots
+    document["snapshot-log"] = log
     content = json.dumps(document).encode()
     if rng.random() < 0.5:
         return writer.shop.store("metadata", "-a.gz.metadata.json", gzip.compress(content))
     return writer.shop.store("metadata", "-a.metadata.json", content)
+
+
+def _ancestors(writer: Writer) -> set[int]:
+    parents = {each.id: each.parent for each in writer.snapshots}
+    at: int | None = writer.snapshots[writer.head].id
+    found = set()
+    while at in parents:
+        found.add(at)
+        at = parents[at]
+    return found
+
+
+def _refs(writer: Writer) -> Json:
+    refs = {name: (id, "branch") for name, id in writer.heads.items() if name != "main"}
+    refs |= {name: (id, "tag") for name, id in writer.tags.items()}
+    return {name: {"snapshot-id": id, "type": type} for name, (id, type) in refs.items()}
 
 
 def _by_id(writer: Writer) -> Json:
@@ -65,7 +104,7 @@ def _snapshot(each: Snapshot, writer: Writer) -> Json:
         "timestamp-ms": each.at_ms,
         "root-manifest": writer.names(each.root),
         "summary": {"operation": each.operation},
-        "schema-id": 0,
+        "schema-id": each.schema_id,
         "first-row-id": each.first_row_id,
         "added-rows": each.added_rows,
     }
@@ -86,6 +125,12 @@ def _page(writer: Writer, snapshots: list[Json], log: list[Json]) -> Json:
         "first-timestamp-ms": min(times),
         "last-timestamp-ms": max(times),
         "log-count": len(log),
-        "first-log-timestamp-ms": min(times),
-        "last-log-timestamp-ms": max(times),
+        **_log_times(log),
     }
+
+
+def _log_times(log: list[Json]) -> Json:
+    times = [each["timestamp-ms"] for each in log]
+    if not times:
+        return {}
+    return {"first-log-timestamp-ms": min(times), "last-log-timestamp-ms": max(times)}

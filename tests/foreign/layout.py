@@ -1,4 +1,4 @@
-"""A table's columns and partitions, drawn at random: ids of any size, specs that changed.
+"""A table's columns and partitions: schemas and specs, which may have changed.
 
 Nothing here, and in the other modules that make bytes, is icetree's: what it reads of these
 tables it cannot have written.
@@ -6,53 +6,42 @@ tables it cannot have written.
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from random import Random
 from typing import Any
 
-import pyarrow as pa
-
-Row = dict[str, Any]
-Json = dict[str, Any]
+from tests.foreign import transforms
+from tests.foreign.columns import Field, Json, Plain, Row, Struct, dig, kept, named, plain
 
 #: The last column whose stats have ids within 32 bits.
 LAST_WITH_STATS = 10_737_368
 ROW_ID, LAST_UPDATED = 2147483540, 2147483539
 DELETED_PATH, DELETED_ROW = 2147483546, 2147483545
-_LARGEST_COLUMN = 2147483447
-
-EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 (a timestamp without a zone)
-_NAMES = ("ada", "bob", "", "çelik", "a name that is longer than any bound that is cut short")
-_DAYS = tuple(EPOCH + dt.timedelta(days=days) for days in (-1, 19782, 19783))
-
-_TYPES: dict[str, tuple[str, pa.DataType]] = {
-    "id": ("long", pa.int64()),
-    "name": ("string", pa.string()),
-    "n": ("int", pa.int32()),
-    "at": ("timestamp", pa.timestamp("us")),
-    "price": ("double", pa.float64()),
-    "flag": ("boolean", pa.bool_()),
-    "note": ("string", pa.string()),
-}
+LARGEST_COLUMN = 2147483447
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """A column, or an expression over one: what can have stats."""
+class Told:
+    """What can have stats: a column of single values, one within structs, or an expression."""
 
     id: int
-    name: str
-    type: str
-    arrow: pa.DataType
+    #: Keys that lead to a column; the name of an expression.
+    path: str
+    type: Plain
     #: Of a row.
     value: Callable[[Row], Any]
 
     @property
     def has_stats(self) -> bool:
-        return self.id <= LAST_WITH_STATS
+        return self.id <= LAST_WITH_STATS or self.id in (ROW_ID, LAST_UPDATED)
+
+
+#: What rows say themselves of who they are.
+LINEAGE = tuple(
+    Told(id=id, path=name, type=plain("long"), value=lambda row, name=name: row.get(name))  # type: ignore[misc]
+    for id, name in ((ROW_ID, "_row_id"), (LAST_UPDATED, "_last_updated_sequence_number"))
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,62 +50,159 @@ class Partition:
 
     expr_id: int
     partition_field_id: int
-    source: Field
+    source_id: int
+    #: Keys that lead to its column.
+    source: str
     transform: str
-    #: What its stats stand under: the column itself for identity.
-    field: Field
-    #: Its Avro type in manifests of before v4.
-    avro: Any
+    name: str
+
+    def value(self, row: Row) -> Any:
+        return transforms.apply(self.transform, dig(row, self.source))
+
+    @property
+    def stats_id(self) -> int:
+        """What its stats stand under: the column itself for identity."""
+        return self.source_id if self.transform == "identity" else self.expr_id
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns that a table has at a time."""
+
+    id: int
+    columns: tuple[Field, ...]
+
+    def told(self) -> Iterator[Told]:
+        """Yield what of it can have stats."""
+        for each in self.columns:
+            yield from _told(each, each.key)
+
+    def fields(self) -> Iterator[Field]:
+        for each in self.columns:
+            yield from each.walk()
+
+    def spelled(self, where: str) -> str | None:
+        """Return a filter, whose columns stand in braces, by their names; None if one is not there."""
+        names = {path: self._name(path) for path in re.findall(r"\{([\w.]+)\}", where)}
+        if not all(names.values()):
+            return None
+        return re.sub(r"\{([\w.]+)\}", lambda found: str(names[found[1]]), where)
+
+    def _name(self, path: str) -> str | None:
+        names, among = [], self.columns
+        for key in path.split("."):
+            field = next((each for each in among if each.key == key), None)
+            if field is None:
+                return None
+            names.append(field.name)
+            among = field.parts()
+        return ".".join(names)
+
+    def name(self, path: str) -> str:
+        found = self._name(path)
+        assert found is not None, f"no column {path}"
+        return found
+
+    def named(self, row: Row) -> Row:
+        """Return a row of the model by the names of today."""
+        return {each.name: named(each.type, row.get(each.key)) for each in self.columns}
+
+    def json(self) -> Json:
+        fields = [each.json() for each in self.columns]
+        return {"type": "struct", "schema-id": self.id, "fields": fields}
+
+
+def _told(field: Field, path: str) -> Iterator[Told]:
+    if isinstance(field.type, Plain):
+        yield Told(id=field.id, path=path, type=field.type, value=lambda row: dig(row, path))
+    elif isinstance(field.type, Struct):
+        for member in field.type.members:
+            yield from _told(member, f"{path}.{member.key}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
     """What every file of a table must know."""
 
-    columns: tuple[Field, ...]
+    #: The last one is that of today.
+    schemas: tuple[Schema, ...]
     #: By spec id; 0 is unpartitioned.
     specs: dict[int, tuple[Partition, ...]]
     default_spec_id: int
+    #: Ids that no field has had.
+    free: tuple[int, ...] = ()
+
+    @property
+    def schema(self) -> Schema:
+        return self.schemas[-1]
+
+    @property
+    def columns(self) -> tuple[Field, ...]:
+        return self.schema.columns
 
     def column(self, name: str) -> Field:
-        return next(each for each in self.columns if each.name == name)
+        return next(each for each in self.columns if each.key == name)
 
     @property
     def partitions(self) -> dict[int, Partition]:
         return {each.expr_id: each for spec in self.specs.values() for each in spec}
 
+    def told(self, path: str) -> Told:
+        return next(each for each in self.schema.told() if each.path == path)
+
     @property
-    def stats_fields(self) -> tuple[Field, ...]:
-        """Every field that can have stats, by id once."""
-        found = {each.id: each for each in self.columns}
-        found |= {each.field.id: each.field for each in self.partitions.values()}
+    def stats_fields(self) -> tuple[Told, ...]:
+        """Every field of any schema that can have stats, by id once, as it is now."""
+        found = {each.id: each for schema in self.schemas for each in schema.told()}
+        found |= {each.id: each for each in LINEAGE}
+        for each in self.partitions.values():
+            if each.stats_id == each.expr_id:
+                type = transforms.result(each.transform, found[each.source_id].type)
+                found[each.expr_id] = Told(
+                    id=each.expr_id, path=each.name, type=type, value=each.value
+                )
         return tuple(each for each in found.values() if each.has_stats)
 
-    def tuple_of(self, spec_id: int, row: Row) -> tuple[Any, ...]:
-        return tuple(each.field.value(row) for each in self.specs[spec_id])
+    def is_unpartitioned(self, spec_id: int) -> bool:
+        """Tell whether nothing sets files of a spec apart."""
+        return all(each.transform == "void" for each in self.specs[spec_id])
 
-    def schema_json(self) -> Json:
-        fields = [
-            {"id": each.id, "name": each.name, "required": each.name == "id", "type": each.type}
-            for each in self.columns
-        ]
-        return {"type": "struct", "schema-id": 0, "fields": fields}
+    def tuple_of(self, spec_id: int, row: Row) -> tuple[Any, ...]:
+        return tuple(each.value(row) for each in self.specs[spec_id])
+
+    def kept(self, row: Row) -> Row:
+        """Return what a row has left in a file that is written now."""
+        own = {each.key: kept(each.type, row.get(each.key)) for each in self.columns}
+        return own | {each.path: row[each.path] for each in LINEAGE if each.path in row}
+
+    def filled(self, row: Row) -> Row:
+        """Return a row with what later columns give to those of before."""
+        found = {
+            each.key: each.default
+            for schema in self.schemas
+            for each in schema.columns
+            if each.default is not None
+        }
+        return found | row
+
+    def pruned(self, paths: tuple[str, ...]) -> list[Field]:
+        """Return columns with nothing in them but what is named."""
+        return list(_pruned(self.columns, paths))
 
     def metadata_json(self) -> Json:
         """The parts of table metadata that say how rows are laid out."""
+        ids = [each.id for schema in self.schemas for each in schema.fields()]
         return {
-            "last-column-id": max(each.id for each in (*self.columns, *self._own_expressions())),
-            "schemas": [self.schema_json()],
-            "current-schema-id": 0,
+            "last-column-id": max(*ids, *self.partitions, 0),
+            "schemas": [schema.json() for schema in self.schemas],
+            "current-schema-id": self.schema.id,
             "expressions": [
                 {
                     "expr-id": each.expr_id,
                     "expr": {
-                        "source-id": each.source.id,
+                        "source-id": each.source_id,
                         "transform": each.transform,
-                        "name": each.field.name
-                        if each.transform != "identity"
-                        else each.source.name,
+                        "name": each.name,
                     },
                     "partition-field-id": each.partition_field_id,
                 }
@@ -132,151 +218,13 @@ class Layout:
             ),
         }
 
-    def _own_expressions(self) -> list[Field]:
-        return [_named(each) for each in self.partitions.values()]
 
-
-def _named(each: Partition) -> Field:
-    return Field(id=each.expr_id, name="", type="", arrow=each.field.arrow, value=each.field.value)
-
-
-def draw_layout(rng: Random) -> Layout:
-    """Draw columns with ids small and large, and up to four specs over those with small ids."""
-    names = list(_TYPES)
-    ids = rng.sample(range(1, 60), 2 * len(names))
-    by_name = dict(zip(names, ids, strict=False))
-    for name in ("price", "flag", "note", "n", "at"):
-        if rng.random() < 0.15:
-            by_name[name] = rng.choice(
-                (
-                    LAST_WITH_STATS,
-                    LAST_WITH_STATS + 1,
-                    rng.randrange(LAST_WITH_STATS, _LARGEST_COLUMN),
-                )
-            )
-    if len(set(by_name.values())) < len(names):
-        by_name = dict(zip(names, ids, strict=False))
-    columns = tuple(
-        Field(id=by_name[name], name=name, type=type, arrow=arrow, value=_get(name))
-        for name, (type, arrow) in _TYPES.items()
-    )
-    free = ids[len(names) :]
-    made = {each.name: each for each in columns}
-    every = [
-        (made["name"], "identity", made["name"], "string"),
-        (made["n"], "truncate[10]", _over(free.pop(), "n_trunc", pa.int32(), decade), "int"),
-        (
-            made["at"],
-            "day",
-            _over(free.pop(), "at_day", pa.date32(), day),
-            {"type": "int", "logicalType": "date"},
-        ),
-    ]
-    parts = [
-        Partition(
-            expr_id=free.pop(),
-            partition_field_id=1000 + at,
-            source=source,
-            transform=transform,
-            field=field,
-            avro=avro,
+def _pruned(fields: tuple[Field, ...], paths: tuple[str, ...]) -> tuple[Field, ...]:
+    found = []
+    for each in fields:
+        below = tuple(
+            rest for key, _, rest in (path.partition(".") for path in paths) if key == each.key
         )
-        for at, (source, transform, field, avro) in enumerate(every)
-    ]
-    # An expression's stats stand under its own id, those of an identity under its column's.
-    parts = [_renumbered(each) for each in parts]
-    specs: dict[int, tuple[Partition, ...]] = {0: ()}
-    for number in range(1, rng.randint(1, 4)):
-        specs[number] = tuple(rng.sample(parts, rng.randint(1, 2)))
-    if len({tuple(each.expr_id for each in spec) for spec in specs.values()}) < len(specs):
-        specs = {0: (), 1: (parts[0],)}
-    order = list(columns)
-    rng.shuffle(order)
-    return Layout(columns=tuple(order), specs=specs, default_spec_id=rng.choice(list(specs)))
-
-
-def plain_layout(**ids: int) -> Layout:
-    """Return every column, numbered from 1 unless told, and a second spec by name."""
-    columns = tuple(
-        Field(id=ids.get(name, at), name=name, type=type, arrow=arrow, value=_get(name))
-        for at, (name, (type, arrow)) in enumerate(_TYPES.items(), start=1)
-    )
-    by_name = Partition(
-        expr_id=100,
-        partition_field_id=1000,
-        source=columns[1],
-        transform="identity",
-        field=columns[1],
-        avro="string",
-    )
-    return Layout(columns=columns, specs={0: (), 1: (by_name,)}, default_spec_id=0)
-
-
-def _over(id: int, name: str, arrow: pa.DataType, value: Callable[[Row], Any]) -> Field:
-    return Field(id=id, name=name, type="", arrow=arrow, value=value)
-
-
-def _renumbered(each: Partition) -> Partition:
-    if each.transform == "identity":
-        return each
-    return Partition(
-        expr_id=each.field.id,
-        partition_field_id=each.partition_field_id,
-        source=each.source,
-        transform=each.transform,
-        field=each.field,
-        avro=each.avro,
-    )
-
-
-def _get(name: str) -> Callable[[Row], Any]:
-    return lambda row: row[name]
-
-
-def decade(row: Row) -> int | None:
-    """The integer's `truncate[10]`."""
-    return None if row["n"] is None else row["n"] - row["n"] % 10
-
-
-def day(row: Row) -> dt.date | None:
-    """The day of the time."""
-    return None if row["at"] is None else row["at"].date()
-
-
-def draw_rows(rng: Random, first_id: int, count: int, layout: Layout, spec_id: int) -> list[Row]:
-    """Draw rows of one partition of a spec, with ids that no other row has."""
-    rows = [
-        {
-            "id": first_id + at,
-            "name": rng.choice((*_NAMES, None)),
-            "n": rng.choice((rng.randrange(-25, 40), None)) if rng.random() < 0.3 else at * 7 % 31,
-            "at": _draw_time(rng),
-            "price": rng.choice((0.0, -0.0, math.nan, 1.5, -2.25, None, 1e300)),
-            "flag": rng.choice((False, False, True, None)),
-            "note": rng.choice(("x" * 20, "y", None)),
-        }
-        for at in range(count)
-    ]
-    quiet = rng.choice(("flag", "note", "price", None))
-    for row in rows:
-        if quiet == "flag":
-            row["flag"] = False
-        elif quiet is not None:
-            row[quiet] = None
-    chosen = rows[0]
-    for part in layout.specs[spec_id]:
-        for row in rows:
-            value = chosen[part.source.name]
-            if part.transform == "truncate[10]" and value is not None:
-                value = value - value % 10 + rng.randrange(10)
-            elif part.transform == "day" and value is not None:
-                value = value.replace(hour=0, minute=0) + dt.timedelta(minutes=rng.randrange(1440))
-            if row is not chosen:
-                row[part.source.name] = value
-    return rows
-
-
-def _draw_time(rng: Random) -> dt.datetime | None:
-    if rng.random() < 0.2:
-        return None
-    return rng.choice(_DAYS) + dt.timedelta(minutes=rng.randrange(1440))
+        if below:
+            found.append(each.with_parts(_pruned(each.parts(), below)) if all(below) else each)
+    return tuple(found)

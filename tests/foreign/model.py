@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.foreign.layout import Layout, Row
+from tests.foreign.columns import Row, dig
+from tests.foreign.layout import Layout
 
 DATA, VECTOR, EQUALITY = 0, 1, 2
 
@@ -45,7 +46,7 @@ class File:
     path_bounds: tuple[str, str] | None = None
     only_of: File | None = None
 
-    #: Of an equality delete: names of its columns, and the values of these that it deletes.
+    #: Of an equality delete: keys that lead to its columns, and the values of these that it deletes.
     keys: tuple[str, ...] = ()
     values: frozenset[tuple[Any, ...]] = frozenset()
     equality_ids: list[int] | None = None
@@ -83,11 +84,11 @@ def rows_of(files: Iterable[File], layout: Layout) -> list[Row]:
         gone = vectors.get(id(each), positions_of(each, files))
         apply = [delete for delete in equality if applies(delete, each, layout)]
         for at, row in enumerate(each.rows):
+            row_id, updated = each.lineage(at)
+            row = layout.filled(row)
             if at in gone or any(_has(delete, row) for delete in apply):
                 continue
-            row_id, updated = each.lineage(at)
-            own = {column.name: row[column.name] for column in layout.columns}
-            found.append(own | {"_row_id": row_id, "_last_updated_sequence_number": updated})
+            found.append(row | {"_row_id": row_id, "_last_updated_sequence_number": updated})
     return found
 
 
@@ -105,10 +106,10 @@ def applies(delete: File, to: File, layout: Layout) -> bool:
     """Tell whether an equality delete is about a data file."""
     if (delete.sequence_number or 0) <= (to.sequence_number or 0):
         return False
-    if not layout.specs[delete.spec_id]:
+    if layout.is_unpartitioned(delete.spec_id):
         return True
     return delete.spec_id == to.spec_id and delete.partition == to.partition
 
 
 def _has(delete: File, row: Row) -> bool:
-    return tuple(row[name] for name in delete.keys) in delete.values
+    return tuple(dig(row, path) for path in delete.keys) in delete.values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.foreign.layout import Json
+from tests.foreign.columns import Json
 from tests.foreign.model import DATA, File
 from tests.foreign.tree import ADDED, DATA_LEAF, DELETED, Leaf
 

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+
 from icetree.spec.entry import Content, Entry
 from icetree.table.table import Table
 from tests.foreign import blobs, parquet
+from tests.foreign.columns import Row, dig, put
+from tests.foreign.drawn import draw_rows
+from tests.foreign.dress import PLAIN
+from tests.foreign.files import is_key
+from tests.foreign.filters import filters_of
 from tests.foreign.judge import (
-    FILTERS,
     LINEAGE,
-    NAMES,
     as_arrow,
     require_changes,
     require_rows,
     require_sound,
 )
-from tests.foreign.layout import Layout, Row, draw_rows
+from tests.foreign.layout import Layout
 from tests.foreign.world import World
 
 _PLACE = ("_file", "_pos")
@@ -43,9 +49,10 @@ class Ours:
         steps = (
             self.append,
             self._delete_files,
-            self._vectors,
+            # What is deleted has to wait for a flush, and not to be compacted before.
+            *(self._vectors for _ in range(4)),
             self._equality,
-            self._rewrite,
+            *(self._rewrite for _ in range(3)),
             self._rewrite_manifests,
             self._rewrite_deletes,
             self._compact,
@@ -72,8 +79,9 @@ class Ours:
             return
         self._take_over()
         replaced = self.table.snapshot(self.branch).operation == "replace"  # type: ignore[union-attr]
-        require_rows(self.table, self.rows, self.rng, at=self.branch)
-        require_changes(self.table, since, head, before, self.rows, replaced=replaced)
+        schema = self.layout.schema
+        require_rows(self.table, schema, self.rows, self.rng, at=self.branch)
+        require_changes(self.table, schema, since, head, before, self.rows, replaced=replaced)
 
     def _take_over(self) -> None:
         """Take over the ids of new rows, which icetree decides, once they are seen to be sound.
@@ -97,23 +105,32 @@ class Ours:
             settled.append(row)
         self.rows = settled
 
-    def _read(self, where: str | None = None) -> list[dict[str, Any]]:
-        columns = [*NAMES, *LINEAGE, *_PLACE]
-        scan = self.table.scan(where, columns=columns, at=self.branch)
-        found: list[dict[str, Any]] = scan.to_arrow().to_pylist()
-        return found
+    def _read(self) -> list[Row]:
+        """Return who the rows are and where they stand."""
+        id = self._name("id")
+        scan = self.table.scan(columns=[id, *LINEAGE, *_PLACE], at=self.branch)
+        return [row | {"id": row[id]} for row in scan.to_arrow().to_pylist()]
+
+    def _name(self, path: str) -> str:
+        return self.layout.schema.name(path)
+
+    def _arrow(self, rows: Iterable[Row]) -> pa.Table:
+        return as_arrow(list(rows), self.table, self.layout.schema)
 
     # --- rows ------------------------------------------------------------------------------
 
     def _delete(self) -> None:
-        where, holds = self.rng.choice(FILTERS)
+        where, holds = self.rng.choice(filters_of(self.layout.schema))
         self.table.delete(where, branch=self.branch)
         self.rows = [row for row in self.rows if not holds(row)]
 
     def _update(self) -> None:
-        where, holds = self.rng.choice(FILTERS)
-        change = self.rng.choice(({"note": "'changed'"}, {"n": "n + 1"}, {"name": None}))
-        self.table.update(change, where, branch=self.branch)
+        where, holds = self.rng.choice(filters_of(self.layout.schema))
+        change = self.rng.choice(({"note": "'changed'"}, {"n": "{} + 1"}, {"name": None}))
+        to = {
+            self._name(key): told and told.format(self._name("n")) for key, told in change.items()
+        }
+        self.table.update(to, where, branch=self.branch)
         self.rows = [self._changed(row, change) if holds(row) else row for row in self.rows]
 
     def _changed(self, row: Row, change: dict[str, Any]) -> Row:
@@ -129,7 +146,7 @@ class Ours:
 
     def _upsert(self) -> None:
         new = self._incoming()
-        self.table.upsert(as_arrow([*new.values()], self.table), ["id"], branch=self.branch)
+        self.table.upsert(self._arrow(new.values()), [self._name("id")], branch=self.branch)
         there = {row["id"] for row in self.rows}
         self.rows = [self._taken(row, new) for row in self.rows]
         self.rows += [row for id, row in new.items() if id not in there]
@@ -137,9 +154,10 @@ class Ours:
     def _merge(self) -> None:
         """Delete what matches and has a flag, change the rest that does, add what is new."""
         new = self._incoming()
-        merge = self.table.merge(as_arrow([*new.values()], self.table), ["id"], branch=self.branch)
-        merge = merge.when_matched_delete("target.flag = true")
-        merge = merge.when_matched_update({"note": "source.name"})
+        keys = [self._name("id")]
+        merge = self.table.merge(self._arrow(new.values()), keys, branch=self.branch)
+        merge = merge.when_matched_delete(f"target.{self._name('flag')} = true")
+        merge = merge.when_matched_update({self._name("note"): f"source.{self._name('name')}"})
         merge.when_not_matched_insert_all().run()
         there = {row["id"] for row in self.rows}
         kept = [r for r in self.rows if r["id"] not in new or r["flag"] is not True]
@@ -169,14 +187,15 @@ class Ours:
     # --- files -----------------------------------------------------------------------------
 
     def _compact(self) -> None:
-        order = self.rng.choice((None, "id desc", "zorder(id, n)"))
+        order = self.rng.choice((None, "{0} desc", "zorder({0}, {1})"))
+        order = order and order.format(self._name("id"), self._name("n"))
         options = {"rewrite-all": self.rng.random() < 0.7, "min-input-files": 2}
         self.table.maintenance.rewrite_data_files(
             order_by=order, options=options, branch=self.branch
         )
 
     def _rewrite_manifests(self) -> None:
-        by = self.rng.choice([None, "id"])
+        by = self.rng.choice([None, self._name("id")])
         self.table.maintenance.rewrite_manifests(by=by, branch=self.branch)
         again = self.table.maintenance.rewrite_manifests(by=by, dry_run=True, branch=self.branch)
         assert again.rewritten_manifests_count == 0
@@ -191,7 +210,7 @@ class Ours:
         spec_id = self.table.metadata.default_spec_id
         rows = draw_rows(self.rng, self.next_id, self.rng.randint(1, 4), self.layout, spec_id)
         self.next_id += len(rows)
-        self.table.append(as_arrow(rows, self.table), branch=self.branch)
+        self.table.append(self._arrow(rows), branch=self.branch)
         self.rows = [*self.rows, *rows]
 
     def _files(self) -> dict[str, list[dict[str, Any]]]:
@@ -249,9 +268,13 @@ class Ours:
         if not self.rows:
             return
         # Nulls are keys, too, and equal each other.
-        name = self.rng.choice(("id", "name", "n"))
-        column, value = self.layout.column(name), self.rng.choice(self.rows)[name]
-        content = parquet.data_file([{name: value}], [column], parquet.PLAIN, lineage=False)
+        told = [each for each in self.layout.schema.told() if is_key(each)]
+        common = [each for each in told if each.path in ("id", "name", "n")]
+        column = self.rng.choice(self.rng.choice((common, told)))
+        value, row = column.value(self.rng.choice(self.rows)), {}
+        put(row, column.path, value)
+        pruned = self.layout.pruned((column.path,))
+        content = parquet.data_file([row], pruned, PLAIN, lineage=False, whole=True)
         entry = Entry(
             content_type=Content.EQUALITY_DELETES,
             location=self._store("-eq.parquet", content),
@@ -260,7 +283,7 @@ class Ours:
             equality_ids=[column.id],
         )
         self.table.row_delta([entry], branch=self.branch)
-        self.rows = [each for each in self.rows if each[name] != value]
+        self.rows = [each for each in self.rows if dig(each, column.path) != value]
 
     def _rewrite(self) -> None:
         """Change nothing but metadata: an empty commit carries over, flushes and compacts."""
@@ -276,13 +299,16 @@ class Ours:
         return name if "://" in name else f"{self.table.location}/{name}"
 
 
-def ours_on(world: World, table: Table, *, branch: str = "main", at: int = -1) -> Ours:
-    """Return who commits to a branch, which is at a snapshot of another writer's by its number."""
+def ours_on(world: World, table: Table, *, branch: str = "main", at: int | None = None) -> Ours:
+    """Return who commits to a branch, which is at a snapshot of another writer's by its number.
+
+    That is main's newest one, if nothing else is told.
+    """
     return Ours(
         table=table,
         layout=world.writer.layout,
         rng=Random(f"{world.seed} {branch}"),
-        rows=world.rows(at),
+        rows=world.rows(world.writer.head if at is None else at),
         next_id=world.writer.shop.next_id + (0 if branch == "main" else 10_000),
         branch=branch,
     )

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import base64
 import io
-from dataclasses import dataclass, field
-from random import Random
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.foreign.columns import Field, Json, Row, arrow_field, named, plain, with_id
+from tests.foreign.dress import PLAIN, Dress, encodings
 from tests.foreign.layout import (
     DELETED_PATH,
     DELETED_ROW,
     LAST_UPDATED,
+    LINEAGE,
     ROW_ID,
-    Field,
-    Json,
     Layout,
-    Row,
 )
 
 _INT, _LONG, _STRING, _BINARY = pa.int32(), pa.int64(), pa.string(), pa.binary()
@@ -89,46 +88,9 @@ _STAT_TYPES = {
     "max_value_size_in_bytes": _INT,
 }
 
+#: Where stats of what rows say themselves of who they are begin.
+_LINEAGE = {ROW_ID: 9200, LAST_UPDATED: 9000}
 _CODECS = ("none", "snappy", "gzip", "zstd", "lz4", "brotli")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dress:
-    """How a manifest's columns are dressed; plain by default, for trees that are made by hand."""
-
-    rng: Random | None = None
-    #: Columns to leave out, by id, whatever they hold: an illegal file.
-    without: frozenset[int] = frozenset()
-    #: Columns of another type, by id: an illegal file.
-    retyped: dict[int, pa.DataType] = field(default_factory=dict)
-    key_values: Json = field(default_factory=dict)
-
-    def chance(self, probability: float) -> bool:
-        return self.rng is not None and self.rng.random() < probability
-
-    def type(self, type: pa.DataType) -> pa.DataType:
-        """Return one of the Arrow types that are the same in Parquet."""
-        if self.rng is None:
-            return type
-        choices = [type]
-        if type == _STRING:
-            choices += [pa.large_string(), pa.string_view(), pa.dictionary(_INT, _STRING)]
-        elif type == _BINARY:
-            choices += [pa.large_binary(), pa.binary_view(), pa.dictionary(_INT, _BINARY)]
-        elif pa.types.is_list(type):
-            choices += [pa.large_list(type.value_type), pa.list_view(type.value_type)]
-        elif type == _LONG:
-            choices += [type, pa.duration("us")]
-        return self.rng.choice(choices)
-
-    def shuffled(self, items: list[Any]) -> list[Any]:
-        if self.rng is not None and self.rng.random() < 0.7:
-            items = list(items)
-            self.rng.shuffle(items)
-        return items
-
-
-PLAIN = Dress()
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +100,11 @@ class _Column:
     field: pa.Field
     array: pa.Array
     worn: pa.Field
+
+
+_SELF_TOLD = [
+    Field(id=each.id, key=each.path, name=each.path, type=plain("long")) for each in LINEAGE
+]
 
 
 def manifest(
@@ -155,9 +122,9 @@ def manifest(
     ]
     columns += _stats(entries, layout, dress)
     if dress.chance(0.5):
-        columns.append(_unknown(len(entries), 9001, "made_by", dress))
+        columns.append(_unknown(len(entries), 8001, "made_by", dress))
     if dress.chance(0.2):
-        columns.append(_unknown(len(entries), 9002, "status", dress))
+        columns.append(_unknown(len(entries), 8002, "status", dress))
     columns = dress.shuffled(columns)
     if dress.chance(0.3):
         columns = _renamed(columns)
@@ -181,7 +148,7 @@ def _column(name: str, id: int, type: Any, values: list[Any], dress: Dress) -> l
     if not members:
         return []
     if dress.chance(0.15):
-        members.append(_unknown(len(values), 9003, "extra", dress))
+        members.append(_unknown(len(values), 8003, "extra", dress))
     return [_struct(name, id, dress.shuffled(members), [v is None for v in values])]
 
 
@@ -209,14 +176,10 @@ def _field(name: str, type: pa.DataType, id: int, *, nullable: bool = True) -> p
         (pa.types.is_list_view, pa.list_view),
     ):
         if is_kind(type):
-            item = pa.field("element", type.value_type, nullable=False, metadata=_id(id + 1))
+            item = pa.field("element", type.value_type, nullable=False, metadata=with_id(id + 1))
             type = make(item)
             break
-    return pa.field(name, type, nullable=nullable, metadata=_id(id))
-
-
-def _id(id: int) -> dict[bytes, bytes]:
-    return {b"PARQUET:field_id": str(id).encode()}
+    return pa.field(name, type, nullable=nullable, metadata=with_id(id))
 
 
 def _struct(name: str, id: int, members: list[_Column], absent: list[bool]) -> _Column:
@@ -227,9 +190,9 @@ def _struct(name: str, id: int, members: list[_Column], absent: list[bool]) -> _
     )
     worn = pa.struct([member.worn for member in members])
     return _Column(
-        pa.field(name, array.type, nullable=any(absent), metadata=_id(id)),
+        pa.field(name, array.type, nullable=any(absent), metadata=with_id(id)),
         array,
-        pa.field(name, worn, nullable=any(absent), metadata=_id(id)),
+        pa.field(name, worn, nullable=any(absent), metadata=with_id(id)),
     )
 
 
@@ -246,14 +209,16 @@ def _unknown(size: int, id: int, name: str, dress: Dress) -> _Column:
             pa.array([None] * size, pa.float64()),
         )
     )
-    field = pa.field(name, values.type, metadata=_id(id))
+    field = pa.field(name, values.type, metadata=with_id(id))
     return _Column(field, values, field)
 
 
 _ODD = pa.struct(
     [
-        pa.field("a", pa.int64(), metadata=_id(9010)),
-        pa.field("b", pa.list_(pa.field("element", _INT, metadata=_id(9012))), metadata=_id(9011)),
+        pa.field("a", pa.int64(), metadata=with_id(8010)),
+        pa.field(
+            "b", pa.list_(pa.field("element", _INT, metadata=with_id(8012))), metadata=with_id(8011)
+        ),
     ]
 )
 
@@ -263,16 +228,16 @@ def _stats(entries: list[Json], layout: Layout, dress: Dress) -> list[_Column]:
     structs = []
     fields = [each for each in layout.stats_fields if any(each.id in told for told in every)]
     for each in dress.shuffled(fields):
-        base = 10_000 + 200 * each.id
+        base = _LINEAGE.get(each.id, 10_000 + 200 * each.id)
         members = []
         for name, offset in dress.shuffled(list(STATS)):
             values = [told.get(each.id, {}).get(name) for told in every]
             if all(value is None for value in values):
                 continue
-            type = each.arrow if offset <= 2 else _STAT_TYPES.get(name, _LONG)
+            type = each.type.arrow if offset <= 2 else _STAT_TYPES.get(name, _LONG)
             members.append(_leaf(name, base + offset, type, values, dress))
         if members:
-            name = each.name if not dress.chance(0.2) else f"stats of {each.id}"
+            name = each.path if not dress.chance(0.2) else f"stats of {each.id}"
             structs.append(_struct(name, base, members, [each.id not in told for told in every]))
     if not structs:
         return []
@@ -311,7 +276,11 @@ def write(
             "write_page_index": rng.random() < 0.3,
             "data_page_size": rng.choice((64, 1 << 20)),
             "write_page_checksum": rng.random() < 0.3,
+            "store_decimal_as_integer": rng.random() < 0.3,
+            "use_compliant_nested_type": rng.random() < 0.8,
         }
+        if not options["use_dictionary"] and rng.random() < 0.6:
+            options["column_encoding"] = encodings(schema, rng, options["data_page_version"])
         size = rng.choice((1, 2, 3, 1000))
     out = io.BytesIO()
     with pq.ParquetWriter(out, schema, store_schema=False, **options) as writer:
@@ -334,29 +303,24 @@ def position_file(named: list[tuple[str | None, int | None]], dress: Dress) -> b
     return write(made, dress)
 
 
-def data_file(rows: list[Row], columns: list[Field], dress: Dress, lineage: bool) -> bytes:
+def data_file(
+    rows: list[Row], columns: list[Field], dress: Dress, lineage: bool, *, whole: bool = False
+) -> bytes:
     """Return a data file, or an equality delete file, of these columns of the rows.
 
-    With `lineage`, rows keep who they are in columns of their own.
+    With `lineage`, rows keep who they are in columns of their own. A file that is not `whole` may
+    lack columns that are null in every row.
     """
-    names = [(each.name, each.id, each.arrow, each.name == "id") for each in columns]
     if lineage:
-        names += [
-            ("_row_id", ROW_ID, _LONG, False),
-            ("_last_updated_sequence_number", LAST_UPDATED, _LONG, False),
-        ]
+        columns = [*columns, *_SELF_TOLD]
     made = []
-    for name, id, type, required in dress.shuffled(names):
-        values = [row[name] for row in rows]
-        if not required and all(value is None for value in values) and dress.chance(0.3):
+    for each in dress.shuffled(columns):
+        values = [named(each.type, row.get(each.key)) for row in rows]
+        absent = all(value is None for value in values) and each.default is None
+        if not (each.required or whole) and absent and dress.chance(0.3):
             continue
+        own = arrow_field(each)
         # A duration is a matter of manifests: their numbers are the format's.
-        worn = dress.type(type) if type != _LONG else type
-        made.append(
-            _Column(
-                _field(name, type, id, nullable=not required),
-                pa.array(values, type),
-                _field(name, worn, id, nullable=not required),
-            )
-        )
+        worn = own if own.type == _LONG else own.with_type(dress.nested(own.type))
+        made.append(_Column(own, pa.array(values, own.type), worn))
     return write(made, dress)

@@ -16,8 +16,9 @@ from icetree.table.scan.told import told as metadata_tells
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind
 from tests.foreign.by_hand import Hand, findings
-from tests.foreign.judge import require_read_right, scan
-from tests.foreign.layout import Json, Row, draw_rows
+from tests.foreign.columns import Json, Row
+from tests.foreign.drawn import draw_rows
+from tests.foreign.judge import require_read_right
 from tests.foreign.model import File, rows_of
 from tests.foreign.parquet import manifest
 from tests.foreign.tree import ADDED, DELETED, EXISTING
@@ -53,7 +54,25 @@ def test_sound_position_deletes_are_clean_and_read() -> None:
     path = old.file.location
     table = old.table([(path, 0), (path, 3)], path_bounds=(path, path), only_of=old.file)
     require_read_right(old.hand.world(), table)
-    assert scan(table).total() == 2
+    assert table.scan().count() == 2
+
+
+def test_a_file_may_have_many_position_delete_files_and_a_dv() -> None:
+    old = Old()
+    writer, path = old.hand.writer, old.file.location
+    files = [
+        writer.shop.position_file(
+            old.file, [(path, row)], ((old.file, frozenset({row})),), only_of=old.file
+        )
+        for row in (0, 3)
+    ]
+    writer.upgrade_from(2, [old.file, *files])
+    writer.commit("append", added=[])
+    require_read_right(old.hand.world(), old.hand.open())
+    writer.commit("overwrite", added=writer.shop.vectors({0: (old.file, frozenset({0, 1, 3}))}))
+    table = old.hand.open()
+    require_read_right(old.hand.world(), table)
+    assert table.scan().count() == 1
 
 
 def test_position_deletes_of_a_file_that_has_gone_are_legal() -> None:
@@ -89,7 +108,7 @@ def test_path_bounds_that_leave_a_position_delete_out_are_named() -> None:
     old = Old()
     bounds = ("memory://foreign/zz", "memory://foreign/zzz")
     table = old.table([(old.file.location, 1)], path_bounds=bounds)
-    assert scan(table).total() == 4, "the deleted row is back"
+    assert table.scan().count() == 4, "the deleted row is back"
     assert "lower bound of file_path is" in findings(table)
 
 

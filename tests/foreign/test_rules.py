@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 
 import pyarrow as pa
@@ -12,16 +13,21 @@ from icetree.errors import CorruptTable, InvalidInput
 from icetree.spec.entry import ROOT
 from icetree.table.table import Table
 from icetree.tree.manifest_dvs import loosened
-from tests.foreign import parquet
 from tests.foreign.by_hand import Hand, findings
+from tests.foreign.drawn import draw_rows, plain_layout
+from tests.foreign.dress import Dress
 from tests.foreign.judge import as_arrow, counted, require_read_right, scan
-from tests.foreign.layout import LAST_WITH_STATS, draw_rows, plain_layout
+from tests.foreign.layout import LAST_WITH_STATS
 from tests.foreign.tree import ADDED, DELETED, EXISTING
 
 
 def _append(hand: Hand, table: Table) -> None:
     rows = draw_rows(Random(5), 900, 2, hand.layout, 0)
-    table.append(as_arrow(rows, table))
+    table.append(as_arrow(rows, table, hand.layout.schema))
+
+
+def _rows(hand: Hand) -> Counter[str]:
+    return counted(hand.world().rows(-1), hand.layout.schema)
 
 
 # --- dead leaves ---------------------------------------------------------------------------------
@@ -40,7 +46,7 @@ def test_a_leaf_lives_on_when_its_manifest_dv_names_entries_that_were_deleted_al
     table = hand.open()
     require_read_right(world, table)
     _append(hand, table)
-    assert counted(world.rows(-1)) <= scan(table)
+    assert _rows(hand) <= scan(table, hand.layout.schema)
     assert findings(table) == ""
 
 
@@ -96,7 +102,7 @@ def test_no_table_is_partitioned_by_a_column_that_can_have_no_stats() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_manifest_is_read_whatever_arrow_schema_its_writer_embedded(seed: int) -> None:
-    hand = Hand(dress=parquet.Dress(rng=Random(seed)))
+    hand = Hand(dress=Dress(rng=Random(seed)))
     files = [hand.data(first_row_id=10 * at) for at in range(7)]
     leaf = hand.leaf(*((file, ADDED) for file in files[:4]))
     rows = [hand.leaf_row(leaf, ADDED), *map(hand.file_row, files[4:])]
@@ -134,7 +140,7 @@ def test_added_root_entries_inherit_from_their_snapshot_what_they_do_not_say() -
     table = hand.open()
     require_read_right(hand.world(), table)
     _append(hand, table)
-    assert counted(hand.world().rows(-1)) <= scan(table)
+    assert _rows(hand) <= scan(table, hand.layout.schema)
 
 
 def test_entries_that_came_earlier_must_say_who_added_them() -> None:
@@ -142,7 +148,7 @@ def test_entries_that_came_earlier_must_say_who_added_them() -> None:
     file = hand.data()
     hand.snapshot([hand.file_row(file, EXISTING, sequence_number=None)], [file])
     with pytest.raises(CorruptTable, match="sequence_number is required"):
-        scan(hand.open())
+        scan(hand.open(), hand.layout.schema)
 
 
 # --- leaves that are DELETED ---------------------------------------------------------------------
@@ -159,7 +165,7 @@ def test_a_deleted_leaf_holds_nothing_and_is_no_change() -> None:
     table = hand.open()
     require_read_right(hand.world(), table)
     _append(hand, table)
-    assert counted(hand.world().rows(-1)) <= scan(table)
+    assert _rows(hand) <= scan(table, hand.layout.schema)
     assert findings(table) == ""
 
 

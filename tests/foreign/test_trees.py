@@ -10,11 +10,14 @@ import pytest
 from tests.effort import EFFORT, SEED
 from tests.foreign.branches import require_branches
 from tests.foreign.judge import open_table, require_read_right
+from tests.foreign.model import EQUALITY
 from tests.foreign.ours import ours_on
 from tests.foreign.world import VERSIONS, draw_world
 
-_MANY = 2 * EFFORT
-_SEEDS = range(SEED * _MANY, SEED * _MANY + _MANY)
+#: Two trees that find all that `tests/laws/planted.py` plants for this law.
+_USUAL = (48, 39)
+_MANY = 4 * EFFORT
+_SEEDS = _USUAL if EFFORT == 1 else range(SEED * _MANY, SEED * _MANY + _MANY)
 
 
 @pytest.mark.law
@@ -30,14 +33,21 @@ def test_a_table_that_was_of_another_version_reads_as_its_model_does(version: in
     require_read_right(world, open_table(world))
 
 
-def test_the_usual_seeds_draw_tables_that_were_of_an_older_version_and_others() -> None:
-    worlds = [draw_world(seed) for seed in range(2)]
+def test_the_usual_seeds_draw_every_kind_of_freedom() -> None:
+    worlds = [draw_world(seed) for seed in _USUAL]
     with_avro = [any(name.endswith(".avro") for name in each.stored) for each in worlds]
     assert sorted(with_avro) == [False, True]
     files = [
         file for each in worlds for snapshot in each.writer.snapshots for file in snapshot.live
     ]
     assert any(file.deleted for file in files), "no position delete file of v2"
+    deletes = [file for file in files if file.content == EQUALITY]
+    assert {bool(file.partition) for file in deletes} == {False, True}
+    assert any(file.is_vector for file in files)
+    nested = [each.parts() for world in worlds for each in world.layout.columns]
+    assert any(nested), "no nested column"
+    assert any(len(world.layout.schemas) > 1 for world in worlds), "no schema but the first"
+    assert any(world.refs for world in worlds), "no branch but main"
 
 
 @pytest.mark.law

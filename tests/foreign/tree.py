@@ -7,8 +7,10 @@ from random import Random
 from typing import Any
 
 from tests.codec import avro_manifests as avro
-from tests.foreign import blobs, parquet
-from tests.foreign.layout import DELETED_PATH, Json, Layout
+from tests.foreign import blobs, parquet, transforms
+from tests.foreign.columns import Json, Plain
+from tests.foreign.dress import Dress
+from tests.foreign.layout import DELETED_PATH, Layout
 from tests.foreign.model import EQUALITY, File
 
 EXISTING, ADDED, DELETED = 0, 1, 2
@@ -227,24 +229,30 @@ def aggregate(leaf: Leaf, layout: Layout, rng: Random) -> dict[int, dict[str, An
     if not told or rng.random() < 0.2:
         return found
     for each in layout.stats_fields:
-        known = [stats.get(each.id) for stats in told]
-        if any(one is None for one in known) or rng.random() < 0.1:
-            continue
-        one: dict[str, Any] = {}
-        for name in ("value_count", "null_value_count", "nan_value_count"):
-            values = [stats.get(name) for stats in known if stats is not None]
-            if all(value is not None for value in values) and rng.random() < 0.9:
-                one[name] = sum(values)
-        bounded = [stats for stats in known if stats is not None and not _is_empty(stats)]
-        for name, pick in (("lower_bound", least), ("upper_bound", greatest)):
-            values = [stats.get(name) for stats in bounded]
-            if values and all(value is not None for value in values):
-                one[name] = pick(values)
-        if "lower_bound" in one and all(stats.get("tight_bounds") for stats in bounded):
-            one["tight_bounds"] = rng.random() < 0.7
-        if one:
+        known = [stats[each.id] for stats in told if each.id in stats]
+        if len(known) == len(told) and rng.random() < 0.9 and (one := _sum_of(known, rng)):
             found[each.id] = one
     return found
+
+
+def _sum_of(known: list[dict[str, Any]], rng: Random) -> dict[str, Any]:
+    """Return stats that contain all of these."""
+    one: dict[str, Any] = {}
+    for name in ("value_count", "null_value_count", "nan_value_count"):
+        values = [stats.get(name) for stats in known]
+        if None not in values and rng.random() < 0.9:
+            one[name] = sum(values)
+    longest = [stats.get("max_value_size_in_bytes") for stats in known]
+    if None not in longest:
+        one["max_value_size_in_bytes"] = max(longest)
+    bounded = [stats for stats in known if not _is_empty(stats)]
+    for name, pick in (("lower_bound", least), ("upper_bound", greatest)):
+        values = [stats.get(name) for stats in bounded]
+        if values and all(value is not None for value in values):
+            one[name] = pick(values)
+    if "lower_bound" in one and all(stats.get("tight_bounds") for stats in bounded):
+        one["tight_bounds"] = rng.random() < 0.7
+    return one
 
 
 def _is_empty(stats: dict[str, Any]) -> bool:
@@ -270,7 +278,7 @@ def _order(value: Any) -> Any:
 
 
 def encode_leaf(
-    leaf: Leaf, layout: Layout, names: Names, dress: parquet.Dress, tracking: dict[int, Json]
+    leaf: Leaf, layout: Layout, names: Names, dress: Dress, tracking: dict[int, Json]
 ) -> bytes:
     """Return a columnar leaf; `tracking` says what an entry leaves for others to say."""
     entries = [
@@ -284,8 +292,13 @@ def encode_leaf(
 def encode_avro(leaf: Leaf, version: int, spec_id: int, layout: Layout) -> bytes:
     """Return a leaf as v1 to v3 wrote them: one spec, locations in full."""
     rows = [_avro_entry(file, status, layout) for file, status in leaf.entries]
+    types = {each.id: each.type for each in layout.schema.told()}
     partition = [
-        avro.field(part.partition_field_id, f"p{part.partition_field_id}", part.avro)
+        avro.field(
+            part.partition_field_id,
+            f"p{part.partition_field_id}",
+            _avro_type(transforms.result(part.transform, types[part.source_id])),
+        )
         for part in layout.specs[spec_id]
     ]
     content = "data" if leaf.content == DATA_LEAF else "deletes"
@@ -294,7 +307,7 @@ def encode_avro(leaf: Leaf, version: int, spec_id: int, layout: Layout) -> bytes
 
 def _avro_entry(file: File, status: int, layout: Layout) -> Json:
     more: Json = {}
-    types = {each.id: each.type for each in layout.columns}
+    types = {each.id: each.type for each in layout.schema.told()}
     for name, stat in (("value_counts", "value_count"), ("null_value_counts", "null_value_count")):
         more[name] = avro.pairs({id: s[stat] for id, s in _own(file, types) if stat in s})
     for name, stat in (("lower_bounds", "lower_bound"), ("upper_bounds", "upper_bound")):
@@ -336,5 +349,29 @@ def _avro_entry(file: File, status: int, layout: Layout) -> Json:
     )
 
 
-def _own(file: File, types: dict[int, str]) -> list[tuple[int, dict[str, Any]]]:
+def _avro_type(type: Plain) -> Any:
+    """Return what a partition's values are in Avro, as the specification has it."""
+    name, _, more = type.name.partition("(")
+    match name:
+        case "timestamp" | "timestamptz":
+            zoned = {"adjust-to-utc": name == "timestamptz"}
+            return {"type": "long", "logicalType": "timestamp-micros", **zoned}
+        case "time":
+            return {"type": "long", "logicalType": "time-micros"}
+        case "date":
+            return {"type": "int", "logicalType": "date"}
+        case "decimal":
+            digits = int(more.partition(",")[0])
+            size = ((10**digits).bit_length() + 8) // 8
+            told = {"logicalType": "decimal", "precision": digits, "scale": 2}
+            return {"type": "fixed", "name": f"decimal_{digits}", "size": size, **told}
+        case "uuid" | "fixed[3]":
+            size = type.arrow.byte_width
+            return {"type": "fixed", "name": f"fixed_{size}", "size": size}
+        case "binary":
+            return "bytes"
+    return name
+
+
+def _own(file: File, types: dict[int, Plain]) -> list[tuple[int, dict[str, Any]]]:
     return [(id, stats) for id, stats in file.stats.items() if id in types]

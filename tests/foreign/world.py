@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from tests.foreign.columns import Row
+from tests.foreign.drawn import draw_layout
+from tests.foreign.evolution import evolved
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
-from tests.foreign.layout import Row, draw_layout
+from tests.foreign.layout import Layout
 from tests.foreign.model import DATA, EQUALITY, File, applies, positions_of, rows_of
 from tests.foreign.tree import Names
 from tests.foreign.writer import Writer
@@ -27,6 +30,17 @@ class World:
     def rows(self, at: int) -> list[Row]:
         """Return the rows of a snapshot by its number."""
         return rows_of(self.writer.snapshots[at].live, self.writer.layout)
+
+    @property
+    def layout(self) -> Layout:
+        return self.writer.layout
+
+    @property
+    def refs(self) -> dict[str, int]:
+        """Branches and tags beside main, with the number of the snapshot that each is at."""
+        numbers = {each.id: at for at, each in enumerate(self.writer.snapshots)}
+        refs = {**self.writer.heads, **self.writer.tags}
+        return {name: numbers[id] for name, id in refs.items() if name != "main"}
 
 
 def new_writer(rng: Random, *, full: float) -> Writer:
@@ -56,8 +70,34 @@ def draw_history(rng: Random, *, most: int, version: int | None = None) -> Write
     else:
         writer.commit("append", added=[writer.shop.new_data() for _ in range(rng.randint(1, 6))])
     for _ in range(rng.randint(1, most)):
+        if rng.random() < 0.35:
+            _elsewhere(writer)
+        if rng.random() < 0.25:
+            _evolve(writer)
         _STEPS[rng.randrange(len(_STEPS))](writer)
+    if rng.random() < 0.2:
+        _evolve(writer)
     return writer
+
+
+def _elsewhere(writer: Writer) -> None:
+    """Go on with another branch, one that begins at any snapshot, or main from there; or tag one."""
+    rng = writer.rng
+    at = rng.choice(writer.snapshots).id
+    number = len(writer.heads) + len(writer.tags)
+    match rng.randrange(5):
+        case 0 | 1:
+            writer.hop(f"branch-{number}", at=at)
+        case 2:
+            writer.hop(rng.choice(list(writer.heads)))
+        case 3:
+            writer.tags[f"tag {number}/é"] = at
+        case 4:
+            writer.hop("main", at=at)
+
+
+def _evolve(writer: Writer) -> None:
+    writer.layout = writer.shop.layout = evolved(writer.layout, writer.rng)
 
 
 def _upgraded(writer: Writer, version: int) -> None:

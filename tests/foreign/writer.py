@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from tests.foreign import blobs, parquet
+from tests.foreign.columns import Json
+from tests.foreign.dress import Dress
 from tests.foreign.files import Shop
-from tests.foreign.layout import Json, Layout
+from tests.foreign.layout import Layout
 from tests.foreign.model import DATA, File
 from tests.foreign.numbering import number
 from tests.foreign.tidy import Tidy
@@ -48,6 +50,7 @@ class Snapshot:
     added_rows: int
     #: The tree's own files, as they were then.
     live: tuple[File, ...]
+    schema_id: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -67,6 +70,26 @@ class Writer:
     base: int | None = None
     #: The entries of the newest root.
     rows: list[Json] = field(default_factory=list)
+    #: The branch that is committed to, and the newest snapshot of each, by id.
+    branch: str = "main"
+    heads: dict[str, int] = field(default_factory=dict)
+    tags: dict[str, int] = field(default_factory=dict)
+    #: What each snapshot left, by its id.
+    trees: dict[int, Tree] = field(default_factory=dict)
+
+    # --- branches --------------------------------------------------------------------------
+
+    def hop(self, branch: str, *, at: int | None = None) -> None:
+        """Commit to a branch from now on; it is at a snapshot if that is told, by its id."""
+        if at is not None:
+            self.heads[branch] = at
+        self.branch, self.tree = branch, self.trees[self.heads[branch]]
+
+    @property
+    def head(self) -> int:
+        """The number of the newest snapshot of main."""
+        id = self.heads.get("main", self.snapshots[-1].id)
+        return next(at for at, each in enumerate(self.snapshots) if each.id == id)
 
     # --- before v4 -------------------------------------------------------------------------
 
@@ -135,12 +158,12 @@ class Writer:
         self._unsay(commit, in_root)
         self._finish_leaves(commit, silent)
         rows = [row for row, _ in commit.rows]
-        dress = parquet.Dress(rng=rng)
+        dress = Dress(rng=rng)
         root = self.store_root(rows, dress)
         self.clock_ms += rng.randrange(1, 5000)
         made = Snapshot(
             id=commit.id,
-            parent=self.snapshots[-1].id if self.snapshots else self.base,
+            parent=self.heads.get(self.branch, self.base),
             sequence_number=commit.sequence_number,
             at_ms=self.clock_ms,
             operation=operation,
@@ -148,12 +171,14 @@ class Writer:
             first_row_id=first,
             added_rows=self.next_row_id - first,
             live=tuple(tree.live()),
+            schema_id=self.layout.schema.id,
         )
-        self.tree = tree
+        self.tree = self.trees[made.id] = tree
+        self.heads[self.branch] = made.id
         self.snapshots.append(made)
         return made
 
-    def store_root(self, rows: list[Json], dress: parquet.Dress) -> str:
+    def store_root(self, rows: list[Json], dress: Dress) -> str:
         self.rows = rows
         content = parquet.manifest(rows, "root", self.layout, dress)
         return self.shop.store("metadata", "-root.parquet", content)
@@ -287,7 +312,7 @@ class Writer:
         """Write the new leaves, then the rows of the root that wait for their names."""
         rng = self.rng
         for leaf, _ in commit.new_leaves:
-            dress = parquet.Dress(rng=rng)
+            dress = Dress(rng=rng)
             tracking = self._unsaid(leaf, commit)
             content = encode_leaf(leaf, self.layout, self.names, dress, tracking)
             leaf.location = self.shop.store("metadata", "-leaf.parquet", content)

@@ -25,6 +25,7 @@ from icetree.rows.write.sound import broken
 from icetree.rows.write.stats import StatsGatherer
 from icetree.spec import stats
 from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
+from icetree.spec.expressions import Expression
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
 from icetree.spec.metadata import TableMetadata
@@ -54,6 +55,7 @@ _CHECKED: Final = ("lower", "upper", "values", "nulls", "nans")
 #: (kind, file, rule, snapshot)
 _Broken: TypeAlias = "tuple[Kind, str, str, int]"
 _Stats: TypeAlias = "dict[str, pa.Scalar]"
+_Expressions: TypeAlias = "tuple[tuple[int, Expression], ...]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +184,7 @@ class DataCheck:
         self, entries: list[Entries], file: DataFile, name: str, place: str
     ) -> Iterator[_Broken]:
         """Yield a sentence for all that an entry says and its rows contradict."""
-        fields = self._fields(entries, file)
+        fields, expressions = self._fields(entries, file), self._known(entries, file)
         read_with: dict[int, pa.Scalar] = {}
         rows: _Rows | None = None
         for entry in entries:
@@ -191,7 +193,8 @@ class DataCheck:
             constants = partition_constants(entry, facts, file, self.shape)
             if rows is None or constants != read_with:
                 read_with = constants
-                rows = self._read(file, fields, ReadRules(location=place, constants=constants))
+                rules = ReadRules(location=place, constants=constants)
+                rows = self._read(file, fields, expressions, rules)
                 for rule in rows.broken:
                     yield Kind.UNREADABLE, name, rule, seen_in
                 for rule in rows.untrue:
@@ -212,7 +215,20 @@ class DataCheck:
             fields += tuple(field for field in lineage if file.has(field.field_id))
         return tuple(each for each in fields if not isinstance(each.field_type, UnknownType))
 
-    def _read(self, file: DataFile, fields: tuple[NestedField, ...], rules: ReadRules) -> _Rows:
+    def _known(self, entries: list[Entries], file: DataFile) -> _Expressions:
+        """Return the expressions that the rows of a file can tell of."""
+        every = tuple(self.shape.expressions.items())
+        if entries[0]["content_type"][0].as_py() != Content.EQUALITY_DELETES:
+            return every
+        return tuple((id, each) for id, each in every if all(map(file.has_below, each.source_ids)))
+
+    def _read(
+        self,
+        file: DataFile,
+        fields: tuple[NestedField, ...],
+        known: _Expressions,
+        rules: ReadRules,
+    ) -> _Rows:
         gathered = StatsGatherer(fields, dict.fromkeys(self.shape.types, FULL))
         expressions: list[_Stats] = []
         said: list[str] = []
@@ -224,7 +240,7 @@ class DataCheck:
                 continue
             rows = pa.Table.from_batches(batches)
             untrue += footer.contradictions(group, gathered.add(rows))
-            expressions.append(self._expressions(rows))
+            expressions.append(self._expressions(rows, known))
             for each, column in zip(fields, rows.columns, strict=True):
                 for at, kind, why in _no_values(column, each):
                     said.append(f"column {at} has values that are no {kind}: {why}")
@@ -248,10 +264,10 @@ class DataCheck:
             if column in parts:
                 yield from nothing_but_nulls(label, mine, real)
 
-    def _expressions(self, rows: pa.Table) -> _Stats:
+    def _expressions(self, rows: pa.Table, expressions: _Expressions) -> _Stats:
         """Return the stats of each expression whose column is there."""
         made: _Stats = {}
-        for id, expression in self.shape.expressions.items():
+        for id, expression in expressions:
             if expression.is_identity or id not in self.shape.types:
                 continue
             # Of a column that the file lacks, or that only engines transform, nothing is known.

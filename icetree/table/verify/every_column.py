@@ -58,12 +58,21 @@ class EveryColumn:
     def in_deletes(self, file: DataFile) -> tuple[NestedField, ...]:
         """Return what an equality delete file holds to compare, whatever the table requires."""
         fields = self.shape.schema.fields
-        return tuple(optional(field) for field in fields if file.has(field.field_id))
+        return tuple(_held(field, file) for field in fields if file.has(field.field_id))
 
 
 def optional(field: NestedField) -> NestedField:
     """Return a column that a file may lack, or hold nulls in."""
     return field.model_copy(update={"required": False})
+
+
+def _held(field: NestedField, file: DataFile) -> NestedField:
+    """Return a column with no more in it than a file has, which may be null."""
+    type = field.field_type
+    if isinstance(type, StructType):
+        members = (each for each in type.fields if file.has_below(each.field_id))
+        type = StructType(*(_held(each, file) for each in members))
+    return field.model_copy(update={"field_type": type, "required": False})
 
 
 def _mark(schemas: Sequence[Schema]) -> str:

@@ -97,7 +97,7 @@ def check(
     except CorruptTable as found:
         return [*findings, Finding(file=found.file, rule=found.rule)]
     across = (
-        (Kind.TREE, entry_rules.broken_uniqueness(files)),
+        (Kind.TREE, entry_rules.broken_uniqueness(files.filter(_is_one_of_its_kind(files)))),
         (Kind.DANGLING_DATA_DV, _dangling(files)),
         (Kind.TREE, _bad_data_dvs(files)),
         (Kind.TREE, _strays(files, root)),
@@ -109,6 +109,11 @@ def check(
     return findings + [
         Finding(file=root_file, rule=rule, kind=kind) for kind, rules in across for rule in rules
     ]
+
+
+def _is_one_of_its_kind(files: Entries) -> pa.ChunkedArray:
+    """Tell which may be live once: a data file may have many position delete files of v2, and a DV."""
+    return pc.or_(pc.invert(is_content(files, Content.POSITION_DELETES)), is_data_dv(files))
 
 
 def dangling_data_dvs(files: Entries) -> pa.Array:
