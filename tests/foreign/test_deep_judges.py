@@ -13,7 +13,7 @@ from icetree.errors import CorruptTable
 from icetree.rows.write.write import write_files
 from tests.foreign import tree
 from tests.foreign.by_hand import Hand, findings
-from tests.foreign.layout import draw_rows
+from tests.foreign.drawn import draw_rows
 from tests.foreign.test_deep import _of_rows, _plain, _replacement
 from tests.foreign.tree import DELETED
 from tests.rows.lake import new_lake
