@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import struct
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -281,9 +283,11 @@ def test_the_truth_of_a_column_that_has_gone_is_clean(change: Callable[[Table, s
 _FAR = 0x1122334455667788
 
 
-def _told_by_footer(hand: Hand) -> File:
+def _told_by_footer(hand: Hand, price: Sequence[float | None] = (None, None)) -> File:
     """Return a file of two rows whose footer tells the larger id, in some of the usual ways."""
     rows = draw_rows(Random(5), 1, 2, hand.layout, 0)
+    for row, each in zip(rows, price, strict=True):
+        row["price"] = each
     rows[1]["id"] = _FAR
     while True:
         file = hand.writer.shop.data(rows, 0)
@@ -314,6 +318,19 @@ def test_a_footer_that_makes_scans_pass_over_rows_is_named(lies: bool) -> None:
     said = findings(table)
     assert ("upper bound of id is 1, but it has" in said) == lies
     assert lies or said == ""
+
+
+def test_a_footer_with_a_bound_that_is_nan_says_nothing() -> None:
+    hand = Hand()
+    file = _told_by_footer(hand, price=[1.5, 33.75])
+    stored = hand.writer.shop.stored
+    content, most = stored[file.location], struct.pack("<d", 33.75)
+    footer = _footer(content)
+    assert most in footer
+    nan = footer.replace(most, struct.pack("<d", math.nan))
+    stored[file.location] = content.removesuffix(footer) + nan
+    hand.snapshot([hand.file_row(file)], [file])
+    assert findings(hand.open()) == ""
 
 
 @pytest.mark.parametrize("nulls", [{}, {"null_value_count": 4}])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isnan
 
 import pyarrow as pa
 
@@ -43,10 +44,15 @@ class FooterStats:
             mine = {
                 stat: values[group.ordinal]
                 for stat, values in self.told[id].items()
-                if values[group.ordinal].is_valid
+                if _says(values[group.ordinal])
             }
             for rule in contradicted(self.names.get(id, str(id)), mine, _stats(real[id])):
                 yield f"its footer says of row group {group.ordinal}: {rule}"
+
+
+def _says(told: pa.Scalar) -> bool:
+    """Tell whether a stat says anything: a bound that is NaN, as of Iceberg Java, says nothing."""
+    return told.is_valid and not (pa.types.is_floating(told.type) and isnan(told.as_py()))
 
 
 def _stats(real: Portion) -> dict[str, pa.Scalar | None]:
