@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ Create = Callable[..., None]
 Insert = Callable[..., None]
 #: Of how many manifests a table of many is: each takes a data file, which all readers open.
 _MANY = 2_000 if EFFORT > 1 else 60
+#: And one of very many, of so few data files: the others are these under other names. They are of Avro, which
+#: Java opens in no time.
+_THOUSANDS, _DIFFERENT = 8_000 if EFFORT > 1 else 2_000, 200
 
 
 def transforms(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
@@ -93,34 +97,66 @@ def branches(spark: SparkSession, name: str, create: Create, insert: Insert) -> 
 
 
 def many(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
-    """Have a manifest for each of many files, by Iceberg's own API, which no job of Spark's slows."""
+    """Have a manifest for each of many files, each of a commit of its own."""
     create(spark, name, 2, "", commit_manifest__merge_enabled="false")
     insert(spark, name, 0, size=5)
+    _append(spark, name, commits=_MANY, manifests=1, first=1000, different=_MANY)
+
+
+def thousands(spark: SparkSession, name: str, create: Create, insert: Insert) -> None:
+    """Have thousands of manifests, made before they are committed at once."""
+    del insert
+    in_one_task = {"read_split_open__file__cost": "1"}
+    create(spark, name, 2, "", write_format_default="avro", **in_one_task)
+    _append(spark, name, commits=1, manifests=_THOUSANDS, first=0, different=_DIFFERENT)
+
+
+def _append(spark: SparkSession, name: str, **counts: int) -> None:
+    """Append manifests of one row each by Iceberg's own API, which no job of Spark's slows."""
     jvm: Any = spark._jvm
     table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    _appender(jvm).apply(table, json.dumps(counts))
+
+
+@cache
+def _appender(jvm: Any) -> Any:
+    """Return `_MANIFESTS` as an object; Python takes a second class of its name for the first."""
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
     compiler.cook(_MANIFESTS)
-    compiler.getClassLoader().loadClass("Manifests").newInstance().apply(table, _MANY)
+    return compiler.getClassLoader().loadClass("Manifests").newInstance()
 
 
 #: Appends files of one row each, every one in a manifest of its own. For the compiler that Spark brings along,
 #: which knows no generics.
 _MANIFESTS = """
+import java.nio.file.Paths;
+import java.util.*;
 import org.apache.iceberg.*;
 import org.apache.iceberg.data.GenericAppenderFactory;
 import org.apache.iceberg.data.GenericRecord;
 import org.apache.iceberg.data.Record;
 import org.apache.iceberg.encryption.EncryptedFiles;
 import org.apache.iceberg.io.*;
+import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
 
 public class Manifests implements java.util.function.BiFunction {
-  public Object apply(Object given, Object count) {
+  private Map counts;
+  private List written = new ArrayList();
+
+  public Object apply(Object given, Object asked) {
     try {
       Table table = (Table) given;
-      int many = ((Integer) count).intValue();
-      for (int at = 0; at < many; at++) {
-        table.newFastAppend().appendFile(file(table, 1000 + at)).commit();
+      counts = (Map) new ObjectMapper().readValue((String) asked, Map.class);
+      written.clear();
+      int number = 0;
+      for (int at = 0; at < count("commits"); at++) {
+        AppendFiles append = table.newFastAppend();
+        if (count("manifests") == 1) append.appendFile(file(table, number++));
+        else for (int one = 0; one < count("manifests"); one++) {
+          append.appendManifest(manifest(table, number++));
+        }
+        append.commit();
       }
       return null;
     } catch (java.io.IOException error) {
@@ -128,17 +164,39 @@ public class Manifests implements java.util.function.BiFunction {
     }
   }
 
-  private DataFile file(Table table, int id) throws java.io.IOException {
+  private int count(String name) {
+    return ((Integer) counts.get(name)).intValue();
+  }
+
+  private ManifestFile manifest(Table table, int number) throws java.io.IOException {
+    String place = table.location() + "/metadata/one-" + number + ".avro";
+    OutputFile output = table.io().newOutputFile(place);
+    ManifestWriter writer = ManifestFiles.write(2, table.spec(), output, (Long) null);
+    writer.add(file(table, number));
+    writer.close();
+    return writer.toManifestFile();
+  }
+
+  private DataFile file(Table table, int number) throws java.io.IOException {
+    String place = table.location() + "/data/one-" + number;
+    if (number >= count("different")) {
+      DataFile same = (DataFile) written.get(number % count("different"));
+      java.nio.file.Files.createLink(Paths.get(place), Paths.get(same.location()));
+      return DataFiles.builder(table.spec()).copy(same).withPath(place).build();
+    }
+    int id = count("first") + number;
     Record row = GenericRecord.create(table.schema());
     row.setField("id", Long.valueOf(id));
     row.setField("n", Integer.valueOf(id % 50));
     row.setField("country", id % 2 == 0 ? "DE" : "US");
     row.setField("price", Double.valueOf(id / 4.0));
-    OutputFile place = table.io().newOutputFile(table.location() + "/data/one-" + id + ".parquet");
+    FileFormat format = FileFormat.fromString(
+        (String) table.properties().getOrDefault("write.format.default", "parquet"));
     DataWriter writer = new GenericAppenderFactory(table.schema(), table.spec())
-        .newDataWriter(EncryptedFiles.plainAsEncryptedOutput(place), FileFormat.PARQUET, null);
+        .newDataWriter(EncryptedFiles.plainAsEncryptedOutput(table.io().newOutputFile(place)), format, null);
     writer.write(row);
     writer.close();
+    written.add(writer.toDataFile());
     return writer.toDataFile();
   }
 }
@@ -186,6 +244,7 @@ ZOO: Mapping[str, Callable[..., None]] = {
     "zoo.branches": branches,
     "zoo.formats": formats,
     "zoo.many": many,
+    "zoo.thousands": thousands,
 }
 
 

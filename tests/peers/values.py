@@ -30,6 +30,7 @@ JAVA_ZOO = (
     "zoo.formats",
     "zoo.rewritten",
     "zoo.many",
+    "zoo.thousands",
 )
 
 _EPOCH = datetime(1969, 12, 28)  # noqa: DTZ001 (of a column without a zone)
@@ -62,9 +63,16 @@ COLUMNS: Pools = {
 def pools(table: str) -> Pools:
     """Return the values to filter a table by."""
     found = dict(COLUMNS)
-    if table == "zoo.many":
+    if table in ("zoo.many", "zoo.thousands"):
         # Others are null in nearly all of its rows.
-        found["id"] = [-1, 0, 3, 1000, 1001, 1044, 1100, 1199, 1_000_000_000_000]
+        first = 1000 if table == "zoo.many" else 0
+        found["id"] = [
+            -1,
+            0,
+            3,
+            *(first + more for more in (0, 1, 44, 100, 199)),
+            1_000_000_000_000,
+        ]
         found = {name: found[name] for name in ("id", "n", "country", "price")}
     if table.endswith("_evolved"):
         found["cost"] = found.pop("price")
