@@ -321,8 +321,7 @@ def test_a_query_that_is_stopped_within_a_batch_ends_quietly_and_commits_nothing
     with caplog.at_level(logging.ERROR, logger="py4j"), java_log(lake.spark) as logged:
         query.stop()
     assert "StackOverflowError" not in logged()
-    [said] = [record.exc_text or "" for record in caplog.records if record.name.startswith("py4j")]
-    assert len(said.rpartition("An error occurred while calling")[2]) < 1000
+    assert not [record for record in caplog.records if record.name.startswith("py4j")]
     assert query.exception() is None
     assert query.status["message"] == "Stopped"
     assert table.refresh().current_snapshot is None

@@ -7,6 +7,7 @@ A stack in the text, of Java or of Python, overflows it.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -21,6 +22,15 @@ _MOST: Final = 200
 
 class Interrupted(Exception):
     """A batch was cut off, and nothing of it was committed."""
+
+
+def quietly() -> None:
+    """Have `Interrupted` not logged as an error, with its stack, by what calls Python from Java."""
+    logging.getLogger("py4j.clientserver").addFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], Interrupted))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from icetree.errors import InvalidInput
 from icetree.spark.names import as_column, column
 from icetree.spark.source.write import batch_key
-from icetree.spark.stream.stopping import ending_with
+from icetree.spark.stream.stopping import ending_with, quietly
 from icetree.spark.stream.upsert import upsert_by_equality
 from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
@@ -119,6 +119,7 @@ def write_stream(
         writer = writer.trigger(availableNow=True)
     elif trigger is not None:
         writer = writer.trigger(processingTime=trigger)
+    quietly()
     return writer.start()
 
 
