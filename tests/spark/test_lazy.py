@@ -26,6 +26,7 @@ from tests.rows.lake import foreign_delete
 from tests.spark.files_read import files_read
 from tests.spark.planned import Told
 from tests.spark.reading import reading
+from tests.spark.settings import setting
 from tests.spark.sql_lake import SqlLake
 
 pytestmark = pytest.mark.usefixtures("lazily")
@@ -148,6 +149,20 @@ def test_the_size_told_is_what_where_leaves(spark: SparkSession, many: Path) -> 
     lake, name = SparkLake(spark, plan_tables.open_lake(many)), NAME
 
     assert size(lake.read(name)) > 1_000 * size(lake.read(name, FEW)) > 0
+
+
+def test_what_where_leaves_decides_how_spark_joins(spark: SparkSession, many: Path) -> None:
+    lake, name = SparkLake(spark, plan_tables.open_lake(many)), NAME
+    few, all = lake.read(name, FEW), lake.read(name)
+    others = spark.range(10**9)
+
+    with setting(spark, "spark.sql.autoBroadcastJoinThreshold", str(size(few))):
+        few_joined, all_joined = (
+            str(others.join(rows, on="id")._jdf.queryExecution().sparkPlan()) for rows in (few, all)
+        )
+
+    assert "BroadcastHashJoin" in few_joined
+    assert "SortMergeJoin" in all_joined
 
 
 # --- metadata columns ----------------------------------------------------------------------------
