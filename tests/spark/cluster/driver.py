@@ -8,7 +8,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -80,19 +78,21 @@ class Place:
     properties: dict[str, str]
     jars: tuple[str, ...]
     folder: Path
+    #: The Python of executors.
+    python: Path
+    #: Where Spark is.
+    home: Path
+
+    @property
+    def warehouse(self) -> str:
+        """Where tables are."""
+        return f"s3://{self.bucket}/lake"
 
 
-_OPEN: dict[str, Any] = {}
-
-
-def begin(place: Place) -> None:
-    """Open the lake, on a session that the cluster works for."""
-    os.environ["JAVA_HOME"] = str(java_home())
-    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
-    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+def settings(place: Place) -> dict[str, str]:
+    """Return what a session of a cluster is set to."""
     reached = place.properties
-    settings = {
+    return {
         "spark.master": place.master,
         "spark.jars": ",".join(place.jars),
         "spark.driver.host": _LOOPBACK,
@@ -114,9 +114,29 @@ def begin(place: Place) -> None:
         "spark.hadoop.fs.s3a.secret.key": reached["s3.secret-access-key"],
         "spark.hadoop.fs.s3a.path.style.access": "true",
     }
-    spark = SparkSession.builder.config(map=settings).getOrCreate()  # type: ignore[arg-type]
+
+
+def environment(place: Place) -> dict[str, str]:
+    """Return what the processes of a session find around them."""
+    return {
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": _LOOPBACK,
+        "SPARK_HOME": str(place.home),
+        "PYSPARK_PYTHON": str(place.python),
+    }
+
+
+_OPEN: dict[str, Any] = {}
+
+
+def begin(place: Place) -> None:
+    """Open the lake, on a session that the cluster works for."""
+    os.environ.update(environment(place))
+    # Executors would look there, too.
+    os.environ.pop("PYTHONPATH", None)
+    spark = SparkSession.builder.config(map=settings(place)).getOrCreate()  # type: ignore[arg-type]
     lake = connect(
-        place.catalog, warehouse=f"s3://{place.bucket}/lake", properties=reached, spark=spark
+        place.catalog, warehouse=place.warehouse, properties=place.properties, spark=spark
     )
     lake.create_namespace("db")
     _OPEN.update(lake=lake, folder=place.folder)
@@ -145,6 +165,25 @@ def wait_for_executors(many: int) -> None:
 
 
 # --- tasks -------------------------------------------------------------------------------------
+
+
+def places(names: tuple[str, ...]) -> set[str | None]:
+    """Return where executors have packages of these names, each told by the folder that it is in."""
+
+    def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from importlib.util import find_spec
+        from pathlib import Path
+
+        import pyarrow as pa
+
+        for _ in batches:
+            found = [find_spec(name) for name in names]
+            # A folder without code of its own is a package, too.
+            inside = [each and each.submodule_search_locations for each in found]
+            at = [each and str(Path(next(iter(each))).parent) for each in inside]
+            yield pa.RecordBatch.from_pydict({"at": pa.array(at, pa.string())})
+
+    return {row["at"] for row in _lake().spark.range(4).mapInArrow(find, "at string").collect()}
 
 
 def create(name: str, rows: int) -> None:
@@ -257,14 +296,29 @@ def merge(name: str, start: int, stop: int) -> None:
 
 def stream(name: str, start: int, stop: int) -> None:
     """Stream all rows of a table into another, half of which wait."""
-    lake, source = _lake(), f"{name}_source"
-    lake.create_table(source, lake.table(name).schema)
-    lake.append(source, _rows(start, stop, of="new"))
-    checkpoint = _OPEN["folder"] / f"checkpoint-{name}"
+    begin_to_stream(name, start, stop)
+    go_on(name)
+
+
+def begin_to_stream(name: str, start: int, stop: int) -> None:
+    """Make the table of rows to be streamed."""
+    lake = _lake()
+    lake.create_table(f"{name}_source", lake.table(name).schema)
+    lake.append(f"{name}_source", _rows(start, stop, of="new"))
+
+
+def go_on(name: str) -> None:
+    """Stream the rows that were not, half of which wait; end early where a file `stop` is."""
+    lake, folder = _lake(), _OPEN["folder"]
     query = lake.write_stream(
-        name, _waiting(lake.read_stream(source)), checkpoint=checkpoint, trigger="available-now"
+        name,
+        _waiting(lake.read_stream(f"{name}_source")),
+        checkpoint=folder / f"checkpoint-{name}",
+        trigger="available-now",
     )
-    query.awaitTermination()
+    while not query.awaitTermination(0.1):
+        if (folder / "stop").exists():
+            query.stop()
 
 
 def append_unweighed(name: str, start: int, stop: int) -> None:

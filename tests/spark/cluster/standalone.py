@@ -1,6 +1,7 @@
 """A cluster of Spark's own making on this machine: a master and workers, each a process of its own.
 
-What executors know is what is installed: they start in folders of their own, without this repository.
+What executors know is what is installed: they start in folders of their own, and their Python has the package
+and what it needs, without the rest of this repository.
 """
 
 from __future__ import annotations
@@ -9,19 +10,45 @@ import os
 import re
 import signal
 import subprocess
+import sysconfig
 import time
+import venv
 from contextlib import suppress
 from pathlib import Path
 
 import pyspark
 
+import icetree
 from icetree.spark.java import java_home
 
 _HOME = Path(pyspark.__file__).parent
 _LOOPBACK = "127.0.0.1"
+#: Spark's own miniature: a worker with one core and 1,024 MiB, whose executor is a process.
+SMALLEST = "local-cluster[1,1,1024]"
 #: Compiling well pays off only after a test run has ended.
 QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:CompileThresholdScaling=4"
 _PATIENCE_S = 120.0
+
+
+def installed(folder: Path) -> Path:
+    """Return a Python of its own, in a folder, in which icetree is installed and nothing else of this repository.
+
+    An editable install leads to all of the repository, by a file that only its own Python reads.
+    """
+    venv.create(folder, symlinks=True)
+    [own], shared = folder.glob("lib/python*/site-packages"), sysconfig.get_paths()
+    (own / "icetree").symlink_to(Path(icetree.__file__).parent)
+    (own / "shared.pth").write_text(f"{shared['purelib']}\n{shared['platlib']}\n")
+    return folder / "bin" / "python"
+
+
+def spark_home(folder: Path) -> Path:
+    """Return Spark's own folder, below another one: Spark's miniature works in a folder within it."""
+    folder.mkdir()
+    for each in _HOME.iterdir():
+        if each.name != "work":
+            (folder / each.name).symlink_to(each)
+    return folder
 
 
 class Standalone:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,12 +20,10 @@ from tests.servers.proxy import Hold, Wire, wire_to
 from tests.servers.s3 import shared_s3
 from tests.spark.cluster import driver as task
 from tests.spark.cluster.driver import Driver, Place
-from tests.spark.cluster.standalone import Standalone
+from tests.spark.cluster.standalone import SMALLEST, Standalone, installed, spark_home
 
 WORKERS = 2
 ROWS = 100
-#: Spark's own miniature: a worker with one core and 1,024 MiB, whose executor is a process.
-SMALLEST = "local-cluster[1,1,1024]"
 
 
 @pytest.fixture(scope="module")
@@ -48,31 +47,47 @@ def wire() -> Iterator[Wire]:
 
 
 @pytest.fixture(scope="module")
-def driver(cluster: Standalone, folder: Path, wire: Wire) -> Iterator[Driver]:
-    yield from _driver(folder, cluster.address, WORKERS, wire)
-
-
-@pytest.fixture(scope="module")
-def small(folder: Path, wire: Wire) -> Iterator[Driver]:
-    yield from _driver(folder, SMALLEST, 1, wire)
-
-
-def _driver(folder: Path, master: str, executors: int, wire: Wire) -> Iterator[Driver]:
-    jars = tuple(map(str, sorted(fetched("s3a").glob("*.jar"))))
+def place(folder: Path, wire: Wire) -> Place:
     s3 = shared_s3()
-    place = Place(
-        master=master,
+    return Place(
+        master=SMALLEST,
         catalog=shared_server().new_schema(),
         bucket=s3.new_bucket(),
         properties=s3.properties(port=wire.port),
-        jars=jars,
+        jars=tuple(map(str, sorted(fetched("s3a").glob("*.jar")))),
         folder=folder,
+        python=installed(folder / "python"),
+        home=spark_home(folder / "spark"),
     )
+
+
+@pytest.fixture(scope="module")
+def driver(cluster: Standalone, place: Place) -> Iterator[Driver]:
+    yield from _driver(replace(place, master=cluster.address), WORKERS)
+
+
+@pytest.fixture(scope="module")
+def small(place: Place) -> Iterator[Driver]:
+    yield from _driver(place, 1)
+
+
+def _driver(place: Place, executors: int) -> Iterator[Driver]:
+    place = replace(place, catalog=shared_server().new_schema(), bucket=shared_s3().new_bucket())
     made = Driver()
     made.do(task.begin, place)
     made.do(task.wait_for_executors, executors)
     yield made
     made.stop()
+
+
+@pytest.mark.parametrize("of", usually(["driver", "small"], "small"))
+def test_executors_know_what_is_installed_and_nothing_else_of_this_repository(
+    request: pytest.FixtureRequest, place: Place, of: str
+) -> None:
+    driver: Driver = request.getfixturevalue(of)
+    [own] = place.python.parents[1].glob("lib/python*/site-packages")
+    assert driver.do(task.places, ("icetree",)) == {str(own)}
+    assert driver.do(task.places, ("tests", "benchmarks", "campaigns")) == {None}
 
 
 @pytest.mark.parametrize("of", usually(["driver", "small"], "small"))
@@ -133,6 +148,31 @@ def test_a_worker_that_is_lost_takes_no_row_along_and_brings_none_twice(
     assert found == (before if failed else before | dict.fromkeys(new, "new"))
     assert driver.do(task.is_sound, name)
     # The next loses one as well.
+    cluster.add_worker()
+    driver.do(task.wait_for_executors, WORKERS)
+    for each in ("go", "waiting"):
+        (folder / each).unlink()
+
+
+@pytest.mark.long
+def test_a_stream_that_is_stopped_when_its_worker_is_lost_goes_on_where_it_was(
+    cluster: Standalone, driver: Driver, folder: Path
+) -> None:
+    name = "db.stopped"
+    driver.do(task.create, name, ROWS)
+    before = driver.do(task.values, name)
+    driver.do(task.begin_to_stream, name, ROWS, 150)
+    running = driver.start(task.go_on, name)
+    cluster.lose_worker(_told(folder / "waiting"))
+    (folder / "stop").touch()
+    running.result(240)
+    (folder / "stop").unlink()
+    assert driver.do(task.values, name) == before
+    (folder / "go").touch()
+    for _ in range(2):
+        driver.do(task.go_on, name)
+        assert driver.do(task.values, name) == before | dict.fromkeys(range(ROWS, 150), "new")
+    assert driver.do(task.is_sound, name)
     cluster.add_worker()
     driver.do(task.wait_for_executors, WORKERS)
     for each in ("go", "waiting"):
