@@ -15,6 +15,7 @@ from icetree.spark.read import scan as scans
 from tests.effort import usually
 from tests.spark.files_read import files_read
 from tests.spark.planned import Told
+from tests.spark.settings import setting
 
 pytestmark = pytest.mark.usefixtures("lazily")
 
@@ -82,3 +83,22 @@ def test_a_limit_of_columns_that_somebody_chose_stays(
     with caplog.at_level(logging.INFO, logger=scans.__name__):
         assert again.read("db.t", columns=["c2", "c3"]).count() == 4
     assert caplog.text == ""
+
+
+def test_rows_that_spark_reads_one_by_one_are_not_copied_with_all_marks_of_their_file(
+    lake: SparkLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As it reads what its vectorised reader is not to read."""
+    lake.create_table("db.t", [("id", "long"), ("s", "struct<a: long>")])
+    lake.append("db.t", lake.spark.range(6).selectExpr("id", "struct(id AS a) AS s"))
+    lake.delete("db.t", "id IN (2, 4)")
+    for name, columns, one_by_one in (
+        ("spark.sql.parquet.enableVectorizedReader", ["id"], True),
+        ("spark.sql.parquet.enableNestedColumnVectorizedReader", ["id", "s"], True),
+        ("spark.sql.parquet.enableNestedColumnVectorizedReader", ["id"], False),
+    ):
+        caplog.clear()
+        with setting(lake.spark, name, "false"), caplog.at_level(logging.INFO, scans.__name__):
+            rows = lake.read("db.t", columns=columns)
+            assert sorted(row.id for row in rows.collect()) == [0, 1, 3, 5]
+        assert ("vectorised reader is not to read" in caplog.text) is one_by_one

@@ -135,6 +135,12 @@ class Internals:
             relation.options(),
         )
 
+    def reads_batches(self, schema: StructType) -> bool:
+        """Tell whether the session lets Spark's reader of Parquet files read batches of these columns."""
+        known = self._package(_EXECUTION).parquet.ParquetUtils
+        conf = self._spark._jsparkSession.sessionState().conf()  # noqa: SLF001
+        return bool(known.isBatchReadSupportedForSchema(conf, self._type(schema)))
+
     def _frame(self, *of: Any) -> DataFrame:
         """Return the rows of a relation, given all that it is made of but the session."""
         session = self._spark._jsparkSession  # noqa: SLF001
@@ -230,6 +236,7 @@ def _try_out(found: Internals) -> None:
     number = found.number_at(functions.col("bytes"), functions.lit(0))
     rows.select(number, found.number_at(functions.col("bytes"), functions.lit(0), long=True))
     found.by_id(rows)
+    found.reads_batches(facts)
 
 
 #: Classes of ours, by the way to the Java virtual machine that has them, and their names.

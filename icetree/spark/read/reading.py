@@ -14,6 +14,7 @@ from pyspark.sql import types as sql
 from icetree.rows.read.files import NAME_MAPPING
 from icetree.rows.read.filter import row_filter
 from icetree.spark.read.filters import row_condition
+from icetree.spark.read.internals import internals
 from icetree.spark.session import is_roomy
 from icetree.spark.types import is_native, spark_schema
 from icetree.spec.encryption import is_encrypted
@@ -86,12 +87,17 @@ class Reading:
         return _fields_in(spark_schema(self.needed))
 
     @property
-    def is_wide(self) -> bool:
-        """Whether Spark generates no code for so many columns, and copies rows instead.
+    def why_copied(self) -> str | None:
+        """Why Spark copies each row that it reads; None where it reads batches.
 
-        Then marks as partition values would be copied with every row.
+        Marks as partition values would be copied with every row.
         """
-        return not is_roomy(self.spark, self.fields)
+        if not is_roomy(self.spark, self.fields):
+            return "more columns than Spark generates code for"
+        java = internals(self.spark)
+        if java is not None and not java.reads_batches(spark_schema(self.needed)):
+            return "columns that Spark's vectorised reader is not to read"
+        return None
 
     @property
     def is_native(self) -> bool:

@@ -105,8 +105,8 @@ def _why_not_lazy(spark: SparkSession, scan: Scan) -> str | None:
     if not reading.is_native:
         return "Spark cannot read its columns by itself"
     kinds = scan.kinds()
-    if _has_marks(kinds) and reading.is_wide:
-        return "it has deleted rows, and more columns than Spark generates code for"
+    if _has_marks(kinds) and reading.why_copied is not None:
+        return f"it has deleted rows, and {reading.why_copied}"
     if kinds.position_delete_bytes > _MOST_BYTES:
         return "it has very many position deletes"
     if kinds.equality_deletes and reading.keeps_gone:
@@ -143,7 +143,7 @@ def _planned(reading: Reading, plan: Plan) -> DataFrame:
     has_keys = pc.greater(pc.fill_null(pc.list_value_length(tasks["equality_deletes"]), 0), 0)
     plain = pc.and_(native, pc.invert(has_keys))
     # What rows are joined with costs each of them: files without deletes are apart then.
-    joined = internals(reading.spark) is None or reading.is_wide
+    joined = internals(reading.spark) is None or reading.why_copied is not None
     groups = [plain]
     if joined:
         groups = [pc.and_(plain, pc.invert(has_marks)), pc.and_(plain, has_marks)]
@@ -168,7 +168,7 @@ def _planned(reading: Reading, plan: Plan) -> DataFrame:
 
 def _stored(reading: Reading, tasks: pa.Table, deletes: pa.Table) -> Stored:
     java = internals(reading.spark)
-    if java is None or (_any(tasks) and reading.is_wide):
+    if java is None or (_any(tasks) and reading.why_copied):
         return Listed(tasks=tasks, deletes=deletes)
     return Indexed(java=java, tasks=tasks, deletes=deletes)
 
@@ -186,7 +186,7 @@ def _is_native(tasks: pa.Table, deletes: pa.Table, reading: Reading) -> pa.Chunk
     """Tell which files Spark's own reader reads as the format says."""
     parquet = pc.equal(tasks["file_format"], "parquet")
     native = pc.and_(parquet, pa.scalar(reading.is_native))
-    if internals(reading.spark) is None or reading.is_wide or _many_positions(deletes):
+    if internals(reading.spark) is None or reading.why_copied or _many_positions(deletes):
         named = pc.fill_null(pc.list_value_length(tasks["position_deletes"]), 0)
         native = pc.and_(native, pc.equal(named, 0))
     if reading.keeps_gone:
