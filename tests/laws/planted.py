@@ -15,6 +15,7 @@ from icetree.codec import bitmap, inherit
 from icetree.codec.manifest import write as manifest
 from icetree.rows.read import deletes as row_deletes
 from icetree.rows.write import order
+from icetree.table.moving import pointing
 from icetree.tree import live
 from icetree.tree.diff import diff
 from icetree.tree.plan import deletes, plan
@@ -130,6 +131,10 @@ def keep_the_first_deleted_row(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(row_deletes, "read_vector", lambda *args: read_vector(*args)[1:])
 
 
+def forget_what_was_given_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(pointing, "_above", lambda metadata, _: metadata)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
     """A fault, and where the laws are that have to break."""
@@ -180,6 +185,9 @@ PLANTED: Final[Mapping[str, Planted]] = {
     ),
     "the first deleted row of a file stays": Planted(
         patch=keep_the_first_deleted_row, laws="tests/rows/test_law.py"
+    ),
+    "a name that goes back gives ids out again": Planted(
+        patch=forget_what_was_given_out, laws="tests/serve/test_register.py"
     ),
 }
 

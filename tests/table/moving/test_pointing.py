@@ -1,0 +1,38 @@
+"""Names of tables that are not upgraded yet, made to stand for a former state: other clients go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.types import StringType
+
+from tests.table.moving.old_tables import lake_on, old_table, rows, uri
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_table_of_another_clients_goes_back_and_its_ids_do_not(
+    tmp_path: Path, version: int
+) -> None:
+    table = old_table(tmp_path, version)
+    former = table.metadata_location
+    with table.update_schema() as schema:
+        schema.add_column("secret", StringType())
+    table.append(rows(100))
+    last = table.metadata.last_column_id
+    with lake_on(tmp_path) as lake:
+        state = lake.register_table("db.old", former, overwrite=True).state
+    assert state.metadata.format_version == version
+    catalog = SqlCatalog("main", uri=uri(tmp_path), warehouse=f"file://{tmp_path}/lake")
+    found = catalog.load_table("db.old")
+    assert found.metadata_location == state.metadata_location
+    assert found.scan().to_arrow().num_rows == 19
+    if version > 1:
+        assert found.metadata.last_sequence_number > table.metadata.last_sequence_number
+    with found.update_schema() as schema:
+        schema.add_column("nickname", StringType())
+    assert found.schema().find_field("nickname").field_id == last + 1
+    found.append(rows(200, 1).append_column("nickname", [["a"]]))
+    assert found.scan().to_arrow().num_rows == 20
+    catalog.engine.dispose()
