@@ -32,6 +32,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cluster")
 
 
+@pytest.fixture(autouse=True)
+def nothing_told(folder: Path) -> Iterator[None]:
+    """Leave none of the files by which a test and its executors tell each other of something."""
+    yield
+    for each in ("go", "stop", "waiting"):
+        (folder / each).unlink(missing_ok=True)
+
+
 @pytest.fixture(scope="module")
 def cluster(folder: Path) -> Iterator[Standalone]:
     made = Standalone(folder, workers=WORKERS)
@@ -95,8 +103,9 @@ def test_rows_are_written_changed_planned_streamed_told_of_and_maintained_on_a_c
     request: pytest.FixtureRequest, folder: Path, of: str
 ) -> None:
     driver: Driver = request.getfixturevalue(of)
-    driver.do(task.create, "db.t", ROWS)
-    assert driver.do(task.statements, "db.t") == [
+    name = f"db.{of}"
+    driver.do(task.create, name, ROWS)
+    assert driver.do(task.statements, name) == [
         (88, "first"),
         (89, "first"),
         (90, "merged"),
@@ -106,20 +115,19 @@ def test_rows_are_written_changed_planned_streamed_told_of_and_maintained_on_a_c
     expected = {id: "first" for id in range(ROWS) if id % 10} | dict.fromkeys(
         range(90, 110), "merged"
     )
-    assert driver.do(task.values, "db.t") == expected
-    assert driver.do(task.plans, "db.t", "id > 3")
+    assert driver.do(task.values, name) == expected
+    assert driver.do(task.plans, name, "id > 3")
     # Ten rows were deleted, nine updated, and of eleven that are new one was deleted before.
-    assert driver.do(task.changed, "db.t") == {"INSERT": 120, "DELETE": 19}
+    assert driver.do(task.changed, name) == {"INSERT": 120, "DELETE": 19}
     (folder / "go").touch()
-    driver.do(task.stream, "db.t", 110, 130)
-    (folder / "go").unlink()
+    driver.do(task.stream, name, 110, 130)
     expected |= dict.fromkeys(range(110, 130), "new")
-    assert driver.do(task.values, "db.t") == expected
-    before, after = driver.do(task.maintain, "db.t")
+    assert driver.do(task.values, name) == expected
+    before, after = driver.do(task.maintain, name)
     # One file for each partition.
     assert before > after == 4
-    assert driver.do(task.values, "db.t") == expected
-    assert driver.do(task.is_sound, "db.t")
+    assert driver.do(task.values, name) == expected
+    assert driver.do(task.is_sound, name)
 
 
 @pytest.mark.long
@@ -150,8 +158,6 @@ def test_a_worker_that_is_lost_takes_no_row_along_and_brings_none_twice(
     # The next loses one as well.
     cluster.add_worker()
     driver.do(task.wait_for_executors, WORKERS)
-    for each in ("go", "waiting"):
-        (folder / each).unlink()
 
 
 @pytest.mark.long
@@ -175,8 +181,6 @@ def test_a_stream_that_is_stopped_when_its_worker_is_lost_goes_on_where_it_was(
     assert driver.do(task.is_sound, name)
     cluster.add_worker()
     driver.do(task.wait_for_executors, WORKERS)
-    for each in ("go", "waiting"):
-        (folder / each).unlink()
 
 
 @pytest.mark.long
