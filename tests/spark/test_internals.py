@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,29 @@ def test_a_number_outside_of_the_bytes_is_an_error(inner: Internals, spark: Spar
     assert row[0] == 1
     with pytest.raises(Exception, match="IndexOutOfBounds"):
         spark.range(1).select(inner.number_at(f.expr("X'00'"), f.lit(3))).collect()
+
+
+@pytest.mark.parametrize("room", [True, False])
+def test_a_large_answer_goes_by_a_file_that_nobody_finds_afterwards(
+    inner: Internals,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    room: bool,
+) -> None:
+    written = tmp_path / "answers"
+    if room:
+        written.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(written))
+    handed: list[str] = []
+    real = read._in_file
+    monkeypatch.setattr(read, "_in_file", lambda each: handed.append(real(each)) or handed[-1])
+    facts = {"fact": ["x" * 100_000, "b", "c"], "number": pa.array([0, 1, 2], pa.int32())}
+    rows = relation(inner, lambda _: answer(folder, **facts))
+    assert rows.where("length(fact) = 100000").count() == ROWS
+    assert len(rows.inputFiles()) == FILES
+    assert len(handed) == (2 if room else 0)
+    assert not room or not [*written.iterdir()]
 
 
 def test_what_is_wrong_with_a_table_is_told_in_one_line(inner: Internals) -> None:

@@ -1,6 +1,10 @@
 package icetree;
 
 import java.io.ByteArrayInputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
@@ -65,6 +69,11 @@ public class TreeIndex implements FileIndex {
   }
 
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    return CollectionConverters.asScala(list(partitionFilters, dataFilters)).toSeq();
+  }
+
+  /** Returns a directory of each file. */
+  private List list(Seq partitionFilters, Seq dataFilters) {
     List found = new ArrayList();
     BufferAllocator memory = ArrowUtils.rootAllocator().newChildAllocator("icetree", 0L, Long.MAX_VALUE);
     try {
@@ -77,21 +86,29 @@ public class TreeIndex implements FileIndex {
       } finally {
         answer.close();
       }
-    } catch (java.io.IOException impossible) {
-      throw new IllegalStateException(impossible);
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
     } finally {
       memory.close();
     }
-    return CollectionConverters.asScala(found).toSeq();
+    return found;
   }
 
-  private ByteArrayInputStream asked(Seq partitionFilters, Seq dataFilters) {
+  private ByteArrayInputStream asked(Seq partitionFilters, Seq dataFilters) throws IOException {
     Object answer = files.apply(partitionFilters.concat(dataFilters));
-    if (answer instanceof String) {
+    if (!(answer instanceof String)) {
+      return new ByteArrayInputStream((byte[]) answer);
+    }
+    File large = new File((String) answer);
+    if (!large.isAbsolute()) {
       // What Python has against the table; its own exceptions would come with a stack each.
       throw new IllegalArgumentException((String) answer);
     }
-    return new ByteArrayInputStream((byte[]) answer);
+    try {
+      return new ByteArrayInputStream(Files.readAllBytes(large.toPath()));
+    } finally {
+      large.delete();
+    }
   }
 
   private void add(VectorSchemaRoot answer, Test[] tests, List found) {
@@ -158,10 +175,10 @@ public class TreeIndex implements FileIndex {
 
   public String[] inputFiles() {
     Seq none = CollectionConverters.asScala(new ArrayList()).toSeq();
-    Seq all = listFiles(none, none);
+    List all = list(none, none);
     String[] found = new String[all.size()];
     for (int i = 0; i < found.length; i++) {
-      PartitionDirectory each = (PartitionDirectory) all.apply(i);
+      PartitionDirectory each = (PartitionDirectory) all.get(i);
       found[i] = ((FileStatusWithMetadata) each.files().head()).getPath().toUri().toString();
     }
     return found;
