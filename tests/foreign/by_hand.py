@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from icetree.table.table import Table
 from tests.foreign import blobs
-from tests.foreign.columns import Json
-from tests.foreign.drawn import plain_layout
+from tests.foreign.columns import Json, Row
+from tests.foreign.drawn import draw_rows, plain_layout
 from tests.foreign.dress import PLAIN, Dress
 from tests.foreign.files import Shop
 from tests.foreign.history import metadata
 from tests.foreign.judge import open_table
 from tests.foreign.layout import Layout
-from tests.foreign.model import File
+from tests.foreign.model import File, rows_of
 from tests.foreign.tree import (
     ADDED,
     DATA_LEAF,
+    DELETED,
     EXISTING,
     Leaf,
     Names,
@@ -130,3 +132,55 @@ class Hand:
 def findings(table: Table) -> str:
     """Return what `verify` has to say."""
     return "\n".join(map(str, table.verify(deep=True).findings))
+
+
+def file_of_rows(
+    hand: Hand, ids: list[int | None], ages: list[int | None] | None = None, *, first: int = 0
+) -> File:
+    """Return a file that the next snapshot adds, of rows that say who they are."""
+    rows = draw_rows(Random(3), 100 + first, len(ids), hand.layout, 0)
+    for at, row in enumerate(rows):
+        row["_row_id"] = ids[at]
+        row["_last_updated_sequence_number"] = ages[at] if ages else None
+    file = hand.writer.shop.data(rows, 0, lineage=True)
+    file.snapshot_id = file.sequence_number = file.file_sequence_number = hand.number
+    file.first_row_id = first
+    return file
+
+
+def plain_file(hand: Hand, count: int, *, first: int = 0) -> File:
+    """Return a file that the next snapshot adds, of rows that get their ids from it."""
+    file = hand.writer.shop.data(draw_rows(Random(2), first, count, hand.layout, 0), 0)
+    file.snapshot_id = file.sequence_number = file.file_sequence_number = hand.number
+    file.first_row_id = first
+    return file
+
+
+def vector_of(hand: Hand, file: File, gone: set[int]) -> File:
+    """Return a DV that the next snapshot adds, which deletes these rows of a file."""
+    [vector] = hand.writer.shop.vectors({0: (file, frozenset(gone))})
+    vector.snapshot_id = vector.sequence_number = vector.file_sequence_number = hand.number
+    return vector
+
+
+def replacement(
+    change: Callable[[list[Row]], None], *, vector: bool = False, lineage: bool = True
+) -> Table:
+    """Return a table of two snapshots: the second rewrites the only file, more or less the same."""
+    hand = Hand()
+    old = plain_file(hand, 4)
+    files = [old, vector_of(hand, old, {2})] if vector else [old]
+    hand.snapshot(list(map(hand.file_row, files)), files)
+    rows = rows_of(files, hand.layout)
+    change(rows)
+    new = hand.writer.shop.data(rows, 0, lineage=lineage)
+    new.snapshot_id = new.file_sequence_number = hand.number
+    new.sequence_number, new.first_row_id = 1, 4
+    gone = [hand.file_row(each, DELETED, snapshot_id=2) for each in files]
+    hand.snapshot([*gone, hand.file_row(new)], [new], operation="replace")
+    return hand.open()
+
+
+def short(file: File) -> str:
+    """Return where a file is within its table."""
+    return file.location.removeprefix("memory://foreign/db/t/")

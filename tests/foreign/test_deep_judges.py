@@ -12,9 +12,8 @@ import pytest
 from icetree.errors import CorruptTable
 from icetree.rows.write.write import write_files
 from tests.foreign import tree
-from tests.foreign.by_hand import Hand, findings
+from tests.foreign.by_hand import Hand, file_of_rows, findings, plain_file, replacement
 from tests.foreign.drawn import draw_rows
-from tests.foreign.test_deep import _of_rows, _plain, _replacement
 from tests.foreign.tree import DELETED
 from tests.rows.lake import new_lake
 
@@ -25,7 +24,7 @@ MAPS = pa.map_(pa.string(), pa.int64())
 def test_rows_that_an_entry_claims_take_no_memory(rows: int) -> None:
     """Nothing is made as many times as an entry says."""
     hand = Hand()
-    one, two = _of_rows(hand, [0, 1], first=0), _plain(hand, 4, first=2)
+    one, two = file_of_rows(hand, [0, 1], first=0), plain_file(hand, 4, first=2)
     hand.snapshot([hand.file_row(one), hand.file_row(two) | {"record_count": rows}], [one, two])
     hand.writer.next_row_id = 2 + rows
     last = hand.writer.snapshots[-1]
@@ -92,6 +91,6 @@ def test_a_file_that_comes_back_may_have_another_spec() -> None:
 
 
 def test_a_finding_counts_a_snapshot_once() -> None:
-    [found] = _replacement(list.pop).verify(deep=True).findings
+    [found] = replacement(list.pop).verify(deep=True).findings
     assert found.snapshots == 1
     assert "more" not in str(found)
