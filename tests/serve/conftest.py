@@ -1,4 +1,4 @@
-"""A lake with a namespace, and servers over it."""
+"""A lake with a namespace, and servers over it; a catalog that waits."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import icetree
 from icetree.serve.server import Server
 from icetree.table.lake import Lake
 from tests.serve.asking import Client
+from tests.serve.edge import Slow
 
 
 @pytest.fixture
@@ -24,3 +25,10 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 @pytest.fixture
 def client(lake: Lake) -> Client:
     return Client(Server(lake))
+
+
+@pytest.fixture
+def slow() -> Iterator[Slow]:
+    catalog = Slow()
+    yield catalog
+    catalog.go.set()
