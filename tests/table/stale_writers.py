@@ -12,9 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,75 +20,23 @@ import pyarrow.compute as pc
 from icetree.errors import CommitConflict
 from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.table.commit.commit import Committed
-from icetree.table.table import Table
 from icetree.table.transaction import Transaction
 from tests.rows.lake import new_lake
 from tests.table.changing import LEAFY, data_files, written
-
-SCHEMA = pa.schema(
-    [pa.field("uid", pa.int64()), pa.field("k", pa.string()), pa.field("t", pa.timestamp("us"))]
+from tests.table.stale_model import (
+    OF_A_STATE,
+    SCHEMA,
+    SOURCES,
+    START,
+    TERMS,
+    Past,
+    Row,
+    Seen,
+    Tried,
+    partition_of,
+    rows_of,
+    uids_of,
 )
-#: What the model knows of the table in one state.
-_OF_A_STATE = ("rows", "dv_at", "equal_at", "gone_at", "compacted_at")
-_START = datetime(2024, 1, 1)  # noqa: DTZ001 (as the column: without a time zone)
-TERMS = ((), ("truncate(1, k)",), ("day(t)",), ("k",), ("truncate(1, k)", "day(t)"))
-_SOURCES = {"truncate(1, k)": "k", "day(t)": "t", "k": "k"}
-_PARTS: dict[str, Callable[[dict[str, Any]], object]] = {
-    "truncate(1, k)": lambda row: row["k"][:1],
-    "day(t)": lambda row: row["t"].date(),
-    "k": lambda row: row["k"],
-}
-
-
-@dataclass(kw_only=True)
-class Row:
-    """A live row: its values, and the file it is in."""
-
-    values: dict[str, Any]
-    file: str
-    spec_id: int
-
-
-@dataclass(kw_only=True)
-class Seen:
-    """A handle, and what the head was when it last looked."""
-
-    table: Table
-    version: int = 0
-    rows: dict[int, Row] = field(default_factory=dict)
-    terms: tuple[str, ...] = ()
-    #: The name was made to stand for another state since.
-    is_left: bool = False
-
-
-@dataclass(kw_only=True)
-class Past:
-    """A state that the name of the table may be made to stand for again, and the model of it."""
-
-    at: str
-    terms: tuple[str, ...]
-    files: set[str]
-    model: dict[str, Any]
-
-
-@dataclass(kw_only=True)
-class Tried:
-    """What a commit relies on and would do, for the model to judge."""
-
-    #: Files that go.
-    removed: frozenset[str] = frozenset()
-    #: Files that get a DV.
-    marked: frozenset[str] = frozenset()
-    #: Rows that the DVs delete, by uid.
-    deleted: frozenset[int] = frozenset()
-    #: Rows that come, by uid; carried ones keep theirs.
-    added: frozenset[int] = frozenset()
-    #: Equality deletes by these uids, in the spec of this id; None for all files.
-    equal: frozenset[int] = frozenset()
-    equal_spec: int | None = None
-    #: New data keeps the age of its base, so that younger equality deletes reach it.
-    is_rewrite: bool = False
-    spec_id: int = 0
 
 
 class World:
@@ -140,7 +86,7 @@ class World:
     def remember(self, past: list[Past]) -> None:
         """Note the state of the table, with what the model knows of it."""
         self.files |= {row.file for row in self.rows.values()}
-        model = deepcopy({name: getattr(self, name) for name in _OF_A_STATE})
+        model = deepcopy({name: getattr(self, name) for name in OF_A_STATE})
         past.append(Past(at=self._head(), terms=self.terms, files=set(self.files), model=model))
 
     def back(self, _: Seen) -> None:
@@ -165,7 +111,7 @@ class World:
         """Return rows that never were."""
         found = []
         for _ in range(self.draw.randint(1, most)):
-            at = _START + timedelta(days=self.draw.randrange(2))
+            at = START + timedelta(days=self.draw.randrange(2))
             k = self.draw.choice("ab") + self.draw.choice("xy")
             found.append({"uid": self.next_uid, "k": k, "t": at})
             self.next_uid += 1
@@ -174,7 +120,7 @@ class World:
     def append(self, by: Seen) -> None:
         """Add rows; nothing may stop it."""
         rows = self.new_rows()
-        self._try("append", by, Tried(added=_uids(rows)), lambda: by.table.append(rows))
+        self._try("append", by, Tried(added=uids_of(rows)), lambda: by.table.append(rows))
 
     def mark(self, by: Seen) -> None:
         """Delete some of the rows that the handle sees, with DVs."""
@@ -191,8 +137,8 @@ class World:
         if not uids:
             return
         metadata = by.table.metadata
-        columns = ["uid", *sorted({_SOURCES[term] for term in by.terms})]
-        rows = _table(by.rows[uid].values for uid in uids).select(columns)
+        columns = ["uid", *sorted({SOURCES[term] for term in by.terms})]
+        rows = rows_of(by.rows[uid].values for uid in uids).select(columns)
         deletes = write_equality_deletes(
             rows, ["uid"], metadata=metadata, store=by.table.files.store
         )
@@ -207,10 +153,10 @@ class World:
             return
         chosen = self.draw.sample(files, min(len(files), self.draw.randint(1, 2)))
         live = [row.values for row in by.rows.values() if row.file in chosen]
-        rows = pa.concat_tables([_table(live), self.new_rows(1)])
+        rows = pa.concat_tables([rows_of(live), self.new_rows(1)])
         tried = Tried(
             removed=frozenset(chosen),
-            added=_uids(rows),
+            added=uids_of(rows),
             spec_id=by.table.metadata.default_spec_id,
         )
         how = self.draw.choice(
@@ -231,14 +177,14 @@ class World:
     def replace(self, by: Seen) -> None:
         """Replace the partitions of new rows, as the handle sees them."""
         rows, spec_id = self.new_rows(2), by.table.metadata.default_spec_id
-        wanted = {_partition(row, by.terms) for row in rows.to_pylist()}
+        wanted = {partition_of(row, by.terms) for row in rows.to_pylist()}
         removed = frozenset(
             row.file
             for row in by.rows.values()
             if not by.terms
-            or (row.spec_id == spec_id and _partition(row.values, by.terms) in wanted)
+            or (row.spec_id == spec_id and partition_of(row.values, by.terms) in wanted)
         )
-        tried = Tried(removed=removed, added=_uids(rows), spec_id=spec_id)
+        tried = Tried(removed=removed, added=uids_of(rows), spec_id=spec_id)
         level = self._level()
         self._try("replace", by, tried, lambda: by.table.replace_partitions(rows, isolation=level))
 
@@ -282,7 +228,7 @@ class World:
         rows = self.new_rows(1) if self.draw.random() < 0.5 else None
         tried = Tried(
             removed=frozenset(data_files(by.table)),
-            added=frozenset() if rows is None else _uids(rows),
+            added=frozenset() if rows is None else uids_of(rows),
             spec_id=by.table.metadata.default_spec_id,
         )
 
@@ -415,15 +361,3 @@ def _append_then_delete(tx: Transaction, rows: pa.Table, files: list[str]) -> No
 def _delete_beside(tx: Transaction, rows: pa.Table, files: list[str]) -> None:
     tx.row_delta((), remove=files)
     tx.append(rows)
-
-
-def _table(rows: Any) -> pa.Table:
-    return pa.Table.from_pylist(list(rows), SCHEMA)
-
-
-def _uids(rows: pa.Table) -> frozenset[int]:
-    return frozenset(rows["uid"].to_pylist())
-
-
-def _partition(row: dict[str, Any], terms: tuple[str, ...]) -> tuple[object, ...]:
-    return tuple(_PARTS[term](row) for term in terms)
