@@ -156,32 +156,27 @@ def arrow_type(type: Type) -> pa.DataType:
 
 def named(type: Type, value: Any) -> Any:
     """Return a value of the model by the names that its parts have now."""
-    if value is None:
-        return None
-    match type:
-        case Plain():
-            return value
-        case Struct(members):
-            return {each.name: named(each.type, value.get(each.key)) for each in members}
-        case List(element):
-            return [named(element.type, each) for each in value]
-        case Map(key, of):
-            return [(named(key.type, one), named(of.type, other)) for one, other in value]
+    return _told(type, value, lambda part: part.name)
 
 
 def kept(type: Type, value: Any) -> Any:
     """Return a value of the model without the parts that the type has no more."""
+    return _told(type, value, lambda part: part.key)
+
+
+def _told(type: Type, value: Any, by: Callable[[Field], str]) -> Any:
+    """Return what a type has of a value of the model, its parts told by their names or keys."""
     if value is None:
         return None
     match type:
         case Plain():
             return value
         case Struct(members):
-            return {each.key: kept(each.type, value.get(each.key)) for each in members}
+            return {by(each): _told(each.type, value.get(each.key), by) for each in members}
         case List(element):
-            return [kept(element.type, each) for each in value]
+            return [_told(element.type, each, by) for each in value]
         case Map(key, of):
-            return [(kept(key.type, one), kept(of.type, other)) for one, other in value]
+            return [(_told(key.type, one, by), _told(of.type, other, by)) for one, other in value]
 
 
 def comparable(type: Type, value: Any) -> Any:
