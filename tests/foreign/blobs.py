@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import struct
 import zlib
-from decimal import Decimal
 from typing import Any
 
 from pyroaring import BitMap, BitMap64
 
 from tests.foreign.columns import Plain
-from tests.foreign.transforms import unscaled_bytes, whole
+from tests.foreign.transforms import bare
 
 _MAGIC = b"PFA1"
 _DV_MAGIC = b"\xd1\xd3\x39\x64"
@@ -54,16 +52,10 @@ def puffin(vectors: list[tuple[str, set[int]]]) -> tuple[bytes, list[tuple[int, 
 
 def single_value(type: Plain, value: Any) -> bytes:
     """Return a bound as manifests of before v4 have it."""
-    match value:
-        case bool():
-            return b"\1" if value else b"\0"
-        case bytes():
-            return value
-        case str():
-            return value.encode()
-        case Decimal():
-            return unscaled_bytes(value)
-        case dt.datetime() | dt.date() | dt.time():
-            value = whole(value)
+    if isinstance(value, bool):
+        return b"\1" if value else b"\0"
+    found = bare(value)
+    if isinstance(found, bytes):
+        return found
     layout = {"int": "<i", "date": "<i", "float": "<f", "double": "<d"}
-    return struct.pack(layout.get(type.name, "<q"), value)
+    return struct.pack(layout.get(type.name, "<q"), found)

@@ -96,17 +96,21 @@ def unscaled_bytes(value: Decimal) -> bytes:
     return number.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def _hashed(value: Any) -> bytes:
+def bare(value: Any) -> Any:
+    """Return what a value is told by: bytes, where their number differs, or a number."""
     match value:
-        case bytes():
-            return value
         case str():
             return value.encode()
         case Decimal():
             return unscaled_bytes(value)
         case dt.datetime() | dt.date() | dt.time():
-            value = whole(value)
-    return int(value).to_bytes(8, "little", signed=True)
+            return whole(value)
+    return value
+
+
+def _hashed(value: Any) -> bytes:
+    found = bare(value)
+    return found if isinstance(found, bytes) else int(found).to_bytes(8, "little", signed=True)
 
 
 def _murmur3(content: bytes) -> int:
