@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -93,6 +94,15 @@ def upgraded(*rows: int) -> tuple[Table, str, list[int]]:
     return old, name, here
 
 
+def send(table: Table, asked: dict[str, Any], *, is_proper: bool) -> None:
+    """Commit what a client asks for, which is refused where deleted rows would be back."""
+    if is_proper:
+        commit_foreign(table, asked)
+    else:
+        with pytest.raises(InvalidInput, match="leaves out rows that were deleted before"):
+            commit_foreign(table, asked)
+
+
 @pytest.mark.parametrize("of", [marked, upgraded])
 @pytest.mark.parametrize(
     ("before", "after", "removes", "is_proper"),
@@ -117,12 +127,7 @@ def test_no_deleted_row_comes_back_whose_delete_is_not_removed(
         remove_deletes(client)
     if after:
         client.write(own(client, vector(table, name, *after), Status.ADDED))
-    asked = client.snapshot("delete")
-    if is_proper:
-        commit_foreign(table, asked)
-    else:
-        with pytest.raises(InvalidInput, match="leaves out rows that were deleted before"):
-            commit_foreign(table, asked)
+    send(table, client.snapshot("delete"), is_proper=is_proper)
     gone = after if is_proper and (after or removes) else before
     assert ids(table.refresh()) == sorted({*range(12)} - {here[at] for at in gone})
     assert table.verify(deep=True).findings == ()
@@ -163,12 +168,7 @@ def test_a_vector_holds_the_rows_of_position_deletes_that_stay() -> None:
         table, name, here = upgraded(0)
         client = StockClient(table, id=9)
         client.write(own(client, vector(table, name, *rows), Status.ADDED))
-        asked = client.snapshot("delete")
-        if is_proper:
-            commit_foreign(table, asked)
-        else:
-            with pytest.raises(InvalidInput, match="leaves out rows that were deleted before"):
-                commit_foreign(table, asked)
+        send(table, client.snapshot("delete"), is_proper=is_proper)
         gone = {here[at] for at in rows} if is_proper else {here[0]}
         assert ids(table.refresh()) == sorted({*range(12)} - gone)
 
