@@ -61,7 +61,7 @@ class FileReader:
             whole = self.keep(leaf, lambda: self._avro(leaf, tracking, None))
             return whole if columns is None else legacy.narrow(whole, columns, self.shape)
         return manifest.decode_again(
-            self.open(leaf) if self.open else self._content(leaf.location, leaf.key_metadata),
+            self._source(leaf),
             kind_of(leaf.content_type),
             self.shape,
             file=leaf.location,
@@ -70,6 +70,16 @@ class FileReader:
             keep=keep,
             table_location=self.table_location,
         )
+
+    def told(self, leaf: Leaf) -> manifest.Told | None:
+        """Return what the leaf's own footer says of its row groups, where readers go by that."""
+        if leaf.file_format == "avro":
+            return None
+        kind = kind_of(leaf.content_type)
+        return manifest.told(self._source(leaf), kind, self.shape, file=leaf.location)
+
+    def _source(self, leaf: Leaf) -> bytes | pa.NativeFile:
+        return self.open(leaf) if self.open else self._content(leaf.location, leaf.key_metadata)
 
     def _avro(self, leaf: Leaf, tracking: Inherited, columns: Collection[str] | None) -> Entries:
         return legacy.decode_manifest(

@@ -6,6 +6,7 @@ that is not there reads as null. What is nested on disk is flat in memory (`spec
 
 from icetree.codec.manifest.read import decode
 from icetree.codec.manifest.remembered import decode_again
+from icetree.codec.manifest.told import Told, told
 from icetree.codec.manifest.write import encode
 
-__all__ = ["decode", "decode_again", "encode"]
+__all__ = ["Told", "decode", "decode_again", "encode", "told"]

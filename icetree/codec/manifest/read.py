@@ -28,7 +28,7 @@ from icetree.spec.shape import Shape
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]
 #: So few row groups are read at once.
 _FEW_GROUPS = 2
-_UNREADABLE = (pa.ArrowException, OSError, ValueError)
+UNREADABLE = (pa.ArrowException, OSError, ValueError)
 _LOCATIONS = ("location", "referenced_file")
 _BYTES_A_VALUE = 8
 #: No codec of Parquet makes more of a byte: zstd, of 128 KiB that are all the same.
@@ -64,10 +64,10 @@ def decode(
         groups = _groups_to_read(manifest, keep)
         if kind != ROOT and tracking is not None:
             return _decode_leaf(manifest, kind, tracking, groups, columns, keep)
-        entries = _read(manifest, groups, columns)
+        entries = read_flat(manifest, groups, columns)
         if tracking is not None:
             entries = inherit_in_root(entries, tracking)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise CorruptTable(file, f"not a readable Parquet manifest: {error}") from error
     entry_rules.require(entries, kind, file=file)
     if kind == ROOT and columns is None:
@@ -130,7 +130,7 @@ def _is_much(leaf: _Leaf, groups: list[int] | None, columns: set[str]) -> bool:
 
 def _read_leaf(leaf: _Leaf, groups: list[int] | None, columns: Collection[str] | None) -> Entries:
     """Return the entries of row groups, with what they inherit and their positions."""
-    entries = _read(leaf.manifest, groups, columns, same=leaf.same)
+    entries = read_flat(leaf.manifest, groups, columns, same=leaf.same)
     entry_rules.require(entries, leaf.kind, file=leaf.manifest.file)
     return _inherit(leaf, groups, entries)
 
@@ -156,7 +156,7 @@ def _read_kept(leaf: _Leaf, groups: list[int] | None, columns: set[str], keep: K
     skipped = ends[hit_groups] - np.cumsum(np.take(sizes, hit_groups))
     rows = pa.array(hits - skipped[group_of_hit])
     with_hits = [chosen[at] for at in hit_groups]
-    rest = _read(manifest, with_hits, columns - first, rows=rows, same=leaf.same)
+    rest = read_flat(manifest, with_hits, columns - first, rows=rows, same=leaf.same)
     judged = judged.take(pa.array(hits))
     found = {
         name: column
@@ -181,7 +181,7 @@ def _inherit(leaf: _Leaf, groups: list[int] | None, entries: Entries) -> Entries
         before = None if groups is None else list(range(groups[-1] + 1))
         if before != groups or not set(_ROW_ID_INPUTS) <= set(entries.schema.names):
             # Only a data manifest has row ids to give, and it holds data files only.
-            counted = inherit(_read(leaf.manifest, before, _ROW_ID_INPUTS), tracking)
+            counted = inherit(read_flat(leaf.manifest, before, _ROW_ID_INPUTS), tracking)
             ids = counted["first_row_id"].take(positions)
             entries = entries.set_column(at, "first_row_id", ids)
             tracking = replace(tracking, first_row_id=None)
@@ -199,7 +199,7 @@ def _positions(manifest: Opened, groups: list[int] | None) -> pa.Int64Array:
 # --- columns -------------------------------------------------------------------------------------
 
 
-def _read(
+def read_flat(
     manifest: Opened,
     groups: list[int] | None,
     columns: Collection[str] | None,

@@ -27,6 +27,7 @@ from icetree.spec.shape import Shape
 from icetree.spec.snapshot import Snapshot
 from icetree.table.verify.files import Referenced
 from icetree.table.verify.findings import Gathering, Kind, Severity
+from icetree.table.verify.leaf_footers import untrue
 from icetree.table.verify.replaced import is_replacement, unbalanced
 from icetree.tree.check import check
 from icetree.tree.check.change import told_of, untold
@@ -54,6 +55,7 @@ class SharedReader:
         self._inner = inner
         self._held: OrderedDict[Leaf, Entries] = OrderedDict()
         self._failed: dict[Leaf, CorruptTable] = {}
+        self._untrue: dict[Leaf, tuple[str, ...]] = {}
         self._size_bytes = 0
         #: Locations of the leaves that were read.
         self.read: set[str] = set()
@@ -77,6 +79,10 @@ class SharedReader:
         self.read.add(leaf.location)
         try:
             entries = self._inner.leaf(leaf)
+            if leaf not in self._untrue:
+                told = self._inner.told(leaf)
+                names = self._inner.shape.names
+                self._untrue[leaf] = () if told is None else tuple(untrue(told, entries, names))
         except CorruptTable as error:
             self._failed[leaf] = error
             raise
@@ -97,6 +103,10 @@ class SharedReader:
         except CorruptTable as error:
             return error
         return None
+
+    def untrue(self, leaf: Leaf) -> tuple[str, ...]:
+        """Return what is wrong with what the footer of a leaf that was read says of its entries."""
+        return self._untrue[leaf]
 
     def blob(
         self, location: str, *, offset: int, size_bytes: int, key: bytes | None = None
@@ -158,8 +168,15 @@ class Trees:
         return root, live
 
     def _has_bad_leaf(self, root: Entries, id: int) -> bool:
-        """Read every leaf, and report each that cannot be, not only the first."""
-        bad = [error for error in map(self.reader.failure, leaves_in(root)) if error is not None]
+        """Read every leaf, and report each that cannot be, not only the first, or whose footer lies."""
+        bad = []
+        for leaf in leaves_in(root):
+            error = self.reader.failure(leaf)
+            if error is not None:
+                bad.append(error)
+                continue
+            for rule in self.reader.untrue(leaf):
+                self.found.add(Kind.STATS, leaf.location, rule, snapshot_id=id)
         for error in bad:
             is_missing = error.file in self.reader.missing
             kind = Kind.MISSING_FILE if is_missing else Kind.UNREADABLE
