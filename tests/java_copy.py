@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from tests.java import IcebergJava
 
 
 class CopyingJava:
-    """Iceberg Java that copies tables; made once for a process of it."""
+    """Iceberg Java that copies tables."""
 
     def __init__(self, java: IcebergJava) -> None:
-        compiler = java.jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(java.jvm.Thread.currentThread().getContextClassLoader())
-        compiler.cook(_SOURCE)
-        self._copy = compiler.getClassLoader().loadClass("Copying").newInstance()
+        # Once for a process of Java: what reaches it from Python takes a second class of one name for the first.
+        if java not in _COPIES:
+            _COPIES[java] = _compiled(java)
+        self._copy = _COPIES[java]
 
     def copied(self, table: Any, folder: str, format: str) -> str:
         """Return the metadata file of a new table of v3: the same schema, partitions and rows."""
@@ -25,6 +26,16 @@ class CopyingJava:
         """Return the metadata file of a new table of v3 without a row; the schema is JSON."""
         location: str = self._copy.apply(schema, folder)
         return location
+
+
+_COPIES: Final[WeakKeyDictionary[IcebergJava, Any]] = WeakKeyDictionary()
+
+
+def _compiled(java: IcebergJava) -> Any:
+    compiler = java.jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(java.jvm.Thread.currentThread().getContextClassLoader())
+    compiler.cook(_SOURCE)
+    return compiler.getClassLoader().loadClass("Copying").newInstance()
 
 
 #: For the compiler that Spark brings along, which knows no generics.

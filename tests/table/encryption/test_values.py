@@ -114,7 +114,7 @@ def test_no_door_shows_a_key(made: Path, caplog: pytest.LogCaptureFixture) -> No
         ]
         first = plan.tasks["location"][0].as_py()
         leaf = plan.tasks["leaf"][0].as_py()
-        inspected.append(entry(table, file=first, leaf=leaf))
+        inspected.append(entry(table, file_path=first, leaf=leaf))
         shown = [lake, table, table.files, table.files.ring, table.state, lake.keeper, inspected]
         text = " ".join(map(repr, shown)) + caplog.text
         assert secrets
