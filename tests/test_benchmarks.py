@@ -13,8 +13,10 @@ import pytest
 from benchmarks import data, rest_export
 from benchmarks.harness import Report, Timing, main, table, time_each
 from benchmarks.plan_tables import build, open_lake
+from benchmarks.rest_stock import refused_in
 from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.codec import manifest
+from icetree.serve.watching import Watching
 from icetree.spec.entry import ROOT
 
 
@@ -128,3 +130,9 @@ def test_an_export_is_measured_after_appends_and_after_deletes(tmp_path: Path) -
     assert reach == [(f"{each.case}, ms, at most", 300) for each in (append, delete)]
     with open_lake(tmp_path) as lake:
         assert lake.table("db.t200").scan().plan().tasks.num_rows == 200
+
+
+def test_requests_that_were_late_are_counted_whatever_their_route() -> None:
+    counts, route = Watching(), "/v1/{prefix}/namespaces/{namespace}/tables/{table}"
+    counts._requests.update({(route, "POST", 200): 3, (route, "POST", 409): 2})
+    assert refused_in(counts.text()) == 2
