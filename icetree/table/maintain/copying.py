@@ -152,16 +152,15 @@ def _metadata_of(state: State, location: str, uuid: str | None = None) -> TableM
 
 def _write_metadata(state: State, location: str, store: Store, uuid: str | None) -> str:
     metadata, at = _metadata_of(state, location, uuid), _newest_at(state, location)
-    # A copy of the same state may be there already.
-    if uuid is None and store.exists(at):
-        return at
     compress = at.endswith(".gz.metadata.json")
     try:
         store.write_new(at, metadata_codec.encode(metadata, compress=compress))
     except AlreadyExists:
-        # So may a table of its own that got no name, which is taken up; a backup is none.
+        # A backup of the same state may be there already, or be made at this very moment; so may a
+        # table of its own that got no name, which is taken up. Neither is taken for the other.
         there = read_metadata(store, at)
-        if there.table_uuid == state.metadata.table_uuid or not _is_alike(there, metadata):
+        is_backup = there.table_uuid == state.metadata.table_uuid
+        if not (is_backup if uuid is None else not is_backup and _is_alike(there, metadata)):
             raise
     return at
 

@@ -196,6 +196,23 @@ def test_a_second_backup_copies_only_what_is_new() -> None:
     assert lake.backup_table("db.rows", "memory://safe/t") == at
 
 
+def test_two_backups_of_one_state_to_one_place_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, there = old_table(), "memory://backup/rows"
+    lake, store = lake_of(table), table.files.store
+    made, write_new = list[str](), store.write_new
+
+    def beside_another(location: str, content: bytes) -> None:
+        # The other ends while this one is about to write what makes it whole.
+        if location.endswith(".metadata.json") and not made:
+            made.append("")
+            made[0] = lake.backup_table("db.rows", there)
+        write_new(location, content)
+
+    monkeypatch.setattr(store, "write_new", beside_another)
+    assert [lake.backup_table("db.rows", there)] == made
+    assert rows_of(lake.register_table("db.again", made[0])) == rows_of(table)
+
+
 def test_a_backup_while_others_write_and_expire_is_whole() -> None:
     """What goes while it is copied is gone: then the backup is of the table as it is after that."""
     table = old_table()
