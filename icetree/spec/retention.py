@@ -76,9 +76,11 @@ def expired(
     reached: set[int] = set()
     stay: set[int] = set()
     for ref in kept.values():
-        reached.update(each.snapshot_id for each in line_of(known, ref.snapshot_id))
+        # A tag is of its snapshot, and has no say in what was before it.
+        if ref.type != "tag":
+            reached.update(each.snapshot_id for each in line_of(known, ref.snapshot_id))
         stay.update(_kept_by(ref, known, rules, at_ms))
-    # What no ref reaches, staged or rolled back, is judged by its age alone.
+    # What no branch reaches, staged or rolled back, is judged by its age alone.
     stay.update(
         id
         for id, each in known.items()

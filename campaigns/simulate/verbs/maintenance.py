@@ -190,9 +190,10 @@ def _to_go(
     stay, reached = set[int](), set[int]()
     for ref in before.refs.values():
         line = [each.id for each in history.told(ref.snapshot_id) if each.id is not None]
+        # A tag has no say in what was before its snapshot: age alone decides.
+        line = line[:1] if ref.type == "tag" else line
         reached.update(line)
-        kept = line[:1] if ref.type == "tag" else line
-        for number, id in enumerate(kept):
+        for number, id in enumerate(line):
             if number >= retain_last and history.made_ms[id] < older_than_ms:
                 break
             stay.add(id)

@@ -6,10 +6,11 @@ import random
 from collections.abc import Collection
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import islice
 
 import pyarrow as pa
 
-from icetree.spec.edit.refs import Retention
+from icetree.spec.edit.refs import Retention, ancestors
 from icetree.spec.entry import is_live
 from icetree.spec.location import absolute
 from icetree.surroundings import InTurn, Machine, within
@@ -79,8 +80,11 @@ class Past:
         branches = [name for name, ref in table.refs.items() if ref.type == "branch"]
         branch = choose.choice(branches) if branches else "main"
         kind = choose.choices(
-            ["append", "delete", "update", "upsert", "branch", "tag", "drop", "pick", "stage"],
-            [25, 30, 6, 6, 4, 4, 2, 3, 3],
+            [
+                *("append", "delete", "update", "upsert", "branch", "tag", "drop"),
+                *("pick", "stage", "rollback"),
+            ],
+            [25, 30, 6, 6, 4, 4, 2, 3, 3, 3],
         )[0]
         if self.next_id < _FIRST_ROWS or kind == "append":
             table.append(self._rows(), branch=branch if branches else "main")
@@ -94,26 +98,39 @@ class Past:
         elif kind == "upsert":
             table.upsert(some((choose.randrange(self.next_id + 1), "up")), branch=branch)
         elif kind in ("branch", "tag"):
-            self.marks += 1
-            at = choose.choice([each.snapshot_id for each in table.history()])
-            if kind == "tag":
-                table.create_tag(f"t{self.marks}", at=at)
-            else:
-                kept = choose.choice(
-                    [None, Retention(min_snapshots_to_keep=2), Retention(max_ref_age_ms=5 * SECOND)]
-                )
-                table.create_branch(f"b{self.marks}", at=at, retention=kept)
+            self._mark(kind)
         elif kind == "drop":
             others = [name for name in table.refs if name != "main"]
             if others:
                 name = choose.choice(others)
                 drop = table.remove_tag if table.refs[name].type == "tag" else table.remove_branch
                 drop(name)
+        elif kind == "rollback":
+            table.rollback(choose.choice(self._newest()))
         else:
             table.append(self._rows(), branch=None)
             if kind == "pick":
                 newest = max(table.history(), key=lambda each: each.sequence_number)
                 table.cherry_pick(newest.snapshot_id)
+
+    def _mark(self, kind: str) -> None:
+        self.marks += 1
+        choose, table = self.choose, self.table
+        at = choose.choice([each.snapshot_id for each in table.history()])
+        if kind == "tag":
+            table.create_tag(f"t{self.marks}", at=at)
+            return
+        kept = choose.choice(
+            [None, Retention(min_snapshots_to_keep=2), Retention(max_ref_age_ms=5 * SECOND)]
+        )
+        table.create_branch(f"b{self.marks}", at=at, retention=kept)
+
+    def _newest(self) -> list[int]:
+        """Return a few snapshots of the main branch."""
+        head = self.table.metadata.current_snapshot_id
+        assert head is not None
+        line = ancestors(self.table.metadata, head, self.table.files.page)
+        return [each.snapshot_id for each in islice(line, 4)]
 
     def ids(self) -> set[int]:
         """Return the snapshots that there are."""

@@ -45,11 +45,14 @@ def test_what_is_retained_reads_as_before_and_nothing_else_is_left(seed: int) ->
         before |= told(past.table, past.ids() - before.keys())
         at_ms = past.clock.at_ms - past.choose.randrange(STEPS) * SECOND
         have = past.ids()
+        made_ms = {each.snapshot_id: each.timestamp_ms for each in past.table.history()}
         with within(past.clock):
             done = past.table.maintenance.expire_snapshots(
                 older_than=time_of(at_ms), retain_last=past.choose.randint(1, 4)
             )
         assert past.ids() == have - set(done.snapshot_ids)
+        # No branch here has an age of its own: nothing younger goes, whatever reaches it or does not.
+        assert all(made_ms[id] < at_ms for id in done.snapshot_ids)
         for id, now in told(past.table, past.ids()).items():
             assert (now.rows, now.files) == (before[id].rows, before[id].files)
             assert now.changed is None or now.changed == before[id].changed
@@ -108,6 +111,18 @@ def test_branches_and_tags_keep_what_they_say() -> None:
     assert done.refs == ("aged",)
     assert set(table.refs) == {"main", "kept", "long"}
     assert _sequence_numbers(table) == [2, 3, 4, 6]
+
+
+def test_what_only_a_tag_has_behind_it_goes_by_its_age() -> None:
+    clock = Clock()
+    table = _line(6, clock)
+    ids = {each.sequence_number: each.snapshot_id for each in table.history()}
+    table.create_tag("kept", at=ids[5])
+    with within(clock):
+        table.rollback(ids[2])
+        assert table.maintenance.expire_snapshots().snapshot_ids == ()
+        table.maintenance.expire_snapshots(older_than=time_of(clock.at_ms - 2 * SECOND))
+    assert _sequence_numbers(table) == [2, 4, 5, 6]
 
 
 def test_without_a_time_five_days_are_kept() -> None:
