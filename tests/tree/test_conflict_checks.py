@@ -111,6 +111,28 @@ def test_a_rewrite_carries_rows_into_its_own_files_whatever_is_beside_it() -> No
     assert conflicts(CHANGES[Intent.REWRITE], OTHERS["equality on A"], beside=beside) == []
 
 
+#: A compaction that puts a DV in the place of an equality delete.
+BY_POSITION = other(
+    Operation.REPLACE, added=(data_dv("A", 1),), removed=(equality("E", (3, 4), 1),)
+)
+
+
+@pytest.mark.parametrize("intent", [*Intent])
+def test_deletes_that_a_change_saw_by_value_are_none_that_it_missed_by_position(
+    intent: Intent,
+) -> None:
+    found = names(conflicts(CHANGES[intent], BY_POSITION, beside=entries(NEW)))
+    assert "no new deletes on replaced files" not in found
+
+
+@pytest.mark.parametrize("intent", [Intent.REWRITE, Intent.DELETE_FILES])
+def test_deletes_by_value_that_a_change_missed_count_by_position_too(intent: Intent) -> None:
+    """What a rewrite carries on stays within reach of the one, and not of the other."""
+    found = conflicts(CHANGES[intent], OTHERS["equality on A"], BY_POSITION, beside=entries(NEW))
+    missed = [each for each in found if each.files == ("the DV of A",)]
+    assert names(missed) == {"no new deletes on replaced files"}
+
+
 def test_a_rewrite_into_another_spec_escapes_from_equality_deletes_of_the_old_one() -> None:
     moved = replace(data("moved", (0, 9), 1, age=1), partition_spec_id=UNPARTITIONED)
     for added in ([moved], [moved, data("same", (0, 9), 1, age=1)]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -49,11 +49,22 @@ class Case:
         shape: Shape,
         lookup: Lookup | None,
         beside: Entries | None = None,
+        *,
+        since: Sequence[OtherCommit] = (),
     ) -> None:
         self.changes = changes
         self.shape = shape
         self._lookup = lookup
         self._beside = beside
+        self._since = since
+
+    @cached_property
+    def met_equality_deletes(self) -> bool:
+        """Whether another commit added equality deletes since the base of this change."""
+        return any(
+            pc.any(is_content(each.diff.added, Content.EQUALITY_DELETES)).as_py()
+            for each in self._since
+        )
 
     @cached_property
     def added_data(self) -> Entries:
@@ -182,7 +193,7 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     """
     if case.heirs.num_rows == 0:
         return _none()
-    added = other.diff.added if other.changes_rows else _marking_more(other.diff)
+    added = other.diff.added if other.changes_rows else _marking_more(case, other.diff)
     replaced = without(case.removed_data, case.changes.carried)
     data_dvs = added.filter(
         pc.and_(is_data_dv(added), is_among(added["referenced_file"], replaced))
@@ -192,12 +203,15 @@ def deletes_on_replaced(case: Case, other: OtherCommit) -> pa.Array:
     return pa.concat_arrays([_labels(each) for each in (data_dvs, escaped)])
 
 
-def _marking_more(diff: Diff) -> Entries:
+def _marking_more(case: Case, diff: Diff) -> Entries:
     """Return the DVs of a compaction that delete more rows than those they replace.
 
-    By itself it changes no row: what they delete more was deleted by others before, in another way.
+    By itself it changes no row: what they delete more was deleted by value before. Where nobody
+    deleted by value since, the change has seen all of that.
     """
     added, removed = diff.added, diff.removed
+    if not case.met_equality_deletes:
+        return added.slice(0, 0)
     before = only(removed, is_data_dv(removed))
     counts = before["record_count"].take(
         pc.index_in(added["referenced_file"], value_set=one_chunk(before["referenced_file"]))

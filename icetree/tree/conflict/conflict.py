@@ -229,7 +229,7 @@ def find_conflicts(
     once, and only when another commit added equality deletes; without it every one of those is
     taken to reach the files of this change.
     """
-    case = Case(changes, shape, lookup, beside)
+    case = Case(changes, shape, lookup, beside, since=since)
     found = []
     for own in OWN_CHECKS:
         if own.when(changes.intent) is When.ALWAYS:
