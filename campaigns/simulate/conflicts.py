@@ -8,6 +8,7 @@ name may never be called a conflict.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from campaigns.simulate.carried import STATEMENTS
 from campaigns.simulate.model import DataFile, Did, Equal, Part, Place, Row, State, Where
@@ -38,7 +39,7 @@ def must(
             continue
         if adds_rows and part.removed & did.vectors.keys() and part.intent is not Intent.REWRITE:
             yield "no new deletes on replaced files: a DV"
-        if adds_rows and _kills(_lost_on(part, did), _touched(part, base)):
+        if adds_rows and _kills(_lost_on(part, did), _at_stake(part, base, moved)):
             yield "no new deletes on replaced files: an equality delete"
         if any(each.kills(row) for each, _, row in _caught(part, did, base)):
             yield "no new deletes on replaced files: an equality delete where rows go"
@@ -116,6 +117,17 @@ def _caught(part: Part, did: Did, base: State) -> Iterator[tuple[Equal, DataFile
 def _touched(part: Part, base: State) -> list[DataFile]:
     names = (*part.removed, *part.vectors)
     return [base.files[name] for name in names if name in base.files]
+
+
+def _at_stake(part: Part, base: State, moved: frozenset[str]) -> list[DataFile]:
+    """Return the files that a change touches; of one whose rows it finds again, those rows alone."""
+    found = moved & part.vectors.keys() if part.intent in STATEMENTS else frozenset[str]()
+    return [
+        replace(file, rows=tuple(file.rows[at] for at in sorted(part.vectors[file.name])))
+        if file.name in found
+        else file
+        for file in _touched(part, base)
+    ]
 
 
 def _kills(equal: Iterable[Equal], files: list[DataFile]) -> bool:
