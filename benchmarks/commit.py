@@ -23,8 +23,8 @@ import pyarrow as pa
 import icetree
 from benchmarks.harness import Report, Timing, main
 from icetree.catalog.base import Catalog
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.store.slow import SlowStore

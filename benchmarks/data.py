@@ -27,10 +27,10 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from icetree.spec.entry import Content, Entries, Status, complete, with_columns
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
-from icetree.spec.types import bounds_type, has_nans, is_variable_length
+from icetree.spec.entry.entry import Content, Entries, Status, complete, with_columns
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import bounds_type, has_nans, is_variable_length
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Random: TypeAlias = np.random.Generator

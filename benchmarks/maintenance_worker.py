@@ -25,8 +25,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 import icetree
 from benchmarks.spark_systems import IcebergJava
 from benchmarks.spark_worker import busy_ms, session, spent_ms
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.table import Table
 
 #: Rows that are small enough for a file to cost more than what is in it.

@@ -18,8 +18,8 @@ import pyarrow as pa
 import icetree
 from benchmarks import data
 from benchmarks.data import SLOT, Numbers
-from icetree.spec.entry import Entries
-from icetree.spec.stats import column
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.stats import column
 from icetree.table.lake import Lake
 
 COLUMNS = 20

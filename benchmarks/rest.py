@@ -30,7 +30,7 @@ from benchmarks.plan_tables import open_lake
 from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.serve.plan.asked import PlanBody, asked_of
 from icetree.serve.plan.planned import make_plan
-from icetree.serve.stock import Stock
+from icetree.serve.showing.stock import Stock
 from icetree.spec.texts import json_bytes
 
 #: How many files the filter matches, of how many.

@@ -19,9 +19,9 @@ from benchmarks import data
 from benchmarks.data import SLOT
 from benchmarks.plan_tables import open_lake
 from icetree.rows.schema import arrow_schema
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.shape import Shape
 
 #: How many rows each file has that is there.
 ROWS: Final = 10

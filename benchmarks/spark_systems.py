@@ -22,8 +22,8 @@ from benchmarks.spark_data import COLUMNS
 from benchmarks.spark_far import hand_over
 from icetree.spark import SparkLake, local
 from icetree.spark.types import table_schema
-from icetree.spec.entry import Content, Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry
+from icetree.spec.entry.stats import FieldStats
 
 #: The table of very many files that `spark_far` makes.
 FAR: Final = "far"

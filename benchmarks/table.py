@@ -12,10 +12,10 @@ import pyarrow.parquet as pq
 from benchmarks import data
 from icetree.codec import manifest
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
-from icetree.spec.entry import POSITION, ROOT, Content, Entries, Status, concat, with_columns
+from icetree.spec.entry.entry import POSITION, ROOT, Content, Entries, Status, concat, with_columns
+from icetree.spec.entry.stats import parse_column
 from icetree.spec.fields import BY_NAME, CONTENT_STATS, STAT_OFFSETS
-from icetree.spec.shape import Shape
-from icetree.spec.stats import parse_column
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import REMOVED, Changes, Intent
 from icetree.tree.draft import NO_HEAD, Draft, Head, Stamp
 from icetree.tree.files import FileReader

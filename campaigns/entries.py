@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entry
+from icetree.spec.entry.entry import Content, Entry
 from icetree.table.table import Table
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import icetree
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from icetree.codec import manifest
-from icetree.spec.entry import ROOT, Entries
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import ROOT, Entries
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.check.check import Finding, check
 from icetree.tree.draft import NO_HEAD, Draft, Head, Stamp

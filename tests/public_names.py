@@ -21,7 +21,7 @@ from icetree.files.table_files import TableFiles
 from icetree.picture.model import Picture
 from icetree.spark.cache import Cache as SparkCache
 from icetree.spark.lake import Moment
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.table.state import State
 from icetree.tree.plan.plan import Planner
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from icetree.rows.write.deletes import write_equality_deletes
-from icetree.spec.entry import Content, is_live
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import Content, is_live
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.counts import RowCounts
 from tests.chance_columns import SINGLES, Kind, default_of, is_ordered, nested

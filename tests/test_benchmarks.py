@@ -17,7 +17,7 @@ from benchmarks.rest_stock import refused_in
 from benchmarks.upgrade_table import build_v2, upgrade
 from icetree.codec import manifest
 from icetree.serve.watching import Watching
-from icetree.spec.entry import ROOT
+from icetree.spec.entry.entry import ROOT
 
 
 def trivial(report: Report, quick: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from icetree.spec.table_properties import is_of_others
+from icetree.spec.properties.names import is_of_others
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

@@ -31,10 +31,10 @@ from icetree.rows.read.files import (
     position_deletes,
 )
 from icetree.rows.read.row_groups import groups_that_may_match
-from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entries
-from icetree.spec.expressions import Expression
+from icetree.spec.entry.entry import DATA, DELETE, ROOT, Content, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
-from icetree.spec.shape import Shape
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.tree.prune.bind import bind

@@ -23,9 +23,9 @@ from icetree.rows.formats.avro import AVRO
 from icetree.rows.formats.format import Format
 from icetree.rows.formats.orc import ORC
 from icetree.rows.write.fit import fitted
-from icetree.spec.entry import DATA, ROOT, Entries
+from icetree.spec.entry.entry import DATA, ROOT, Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD, FIELD_ID_KEY
-from icetree.spec.snapshot import LogEntry, Page, Snapshot
+from icetree.spec.metadata.snapshot import LogEntry, Page, Snapshot
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.tree.reading import leaves_in

@@ -22,7 +22,7 @@ from icetree.filters.filter import parse_filter
 from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import filter_to_json
 from icetree.rows.variant import extracted
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune.bind import bind
 
 _KEY: Final = FileKey(key=bytes(range(16)), aad_prefix=b"prefix")

@@ -11,8 +11,8 @@ from msgspec import structs
 from campaigns.simulate.carried import Carried
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import DataFile, Did, Row, State, projected
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 
 
 def meant_by(

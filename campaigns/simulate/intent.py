@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from campaigns.simulate.model import Part, State
 from icetree.catalog.base import TableName
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.table import Table
 
 #: Given the metadata before and after, what is wrong with it.

@@ -24,9 +24,9 @@ from campaigns.simulate.model import (
 from campaigns.simulate.witness import Witness
 from icetree.catalog.base import TableName
 from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history as all_of
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history as all_of
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.store.memory import MemoryStore
 
 

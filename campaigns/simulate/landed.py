@@ -11,8 +11,8 @@ from campaigns.simulate.by_hand import Tracked, Tree
 from campaigns.simulate.finding import few, require
 from campaigns.simulate.intent import Commit
 from campaigns.simulate.model import DataFile, Row, State, projected
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 
 
 def require_ids(

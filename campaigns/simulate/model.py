@@ -12,7 +12,7 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import IntegerType
 
 from campaigns.simulate.by_hand import Tree
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.tree.changes import Intent
 
 #: Values of a row by field id; a column that its file does not have is absent.

@@ -11,7 +11,7 @@ from campaigns.simulate.finding import found, require
 from campaigns.simulate.model import DataFile, Row, place_of
 from icetree.errors import NotFound
 from icetree.files.table_files import read_metadata
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.memory import MemoryStore
 
 #: Columns of lineage, as the format numbers them.

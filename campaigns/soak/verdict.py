@@ -12,8 +12,8 @@ from campaigns.entries import place_of
 from campaigns.soak.changes import carry_out
 from campaigns.soak.journal import Journal, replay
 from campaigns.soak.place import TABLE, Place
-from icetree.spec.entry import is_data_dv
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import is_data_dv
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind
 from icetree.tree.check.check import check

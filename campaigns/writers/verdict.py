@@ -11,7 +11,7 @@ from typing import Any
 
 from campaigns.entries import place_of
 from campaigns.writers.life import MAY_CONFLICT, SHARED
-from icetree.spec.entry import is_data_dv
+from icetree.spec.entry.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check.check import check
 from icetree.tree.live import live_files

@@ -19,7 +19,7 @@ import icetree
 from docs.make.still import Still, lake_in_memory
 from icetree.picture.svg import to_svg
 from icetree.picture.tree import picture
-from icetree.spec.entry import Content, Entry
+from icetree.spec.entry.entry import Content, Entry
 from icetree.surroundings import within
 from icetree.table.table import Table
 

@@ -11,9 +11,9 @@ import msgspec
 
 from docs.make.tables import code, table
 from icetree.spec import fields as ids
-from icetree.spec.entry import ALLOWED, TRANSITIONS, Content, Status
+from icetree.spec.entry.entry import ALLOWED, TRANSITIONS, Content, Status
+from icetree.spec.metadata.snapshot import Page, Snapshot, SnapshotPage
 from icetree.spec.rules.entry import RULES_OF, Rule
-from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
 from icetree.tree import policy
 
 _VECTORS: Final = Path(__file__).parents[2] / "vectors"

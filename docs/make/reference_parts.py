@@ -9,8 +9,8 @@ from typing import Final
 
 from docs.make.tables import code, table
 from icetree import errors
-from icetree.serve import refusals
-from icetree.serve.request import Answer
+from icetree.serve.protocol import refusals
+from icetree.serve.protocol.request import Answer
 from icetree.serve.routes import ROUTES
 from icetree.serve.watching import Watching
 from icetree.spark.functions.calls import NAMES as FUNCTIONS

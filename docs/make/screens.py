@@ -30,8 +30,8 @@ from docs.make.png import small
 from docs.make.terminal import shown, typed
 from icetree.explore.views import look
 from icetree.serve.access.onlookers import Onlookers
+from icetree.serve.http.run import Address, serving
 from icetree.serve.routes import EXPLORER
-from icetree.serve.run import Address, serving
 from icetree.serve.server import Server
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from docs.make.still import Still, lake_in_memory
 from icetree.rows.write.deletes import write_equality_deletes
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.surroundings import within
 from icetree.table.table import Table
 

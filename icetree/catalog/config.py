@@ -14,7 +14,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.catalog.patience import CONNECT_TIMEOUT_S, REQUEST_TIMEOUT_S
 from icetree.catalog.sql_layout import LAYOUT_PROPERTIES
 from icetree.errors import InvalidInput, NotFound, Unsupported
-from icetree.spec.properties import seconds
+from icetree.spec.properties.values import seconds
 
 #: The properties that say which catalog is meant, and where its tables are.
 WHICH: Final = frozenset({"name", "uri", "warehouse"})

@@ -6,19 +6,14 @@ import sys
 
 import click
 
-from icetree.cli.adding import add_files, register
-from icetree.cli.compact import rewrite_data_files
-from icetree.cli.complete import completion
-from icetree.cli.demo.command import demo
-from icetree.cli.draw import tree
-from icetree.cli.explore import explore
-from icetree.cli.export import export
-from icetree.cli.group import Commands
-from icetree.cli.head import head
-from icetree.cli.health import repair, verify
-from icetree.cli.lake import Chosen
-from icetree.cli.layout import properties, schema, spec
-from icetree.cli.maintain import (
+from icetree.cli.commands.adding import add_files, register
+from icetree.cli.commands.compact import rewrite_data_files
+from icetree.cli.commands.explore import explore
+from icetree.cli.commands.export import export
+from icetree.cli.commands.head import head
+from icetree.cli.commands.history import changes, refs, snapshots
+from icetree.cli.commands.layout import properties, schema, spec
+from icetree.cli.commands.maintain import (
     expire,
     maintain,
     optimize,
@@ -26,17 +21,22 @@ from icetree.cli.maintain import (
     rewrite_manifests,
     rewrite_position_delete_files,
 )
-from icetree.cli.moving import downgrade, migrate, snapshot, trial, upgrade
-from icetree.cli.past import changes, refs, snapshots
-from icetree.cli.points import branch, rollback, set_current, tag
-from icetree.cli.publishing import ancestors, cherry_pick, fast_forward, publish
-from icetree.cli.reading import explain, files, plan
+from icetree.cli.commands.moving import downgrade, migrate, snapshot, trial, upgrade
+from icetree.cli.commands.publishing import ancestors, cherry_pick, fast_forward, publish
+from icetree.cli.commands.reading import explain, files, plan
+from icetree.cli.commands.refs import branch, rollback, set_current, tag
+from icetree.cli.commands.serve import serve
+from icetree.cli.commands.statistics import compute_partition_stats, compute_table_stats
+from icetree.cli.commands.tables import create, describe, ls
+from icetree.cli.commands.tree import tree
+from icetree.cli.commands.verify import repair, verify
+from icetree.cli.commands.whole import backup, copy, drop, rename
+from icetree.cli.complete import completion
+from icetree.cli.demo.command import demo
+from icetree.cli.group import Commands
+from icetree.cli.lake import Chosen
 from icetree.cli.refusal import show_failure
-from icetree.cli.serve import serve
 from icetree.cli.sql.command import sql
-from icetree.cli.statistics import compute_partition_stats, compute_table_stats
-from icetree.cli.tables import create, describe, ls
-from icetree.cli.whole import backup, copy, drop, rename
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

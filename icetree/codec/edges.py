@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from icetree.spec.geo import Numbers
-from icetree.spec.types import SPHERICAL
+from icetree.spec.schema.types import SPHERICAL
 
 #: Between places so far apart in longitude the way may lead over either pole.
 _FAR: Final = {True: 180.0 - 1e-9, False: 170.0}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     Content,
     Entries,
     Status,

@@ -21,9 +21,8 @@ from icetree.codec.nouns import (
     unpacked,
 )
 from icetree.errors import CorruptTable, Unsupported
-from icetree.spec.expressions import Expression
 from icetree.spec.fields import FORMAT_VERSION
-from icetree.spec.layout import (
+from icetree.spec.metadata.layout import (
     FIRST_PARTITION_ID,
     ExprField,
     PartitionField,
@@ -31,15 +30,13 @@ from icetree.spec.layout import (
     SortField,
     SortOrder,
 )
-from icetree.spec.metadata import (
+from icetree.spec.metadata.metadata import (
     EncryptionKey,
     PartitionStatisticsFile,
     StatisticsFile,
     TableMetadata,
 )
-from icetree.spec.noun import Int, Noun
-from icetree.spec.rules.metadata import broken_page_rule, broken_rule
-from icetree.spec.snapshot import (
+from icetree.spec.metadata.snapshot import (
     MAIN,
     LogEntry,
     MetadataLogEntry,
@@ -48,6 +45,9 @@ from icetree.spec.snapshot import (
     Snapshot,
     SnapshotPage,
 )
+from icetree.spec.noun import Int, Noun
+from icetree.spec.rules.metadata import broken_page_rule, broken_rule
+from icetree.spec.schema.expressions import Expression
 
 _LISTS: Final[dict[str, type[Noun]]] = {
     "snapshots": Snapshot,

@@ -34,7 +34,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import CorruptTable
-from icetree.spec.types import GEO_BOUND, VARIANT_BOUND, VariantType, bounds_type
+from icetree.spec.schema.types import GEO_BOUND, VARIANT_BOUND, VariantType, bounds_type
 
 _DAY_US: Final = 86_400_000_000
 _DAY_NS: Final = _DAY_US * 1000
@@ -205,7 +205,7 @@ def _numbers(stored: pa.Array, type: IcebergType) -> pa.Array:
         found = np.frombuffer(_matrix(stored.filter(pa.array(at)), width).tobytes(), dtype)
         found = found.astype(target)
         if factor != 1:
-            # Days beyond the ends of the type they were promoted to: as `spec.stats.widened` has it.
+            # Days beyond the ends of the type they were promoted to: as `spec.entry.stats.widened` has it.
             last = _MAX_LONG // factor
             ends = np.where(np.abs(found) > last, np.sign(found) * _MAX_LONG, 0)
             found = np.where(ends == 0, np.clip(found, -last, last) * factor, ends)

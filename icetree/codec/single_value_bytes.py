@@ -11,7 +11,7 @@ from pyiceberg.types import DecimalType, GeographyType, GeometryType, IcebergTyp
 
 from icetree.codec.cuts import cut, cut_by, masked
 from icetree.spec.fields import GEO_AXES
-from icetree.spec.types import VariantType
+from icetree.spec.schema.types import VariantType
 
 
 def encode_bounds(values: pa.Array, type: IcebergType) -> pa.BinaryArray:

@@ -16,14 +16,14 @@ from icetree.codec.nouns import (
     unpacked,
 )
 from icetree.errors import CorruptTable, Unsupported
-from icetree.spec.rules.view import broken_view_rule
-from icetree.spec.view import (
+from icetree.spec.metadata.view import (
     VIEW_FORMAT_VERSION,
     Representation,
     VersionLogEntry,
     ViewMetadata,
     ViewVersion,
 )
+from icetree.spec.rules.view import broken_view_rule
 
 
 def decode(data: bytes, *, file: str) -> ViewMetadata:

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from icetree.errors import NotFound
 from icetree.picture.rows import in_words
-from icetree.spec import stats
-from icetree.spec.entry import Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.spec.texts import did_you_mean
 
 Places: TypeAlias = npt.NDArray[np.float64]

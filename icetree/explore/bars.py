@@ -14,8 +14,8 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.explore.axis import Axis, Places, Ranges, ranges
 from icetree.picture.rows import partition_words, stats_columns
-from icetree.spec.entry import MANIFESTS, Content, Entries, Status
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import MANIFESTS, Content, Entries, Status
+from icetree.spec.schema.shape import Shape
 
 #: What is told of an entry that is a bar by itself.
 _TOLD: Final = (

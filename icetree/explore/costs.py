@@ -14,7 +14,7 @@ from icetree.explore.cost import Cost
 from icetree.explore.history import line_upto
 from icetree.explore.v3 import V3
 from icetree.explore.v3_sizes import sizes
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Status,
@@ -24,7 +24,7 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.location import absolute
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.table import Table
 from icetree.tree.diff.diff import Diff
 from icetree.tree.live import live_files

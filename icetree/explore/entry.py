@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 
 from icetree.errors import NotFound
 from icetree.explore.plain import plain
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     BASE_COLUMNS,
     POSITION,
     Content,

@@ -18,7 +18,7 @@ from icetree.picture.rows import stats_columns
 from icetree.picture.tree import pick
 from icetree.picture.words import counted
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     FILES,
     MANIFESTS,
     Content,
@@ -28,8 +28,8 @@ from icetree.spec.entry import (
     is_live,
     only,
 )
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.table.table import Table
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from icetree.tree.recount import with_counts

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from icetree.errors import Unsupported
 from icetree.explore.plain import plain
-from icetree.spec.snapshot import MAIN
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.table.table import Table
 
 #: Files that are looked at while somebody waits.

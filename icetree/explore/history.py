@@ -8,7 +8,7 @@ from typing import Any, Final
 from icetree.explore.axis import axes, axis_of
 from icetree.explore.plain import moment, plain
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
 from icetree.table.table import Table
 
 #: Snapshots of a line, and of the graph, that are told: the newest.

@@ -15,7 +15,7 @@ from typing import Any, Final
 from icetree.errors import IcetreeError, InvalidInput, Unsupported
 from icetree.explore.history import history, told
 from icetree.explore.views import look
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.point import Point

@@ -11,8 +11,8 @@ from icetree.explore.film import own_files, own_leaves, read_root
 from icetree.explore.plain import plain
 from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
-from icetree.spec.entry import BASE_COLUMNS, Content, Entries, is_content, is_live, only
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import BASE_COLUMNS, Content, Entries, is_content, is_live, only
+from icetree.spec.schema.shape import Shape
 from icetree.table.scan.explain import explain_scan
 from icetree.table.table import Table
 from icetree.tree.plan.delete_stats import judged

@@ -14,7 +14,7 @@ from icetree.explore.plain import first_plain
 from icetree.files.parallel import in_order
 from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
-from icetree.spec.entry import MANIFESTS, Content, Entries, is_content, is_named, only
+from icetree.spec.entry.entry import MANIFESTS, Content, Entries, is_content, is_named, only
 from icetree.table.table import Table
 from icetree.tree.plan.plan import Planner
 

@@ -13,8 +13,8 @@ from icetree.explore.bars import Flags, depth, draw
 from icetree.explore.film import read_root
 from icetree.picture.rows import stats_columns
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
+from icetree.spec.schema.shape import Shape
 from icetree.table.table import Table
 from icetree.tree.live import is_live_in
 from icetree.tree.manifest_dvs import read_manifest_dvs

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from icetree.explore.cost import Cost
 from icetree.explore.v3_sizes import Sizes, sizes
-from icetree.spec.entry import Entries, is_data_file, keys_of
+from icetree.spec.entry.entry import Entries, is_data_file, keys_of
 from icetree.table.table import Table
 from icetree.tree.diff.diff import Diff
 

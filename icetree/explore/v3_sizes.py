@@ -30,11 +30,11 @@ from pyiceberg.types import IntegerType, PrimitiveType
 from pyiceberg.utils.datetime import date_to_days
 
 from icetree.codec import metadata as metadata_codec
-from icetree.spec import layout
-from icetree.spec.entry import Entries, Entry, from_table, is_data_file
+from icetree.spec.entry.entry import Entries, Entry, from_table, is_data_file
 from icetree.spec.location import absolute
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import LogEntry
+from icetree.spec.metadata import layout
+from icetree.spec.metadata.snapshot import LogEntry
+from icetree.spec.schema.shape import Shape
 from icetree.table.table import Table
 from icetree.tree.live import live_files
 

@@ -17,13 +17,13 @@ from icetree.files.cache import Cache, TableCache
 from icetree.files.parallel import in_order
 from icetree.files.sealed import open_ranges, read_whole
 from icetree.keys.ring import Ring
-from icetree.spec.entry import BASE_COLUMNS, ROOT, Entries, empty
+from icetree.spec.entry.entry import BASE_COLUMNS, ROOT, Entries, empty
 from icetree.spec.location import LOCAL, absolute, scheme_of
 from icetree.spec.locations import origins
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Page, Snapshot, SnapshotPage
 from icetree.spec.rules import entry as entry_rules
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Page, Snapshot, SnapshotPage
+from icetree.spec.schema.shape import Shape
 from icetree.store.aside import AsideStore
 from icetree.store.base import Store
 from icetree.store.open import EveryStore

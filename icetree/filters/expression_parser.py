@@ -29,8 +29,8 @@ from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.expression import Call, Cast, Column, Constant, Expression, negated
 from icetree.filters.tokens import Token, tokens
+from icetree.spec.schema.text import read_type
 from icetree.spec.texts import did_you_mean
-from icetree.spec.type_text import read_type
 
 #: Each function, and how many arguments it takes: at least, at most.
 FUNCTIONS: Final = {

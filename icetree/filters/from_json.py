@@ -38,7 +38,7 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput
 from icetree.filters.parser import joined
-from icetree.spec.expressions import is_malformed
+from icetree.spec.schema.expressions import is_malformed
 from icetree.tree.prune import literals
 from icetree.tree.prune.literals import Fit
 from icetree.tree.prune.predicates import Transformed, Unsure, no_column

@@ -54,8 +54,8 @@ from icetree.errors import InvalidInput
 from icetree.filters.cursor import Cursor
 from icetree.filters.tokens import Token, tokens
 from icetree.spec.geo import box_of
+from icetree.spec.schema.text import read_type
 from icetree.spec.texts import did_you_mean
-from icetree.spec.type_text import read_type
 from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 T = TypeVar("T")

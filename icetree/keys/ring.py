@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from icetree.codec.encryption.gcm import KEY_BYTES, Cipher, NotAuthentic, new_bytes
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.keys.base import Keeper, Versioned
-from icetree.spec.encryption import KEY_PROPERTY, data_key_bytes
-from icetree.spec.metadata import EncryptionKey, TableMetadata
+from icetree.spec.metadata.encryption import KEY_PROPERTY, data_key_bytes
+from icetree.spec.metadata.metadata import EncryptionKey, TableMetadata
 from icetree.surroundings import now_ms
 
 #: When a key encryption key was made; Iceberg Java's name.

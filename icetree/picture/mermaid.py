@@ -7,7 +7,7 @@ from html import escape
 from typing import Final
 
 from icetree.picture.model import Box, Kind, Picture, Row
-from icetree.spec.entry import Status
+from icetree.spec.entry.entry import Status
 
 _CLASSES: Final = {
     Kind.ROOT: ("rootManifest", "fill:#f3e5f5,stroke:#4a148c"),

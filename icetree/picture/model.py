@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from icetree.spec.entry import Content, Status
+from icetree.spec.entry.entry import Content, Status
 
 
 class Kind(Enum):

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from icetree.picture.model import Row
 from icetree.picture.words import counted, short_name
-from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, Status
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, Status
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
 
 #: What an entry tracks, as one calls one and several of it.
 CONTENT_WORDS: Final = {

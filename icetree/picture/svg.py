@@ -22,7 +22,7 @@ from icetree.picture.layout import (
     text_width,
 )
 from icetree.picture.model import Kind, Picture, Row
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 
 Theme: TypeAlias = Literal["auto", "light", "dark"]
 

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from icetree.picture.model import Box, Kind, Picture, Row
 from icetree.picture.words import plain
-from icetree.spec.entry import Content, Status
+from icetree.spec.entry.entry import Content, Status
 
 _BORDER: Final = {
     Kind.ROOT: "magenta",

@@ -15,8 +15,8 @@ from icetree.codec import bitmap
 from icetree.picture.model import Arrow, Box, Kind, Limits, Picture, Row, RowArrow
 from icetree.picture.rows import CONTENT_WORDS, Names, row_of, stats_columns
 from icetree.picture.words import counted, number, size
-from icetree.spec.entry import MANIFESTS, POSITION, Content, Entries, Status
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import MANIFESTS, POSITION, Content, Entries, Status
+from icetree.spec.schema.shape import Shape
 from icetree.tree.manifest_dvs import LIVE, added_positions, read_manifest_dvs
 from icetree.tree.reading import Leaf, Reader, leaves_in
 from icetree.visible import visible_in

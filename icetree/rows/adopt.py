@@ -28,13 +28,13 @@ from icetree.rows.transform import transformed
 from icetree.rows.write.partition import expression_values
 from icetree.rows.write.stats import FileStats, StatsGatherer, partition_stats
 from icetree.rows.write.write import Written
-from icetree.spec.entry import Entry
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
-from icetree.spec.schema_tree import walk
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.metrics import Mode, truncate_lower, truncate_upper
+from icetree.spec.entry.stats import column
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.tree import walk
 from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 

@@ -19,7 +19,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructT
 from icetree.rows.schema import arrow_field, arrow_type, null_array, plain, without_nulls
 from icetree.rows.variant import as_pair, is_pair
 from icetree.spec.arrays import with_values
-from icetree.spec.types import VariantType
+from icetree.spec.schema.types import VariantType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,9 +39,9 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.variant import PAIR
-from icetree.spec.default_values import default_json
 from icetree.spec.fields import FIELD_ID_KEY
-from icetree.spec.types import VariantType
+from icetree.spec.schema.default_values import default_json
+from icetree.spec.schema.types import VariantType
 
 _PLAIN: Final[Mapping[type[IcebergType], pa.DataType]] = {
     BooleanType: pa.bool_(),

@@ -35,7 +35,7 @@ from pyiceberg.types import (
 from icetree.codec.bucket import buckets, longs_of
 from icetree.errors import InvalidInput, Unsupported
 from icetree.rows.schema import plain
-from icetree.spec.types import bounds_type
+from icetree.spec.schema.types import bounds_type
 
 _NANOS: Final = (TimestampNanoType, TimestamptzNanoType)
 _DAY_SECONDS: Final = 86_400

@@ -22,7 +22,7 @@ from icetree.codec.variant.read import (
 )
 from icetree.codec.variant.write import NULL, encode_array, encode_object, encode_primitive
 from icetree.spec.arrays import is_blob
-from icetree.spec.types import bounds_type
+from icetree.spec.schema.types import bounds_type
 
 METADATA, VALUE, TYPED = "metadata", "value", "typed_value"
 PAIR: Final = pa.struct(

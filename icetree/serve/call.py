@@ -11,15 +11,15 @@ from icetree.catalog.base import Namespace, TableName, ViewName
 from icetree.errors import NotFound
 from icetree.serve.access.access import Access
 from icetree.serve.access.who import ANYONE, Who
-from icetree.serve.groups import Groups
-from icetree.serve.held import Held
-from icetree.serve.names import namespace_in_path, table_of, view_of
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Request
-from icetree.serve.showing import Showing
-from icetree.serve.submitted import Submitted
+from icetree.serve.protocol.names import namespace_in_path, table_of, view_of
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Request
+from icetree.serve.showing.showing import Showing
+from icetree.serve.waiting.groups import Groups
+from icetree.serve.waiting.held import Held
+from icetree.serve.waiting.submitted import Submitted
+from icetree.serve.waiting.workers import Workers
 from icetree.serve.watching import Watching
-from icetree.serve.workers import Workers
 from icetree.store.sts import Lent
 from icetree.table.lake import Lake
 from icetree.table.state import State

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from icetree.serve.call import Call
-from icetree.serve.idempotency import LIFETIME
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer
+from icetree.serve.protocol.idempotency import LIFETIME
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer
 
 #: How clients are told to have scans planned by the server.
 PLANNED_HERE: Final[dict[str, str]] = {"scan-planning-mode": "server"}

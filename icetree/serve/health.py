@@ -8,7 +8,7 @@ from typing import Final
 from icetree.catalog.base import TableName
 from icetree.errors import NotFound
 from icetree.serve.call import Call
-from icetree.serve.request import Answer
+from icetree.serve.protocol.request import Answer
 
 #: A table that nobody has: a catalog that says so is there.
 _NOBODYS: Final = TableName(("healthz",), "healthz")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from icetree.errors import InvalidInput
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.names import SEPARATOR, dotted, namespace_in_path, namespace_of
-from icetree.serve.pages import page
-from icetree.serve.refusals import Refused
-from icetree.serve.request import NOTHING, Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import SEPARATOR, dotted, namespace_in_path, namespace_of
+from icetree.serve.protocol.pages import page
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import NOTHING, Answer
 
 
 class CreateNamespace(Body, frozen=True, kw_only=True):

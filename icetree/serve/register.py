@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput, NotFound
+from icetree.serve.access.places import require_place
 from icetree.serve.access.who import EVERYWHERE
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.files.folders import folder_in
-from icetree.serve.names import table_of
-from icetree.serve.places import require_place
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import table_of
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer
 from icetree.serve.tables import require_version, shown_after
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.request import NOTHING, Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.request import NOTHING, Answer
 from icetree.spec.texts import json_bytes
 from icetree.visible import visible_json
 

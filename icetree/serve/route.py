@@ -9,8 +9,8 @@ from enum import Enum
 from functools import cached_property
 
 from icetree.serve.call import Call
-from icetree.serve.names import decoded
-from icetree.serve.request import Answer
+from icetree.serve.protocol.names import decoded
+from icetree.serve.protocol.request import Answer
 
 
 class Needs(Enum):

@@ -22,9 +22,9 @@ from icetree.serve.namespaces import (
     update_namespace,
 )
 from icetree.serve.plan.plan import cancel_plan, fetch_tasks, load_plan, plan_scan
+from icetree.serve.protocol.request import Answer
 from icetree.serve.register import register_table
 from icetree.serve.reports import report_metrics
-from icetree.serve.request import Answer
 from icetree.serve.route import Needs, Route
 from icetree.serve.tables import (
     drop_table,

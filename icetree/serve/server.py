@@ -9,17 +9,17 @@ from typing import Any, Final
 from icetree.serve.access.access import Access
 from icetree.serve.access.who import ANYONE
 from icetree.serve.call import PLAN_PAGE, PLAN_S, SUBMIT_S, Call, Serving
-from icetree.serve.exporting import FORMER_S
-from icetree.serve.groups import PATIENCE_S, Groups
-from icetree.serve.held import Held
-from icetree.serve.idempotency import Answered
-from icetree.serve.refusals import refusal, refused
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol.idempotency import Answered
+from icetree.serve.protocol.refusals import refusal, refused
+from icetree.serve.protocol.request import Answer, Request
 from icetree.serve.route import Needs, NotFoundHere, Route, find
 from icetree.serve.routes import ENDPOINTS, ROUTES
-from icetree.serve.showing import Showing
-from icetree.serve.submitted import Submitted
-from icetree.serve.workers import Workers
+from icetree.serve.showing.exporting import FORMER_S
+from icetree.serve.showing.showing import Showing
+from icetree.serve.waiting.groups import PATIENCE_S, Groups
+from icetree.serve.waiting.held import Held
+from icetree.serve.waiting.submitted import Submitted
+from icetree.serve.waiting.workers import Workers
 from icetree.surroundings import elapsed_s
 from icetree.table.lake import Lake
 from icetree.visible import log_of

@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from icetree.catalog.base import TableName
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, Unsupported
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.config import PLANNED_HERE
 from icetree.serve.files.delegation import delegated, delegation_tag
-from icetree.serve.names import SEPARATOR, Identifier
-from icetree.serve.pages import page
-from icetree.serve.refusals import Refused
-from icetree.serve.request import NOTHING, Answer
-from icetree.serve.showing import Shown, as_json
-from icetree.serve.stock import VERSION_HEADER, stock_of
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.metadata import TableMetadata
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import SEPARATOR, Identifier
+from icetree.serve.protocol.pages import page
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import NOTHING, Answer
+from icetree.serve.showing.showing import Shown, as_json
+from icetree.serve.showing.stock import VERSION_HEADER, stock_of
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.export.places import FORMAT_VERSIONS
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table

@@ -9,8 +9,8 @@ from icetree.catalog.base import every_table
 from icetree.explore.page import POLICY, page
 from icetree.explore.views import look
 from icetree.serve.call import Call
-from icetree.serve.names import SEPARATOR
-from icetree.serve.request import Answer
+from icetree.serve.protocol.names import SEPARATOR
+from icetree.serve.protocol.request import Answer
 
 _SAFE: Final = {
     "x-content-type-options": "nosniff",

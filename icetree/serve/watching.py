@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final
 
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol.request import Answer, Request
 from icetree.spec.texts import json_bytes
 from icetree.visible import visible_json
 

@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 
 from icetree import errors
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput, NotFound
-from icetree.spec.metadata_columns import NAMES
+from icetree.spec.schema.metadata_columns import NAMES
 
 #: Where pyspark prints the stack of an error that it also raises.
 _NOISE: Final = "SQLQueryContextLogger"

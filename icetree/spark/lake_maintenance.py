@@ -12,7 +12,7 @@ from icetree.filters.filter import Filter
 from icetree.spark.compact import rewrite_data_files
 from icetree.spark.manifests import rewrite_manifests
 from icetree.spark.orphans import lister
-from icetree.spec.snapshot import MAIN
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.spelled import spelled
 from icetree.table.lake import Lake
 from icetree.table.maintain.compact import Rewritten

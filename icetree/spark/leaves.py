@@ -16,7 +16,7 @@ from icetree.files.cache import Cache
 from icetree.files.table_files import TableFiles
 from icetree.keys.ring import Ring
 from icetree.spark.ship import shipped_metadata
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.tree.reading import Leaf
 

@@ -19,7 +19,7 @@ from icetree.spark.complaints import one_line
 from icetree.spark.leaves import files_in, min_files, sent, spread, unspread
 from icetree.spark.progress import telling
 from icetree.spark.ship import shipped, unshipped
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.table.maintain import manifests
 from icetree.table.maintain.manifests import Adopt, Here, RewrittenManifests, Workers
 from icetree.table.progress import Progress

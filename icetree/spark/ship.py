@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from icetree.codec import metadata as metadata_codec
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 
 
 def shipped(table: pa.Table) -> bytes:

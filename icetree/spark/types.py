@@ -43,9 +43,9 @@ from pyspark.sql import types as sql
 
 from icetree.errors import Unsupported
 from icetree.rows.schema import default_array
-from icetree.spec.default_values import default_json
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.types import VariantType, type_text
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.default_values import default_json
+from icetree.spec.schema.types import VariantType, type_text
 
 #: Where Spark looks for a column's field id.
 FIELD_ID: Final = "parquet.field.id"

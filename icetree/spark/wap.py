@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from typing_extensions import Unpack
 
 from icetree.errors import InvalidInput
-from icetree.spec.properties import flag
-from icetree.spec.snapshot import MAIN
-from icetree.spec.table_properties import WAP_ENABLED
+from icetree.spec.metadata.snapshot import MAIN
+from icetree.spec.properties.names import WAP_ENABLED
+from icetree.spec.properties.values import flag
 from icetree.table.commit.options import CommitOptions
 from icetree.table.evolve.refs import WAP_ID
 from icetree.table.table import Table

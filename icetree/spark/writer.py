@@ -19,8 +19,8 @@ from icetree.spark.write.fit import fit
 from icetree.spark.write.options import Options
 from icetree.spark.write.sink import sink
 from icetree.spec.edit.new_columns import SchemaLike
-from icetree.spec.entry import Entries
-from icetree.spec.snapshot import MAIN
+from icetree.spec.entry.entry import Entries
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.spelled import spelled, spelled_out
 from icetree.spec.texts import shortened
 from icetree.table.commit.commit import Committed

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.properties import flag
+from icetree.spec.properties.values import flag
 from icetree.store.object_options import PATIENCE, ObjectOptions, patience_of
 from icetree.store.places import azure_place
 

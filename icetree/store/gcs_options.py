@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from icetree.spec.properties import flag
+from icetree.spec.properties.values import flag
 from icetree.store.object_options import (
     PATIENCE,
     ObjectOptions,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from icetree.errors import InvalidInput
 from icetree.secrets import Secrets
-from icetree.spec.properties import seconds, whole_number
+from icetree.spec.properties.values import seconds, whole_number
 
 CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 10.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from icetree.errors import InvalidInput
-from icetree.spec.properties import flag, whole_number
+from icetree.spec.properties.values import flag, whole_number
 from icetree.store.object_options import (
     PATIENCE,
     ObjectOptions,

@@ -9,7 +9,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.errors import InvalidInput
 from icetree.filters.filter import Filter, parse_filter
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry.entry import Content, Entries, is_content
 from icetree.spec.spelled import spelled
 from icetree.table.commit.adopting import Paths, Progress, found_files
 from icetree.table.commit.counts import RowCounts, rows_of

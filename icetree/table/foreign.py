@@ -18,8 +18,7 @@ from icetree.rows.read.files import open_file, position_deletes
 from icetree.rows.write.deletes import as_vector, write_data_vectors
 from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     Content,
     Entries,
     concat,
@@ -31,11 +30,12 @@ from icetree.spec.entry import (
 )
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import find_snapshot
-from icetree.spec.properties import flag
-from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.spec.table_properties import REBASE_APPENDS
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import find_snapshot
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
+from icetree.spec.properties.names import REBASE_APPENDS
+from icetree.spec.properties.values import flag
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import of_clients
 from icetree.table.commit.removing import removal_of

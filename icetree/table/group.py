@@ -18,7 +18,7 @@ from icetree.catalog.base import Catalog
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata import with_previous
+from icetree.spec.metadata.metadata import with_previous
 from icetree.store.aside import AsideStore
 from icetree.table.commit.attempt import metadata_file, with_pages
 from icetree.table.commit.turn import Turn

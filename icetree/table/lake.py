@@ -25,10 +25,10 @@ from icetree.keys.open import KEY_PROPERTIES, open_keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.new_columns import SchemaLike
-from icetree.spec.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import whole_number
+from icetree.spec.metadata.encryption import KEY_PROPERTY, is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.values import whole_number
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean, text
 from icetree.store.base import Store

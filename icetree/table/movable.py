@@ -17,7 +17,7 @@ from icetree.files.table_files import TableFiles
 from icetree.keys.base import Keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import FILES, MANIFESTS, Entries, has_format, is_content, is_live
+from icetree.spec.entry.entry import FILES, MANIFESTS, Entries, has_format, is_content, is_live
 from icetree.spec.location import (
     absolute,
     canonical,
@@ -27,8 +27,8 @@ from icetree.spec.location import (
     prefix_of,
 )
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import next_metadata_location

@@ -11,14 +11,14 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.pages import find_snapshot, snapshot_as_of
-from icetree.spec.snapshot import Ref, Snapshot
+from icetree.spec.metadata.pages import find_snapshot, snapshot_as_of
+from icetree.spec.metadata.snapshot import Ref, Snapshot
 from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import whole
 
 if TYPE_CHECKING:
     from icetree.files.table_files import TableFiles
-    from icetree.spec.metadata import TableMetadata
+    from icetree.spec.metadata.metadata import TableMetadata
 
 Point: TypeAlias = "int | str | datetime"
 

@@ -21,17 +21,17 @@ from icetree.rows.formats import parquet as as_parquet
 from icetree.rows.matching.source import SOURCE_LIMIT
 from icetree.rows.read import files as reading
 from icetree.rows.write import write as writing
-from icetree.spec import metrics, retention
-from icetree.spec.encryption import KEY_BYTES_PROPERTY, KEY_PROPERTY, data_key_bytes
+from icetree.spec.entry import metrics
 from icetree.spec.location import is_relative, leads_up, no_name
-from icetree.spec.metadata import (
+from icetree.spec.metadata import retention
+from icetree.spec.metadata.encryption import KEY_BYTES_PROPERTY, KEY_PROPERTY, data_key_bytes
+from icetree.spec.metadata.metadata import (
     DELETE_AFTER_COMMIT,
     INLINE_SNAPSHOTS,
     PREVIOUS_VERSIONS,
     TableMetadata,
 )
-from icetree.spec.properties import choice, flag, whole_number
-from icetree.spec.table_properties import (
+from icetree.spec.properties.names import (
     CLOSED,
     CLOSED_OF_OTHERS,
     DELETE_FILE_SIZE,
@@ -50,6 +50,7 @@ from icetree.spec.table_properties import (
     WAP_ENABLED,
     is_of_others,
 )
+from icetree.spec.properties.values import choice, flag, whole_number
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit import backoff
 from icetree.table.commit.adding import CONFINED

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Final
 from icetree.errors import CommitConflict, CorruptTable, NotFound
 from icetree.files.cache import Cache
 from icetree.files.table_files import read_metadata
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot, SnapshotPage
-from icetree.spec.update import (
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot, SnapshotPage
+from icetree.spec.metadata.update import (
     DropSnapshotPages,
     RecallSnapshot,
     RemovePartitionStatistics,
     RemoveStatistics,
     Update,
 )
+from icetree.spec.short import short
 from icetree.table.verify.findings import Finding, Kind
 from icetree.table.verify.verify import looked_at
 from icetree.tree.changes import Changes, Intent, removal

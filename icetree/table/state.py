@@ -10,9 +10,9 @@ from icetree.catalog.base import TableName
 from icetree.errors import CommitConflict, NotFound
 from icetree.files.table_files import read_metadata
 from icetree.spec.edit.refs import KEPT
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icetree.spec.snapshot import MAIN, Ref, Snapshot
-from icetree.spec.update import Update
+from icetree.spec.metadata.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.metadata.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.metadata.update import Update
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid, random_bits
 from icetree.tree.changes import Changes

@@ -14,11 +14,11 @@ from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles
 from icetree.filters.filter import Filter
 from icetree.spec.edit.words import partition_words, sort_words
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
-from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.metadata.update import Update
 from icetree.spec.spelled import spelled
-from icetree.spec.update import Update
 from icetree.table.arguments import whole
 from icetree.table.changes.appends import AppendScan
 from icetree.table.changes.changes import ChangeRange

@@ -17,15 +17,15 @@ from icetree.rows.read.equality_files import require_fields
 from icetree.rows.write.fit import ArrowData
 from icetree.rows.write.write import write_files
 from icetree.spec.apply import apply as updating
-from icetree.spec.encryption import require_told
-from icetree.spec.entry import Entries, Entry, concat
+from icetree.spec.entry.entry import Entries, Entry, concat
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.encryption import require_told
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.update import SetLocation, SetProperties, Update
+from icetree.spec.schema.shape import Shape
 from icetree.spec.spelled import spelled
-from icetree.spec.update import SetLocation, SetProperties, Update
 from icetree.table.commit.adding import is_arrow_data, require_keys, stored_entries
 from icetree.table.commit.commit import Committed, commit
 from icetree.table.commit.counts import UNCOUNTED, RowCounts

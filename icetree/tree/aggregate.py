@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import around, widths
-from icetree.spec.types import VARIANT_BOUND
+from icetree.spec.schema.types import VARIANT_BOUND
 
 
 def aggregate(entries: Entries) -> dict[str, pa.Scalar]:

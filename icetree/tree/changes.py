@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import BooleanExpression
 
-from icetree.spec.entry import Content, Entries, empty
+from icetree.spec.entry.entry import Content, Entries, empty
 
 
 class Intent(Enum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from icetree.spec.entry import Entries, empty
+from icetree.spec.entry.entry import Entries, empty
 from icetree.tree.changes import Changes
 from icetree.tree.leaf import NewFile, NewLeaf
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from icetree.codec import legacy, manifest
 from icetree.codec.inherit import Inherited
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Entries, kind_of
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries, kind_of
+from icetree.spec.schema.shape import Shape
 from icetree.tree.reading import Keep, Leaf
 
 #: Of a larger Avro leaf only what is asked for is decoded: all of it would take too much memory.

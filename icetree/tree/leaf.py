@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from icetree.codec import manifest
 from icetree.codec.encryption.stream import seal
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     BASE_SCHEMA,
     POSITION,
     Content,
@@ -23,8 +23,8 @@ from icetree.spec.entry import (
     kind_of,
     only,
 )
-from icetree.spec.equality import without_loose_stats
-from icetree.spec.shape import Shape
+from icetree.spec.entry.equality import without_loose_stats
+from icetree.spec.schema.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.policy import Policy
 

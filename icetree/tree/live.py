@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     POSITION,
     Content,

@@ -13,7 +13,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import MANIFESTS, Content, Entries, Status, is_content, is_live, only
+from icetree.spec.entry.entry import MANIFESTS, Content, Entries, Status, is_content, is_live, only
 from icetree.tree.reading import Reader
 
 #: The statuses of an entry that counts.

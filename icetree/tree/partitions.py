@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound, Unsupported
-from icetree.spec.entry import Entries
-from icetree.spec.partition_stats import told
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.partition_stats import told
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.shape import Shape
 
 Rows: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]

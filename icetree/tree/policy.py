@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from icetree.spec.encryption import data_key_bytes
-from icetree.spec.properties import whole_number
+from icetree.spec.metadata.encryption import data_key_bytes
+from icetree.spec.properties.values import whole_number
 
 _PROPERTIES = {
     "root_target_bytes": "write.root.target-bytes",

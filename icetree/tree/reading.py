@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from icetree.spec.entry import MANIFESTS, POSITION, Entries, is_content, only
+from icetree.spec.entry.entry import MANIFESTS, POSITION, Entries, is_content, only
 
 #: Told stats, one row a row group or an entry of a leaf, says which may matter.
 Keep: TypeAlias = Callable[[pa.Table], pa.BooleanArray]

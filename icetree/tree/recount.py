@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import MANIFESTS, Entries, Status, is_content, with_columns
+from icetree.spec.entry.entry import MANIFESTS, Entries, Status, is_content, with_columns
 from icetree.spec.fields import BY_NAME
 from icetree.tree.reading import Reader, leaves_in
 

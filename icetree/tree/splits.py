@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
-from icetree.spec.properties import whole_number
+from icetree.spec.properties.values import whole_number
 
 TARGET_BYTES: Final = "read.split.target-size"
 OPEN_COST_BYTES: Final = "read.split.open-file-cost"

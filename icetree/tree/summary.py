@@ -8,9 +8,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
 from icetree.spec.arrays import grouped
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,
@@ -21,7 +21,7 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.locations import origins
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Operation
 
 #: total -> (what adds to it, what takes from it)

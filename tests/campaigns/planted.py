@@ -12,7 +12,7 @@ import pytest
 
 from icetree.catalog.base import Outcome, Swapped, Unknown
 from icetree.errors import CommitUnknown, Unavailable
-from icetree.spec.entry import with_columns
+from icetree.spec.entry.entry import with_columns
 from icetree.table import group
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping

@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import icetree
+from icetree.cli.commands.tables import split_terms
 from icetree.cli.main import cli
-from icetree.cli.tables import split_terms
 from tests.table.damage import make_table
 
 Run = Callable[..., Result]

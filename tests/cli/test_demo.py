@@ -21,7 +21,7 @@ from icetree.cli.main import cli
 from icetree.codec import manifest
 from icetree.errors import InvalidInput
 from icetree.explore.v3 import V3
-from icetree.spec.entry import ROOT, Content, Status, with_columns
+from icetree.spec.entry.entry import ROOT, Content, Status, with_columns
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from icetree.cli.refusal import MISUSED
 from icetree.errors import InvalidInput
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
-from icetree.serve.run import Address
+from icetree.serve.http.run import Address
 from icetree.visible import visible, visible_json
 from tests.hostile_table import HOSTILE, NAME, acting, hostile_lake, hostile_table
 

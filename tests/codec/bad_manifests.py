@@ -10,8 +10,8 @@ from pyiceberg.types import NestedField
 
 from icetree.codec import bitmap, manifest
 from icetree.codec.inherit import Inherited
-from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entries, Entry
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import DATA, DELETE, ROOT, Content, Entries, Entry
+from icetree.spec.schema.shape import Shape
 from tests.laws.kinds import GEO_KINDS, KINDS
 
 FILE = "metadata/m7.parquet"

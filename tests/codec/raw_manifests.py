@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from icetree.spec import stats
-from icetree.spec.entry import Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
 from icetree.spec.fields import ENTRY, FIELD_ID_KEY, GEO_AXES, STAT_OFFSETS, Column
 
 METADATA = {"format-version": "4"}

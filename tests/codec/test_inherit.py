@@ -12,8 +12,8 @@ from pyiceberg.schema import Schema
 
 from icetree.codec.inherit import Inherited, inherit, require_tracking
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Entry, Status, concat, to_table
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries, Entry, Status, concat, to_table
+from icetree.spec.schema.shape import Shape
 
 LEAF = Inherited(snapshot_id=7, sequence_number=5, first_row_id=1000)
 SHAPE = Shape(schema=Schema())

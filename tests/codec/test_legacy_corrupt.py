@@ -19,9 +19,9 @@ from pyiceberg.types import LongType, NestedField
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy import decode_manifest, decode_manifest_list
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from tests.codec.avro_manifests import (
     entry,
     field,

@@ -18,8 +18,8 @@ from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import EncodedManifest, Layout, encode_manifest
 from icetree.codec.legacy.tuples import summary
 from icetree.errors import CorruptTable
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     DATA,
     DELETE,
     POSITION,
@@ -31,10 +31,10 @@ from icetree.spec.entry import (
     to_table,
     with_columns,
 )
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import PartitionField
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.metadata.layout import PartitionField
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from tests.effort import law
 from tests.laws.kinds import KINDS, plain
 from tests.laws.leaves import EVERY_TYPE

@@ -12,9 +12,9 @@ from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
 from icetree.codec.legacy import decode_manifest_list
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Status
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries, Status
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.reading import leaves_in
 from tests.codec.avro_manifests import list_schema, manifest_list, write
 

@@ -17,9 +17,9 @@ from pyiceberg.types import (
 
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy import decode_manifest
-from icetree.spec.entry import BASE_COLUMNS, Content, Status
+from icetree.spec.entry.entry import BASE_COLUMNS, Content, Status
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from tests.codec.avro_manifests import entry, manifest, pairs
 from tests.codec.legacy_shape import (
     ADDED_LEAF,

@@ -9,8 +9,8 @@ from pyiceberg.types import (
 
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy import decode_manifest
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from tests.codec.avro_manifests import entry, field, manifest, pairs
 from tests.codec.legacy_shape import (
     ADDED_LEAF,

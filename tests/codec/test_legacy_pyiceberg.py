@@ -48,9 +48,9 @@ from pyiceberg.types import (
 
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy import decode_manifest, decode_manifest_list
-from icetree.spec.entry import Content, Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 
 TYPES: list[IcebergType] = [
     BooleanType(),

@@ -13,7 +13,7 @@ from icetree.codec.inherit import Inherited
 from icetree.codec.legacy.encode_list import COUNTS, Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import encode_manifest
 from icetree.errors import CorruptTable
-from icetree.spec.entry import DATA, DELETE, Content, Entries, with_columns
+from icetree.spec.entry.entry import DATA, DELETE, Content, Entries, with_columns
 from tests.codec.test_legacy_encode import LOCATION, layout, stats_that_count, with_numbers
 from tests.effort import law
 from tests.laws.leaves import EVERY_TYPE

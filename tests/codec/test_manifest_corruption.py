@@ -15,9 +15,9 @@ from icetree.codec import manifest
 from icetree.codec.manifest import stored as codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
 from icetree.errors import CorruptTable
-from icetree.spec.entry import DATA, ROOT, to_table
+from icetree.spec.entry.entry import DATA, ROOT, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.spec.fields import ENTRY
-from icetree.spec.stats import FieldStats
 from tests.apart import apart
 from tests.codec.bad_manifests import (
     FIELD_OF,

@@ -10,7 +10,7 @@ from icetree.codec import manifest
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest import remembered
 from icetree.errors import CorruptTable, TooLarge
-from icetree.spec.entry import DATA, Entries, Status, with_columns
+from icetree.spec.entry.entry import DATA, Entries, Status, with_columns
 from icetree.spec.recent import Recent
 
 SHAPE = data.shape_of(2)

@@ -14,7 +14,7 @@ from icetree.codec import manifest
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest.stored import WORTH_IT
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
-from icetree.spec.entry import DATA, POSITION, Entries, Status, with_columns
+from icetree.spec.entry.entry import DATA, POSITION, Entries, Status, with_columns
 
 SHAPE = data.shape_of(3)
 SIZE = 3 * LEAF_ROW_GROUP + 100

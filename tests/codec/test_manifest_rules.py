@@ -10,9 +10,9 @@ import pytest
 
 from icetree.codec import bitmap, manifest
 from icetree.errors import CorruptTable
-from icetree.spec.entry import DATA, DELETE, ROOT, Entries, Entry, Status, to_table
+from icetree.spec.entry.entry import DATA, DELETE, ROOT, Entries, Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.spec.rules.entry import RULES_OF
-from icetree.spec.stats import FieldStats
 from icetree.tree.files import FileReader
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from tests.codec.bad_manifests import (

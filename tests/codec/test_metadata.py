@@ -18,8 +18,8 @@ from pyiceberg.types import LongType, NestedField, TimestampType
 
 from icetree.codec import metadata as codec
 from icetree.errors import CorruptTable
-from icetree.spec.layout import ExprField, PartitionField
-from icetree.spec.snapshot import LogEntry, Page, Snapshot
+from icetree.spec.metadata.layout import ExprField, PartitionField
+from icetree.spec.metadata.snapshot import LogEntry, Page, Snapshot
 from tests.codec.metadata_documents import ALL, FILE, JSON_VALUES, V1, V2, Json, read, v3, v4
 from tests.effort import law
 

@@ -36,7 +36,7 @@ from pyiceberg.types import (
 from icetree.codec.single_value import decode_bounds, decode_pair, decode_plain
 from icetree.codec.single_value_bytes import encode_bounds
 from icetree.errors import CorruptTable
-from icetree.spec.types import GEO_BOUND, bounds_type
+from icetree.spec.schema.types import GEO_BOUND, bounds_type
 
 FILE = "metadata/m.avro"
 

@@ -21,8 +21,8 @@ from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.access.onlookers import Onlookers
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.explore.browsing import seen, shown, text

@@ -18,7 +18,7 @@ from icetree.cli.demo.table import DemoTable, entries
 from icetree.explore.cost import Cost
 from icetree.explore.v3 import MERGE_AT, V3, Manifest
 from icetree.explore.v3_sizes import Curve, sizes
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.tree.diff.diff import Diff
 
 _APPENDS = 12

@@ -24,8 +24,8 @@ from icetree.explore.axis import axes, axis_of, ranges
 from icetree.explore.bars import draw
 from icetree.explore.plain import plain
 from icetree.explore.views import VIEWS, look
-from icetree.spec.entry import Entry, Status, to_table
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.group import commit_group
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -10,10 +10,10 @@ import pytest
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.files.table_files import TableFiles
-from icetree.spec import entry
-from icetree.spec.entry import ROOT, Entry, Status, with_columns
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import ROOT, Entry, Status, with_columns
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import Machine, within
 from icetree.table.lake import Lake

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from icetree.spec.entry import Content, Entry
+from icetree.spec.entry.entry import Content, Entry
 from icetree.table.table import Table
 from tests.foreign import blobs, parquet
 from tests.foreign.columns import Row, dig, put

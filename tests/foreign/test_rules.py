@@ -10,7 +10,7 @@ import pytest
 
 from icetree.codec import manifest
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec.entry import ROOT
+from icetree.spec.entry.entry import ROOT
 from icetree.table.table import Table
 from icetree.tree.manifest_dvs import loosened
 from tests.foreign.by_hand import Hand, findings

@@ -25,7 +25,7 @@ from pyiceberg.types import LongType, NestedField
 
 from icetree.codec import bitmap
 from icetree.codec.inherit import Inherited, inherit
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     BASE_SCHEMA,
     POSITION,
     Content,
@@ -36,7 +36,7 @@ from icetree.spec.entry import (
     from_table,
     to_table,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.plan.row_changes import RowTasks, Tree, row_tasks
 from icetree.tree.reading import Keep, Leaf

@@ -21,9 +21,9 @@ from icetree.codec.single_value_bytes import encode_bounds
 from icetree.errors import InvalidInput
 from icetree.rows.schema import default_array, plain
 from icetree.rows.transform import transformed
-from icetree.spec.default_values import default_json
-from icetree.spec.type_text import read_type
-from icetree.spec.types import bounds_type, parse_type, type_text
+from icetree.spec.schema.default_values import default_json
+from icetree.spec.schema.text import read_type
+from icetree.spec.schema.types import bounds_type, parse_type, type_text
 from tests.rows.lake import new_table
 
 VECTORS: dict[str, list[Any]] = json.loads(Path(__file__).with_name("appendices.json").read_text())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icetree.codec import bitmap
-from icetree.spec.entry import Status
+from icetree.spec.entry.entry import Status
 from tests.golden.drawing import History, Snapshot
 from tests.golden.row_changes import (
     added,

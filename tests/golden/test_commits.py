@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icetree.codec import manifest
-from icetree.spec.entry import DATA, DELETE, ROOT, Content, Entry, to_table
+from icetree.spec.entry.entry import DATA, DELETE, ROOT, Content, Entry, to_table
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.check.check import check
 from icetree.tree.draft import Head, Stamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icetree.spec.entry import ROOT, Entry, to_table
+from icetree.spec.entry.entry import ROOT, Entry, to_table
 from icetree.spec.rules.entry import require
 from icetree.tree.reading import leaves_in
 from tests.golden.drawing import SHAPE, History, tree

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from icetree.codec.view import decode, encode
 from icetree.spec.edit.view import replaced
-from icetree.spec.view import SPARK, Representation
+from icetree.spec.metadata.view import SPARK, Representation
 
 SQL = "SELECT\n    COUNT(1), CAST(event_ts AS DATE)\nFROM {}\nGROUP BY 2"
 SCHEMA = {

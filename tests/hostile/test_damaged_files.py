@@ -18,10 +18,10 @@ from icetree.errors import CorruptTable
 from icetree.rows.formats.avro import AvroReader
 from icetree.rows.read.files import ReadRules, open_file
 from icetree.rows.read.row_groups import groups_that_may_match
-from icetree.spec.entry import DATA, ROOT, Content, Entries
+from icetree.spec.entry.entry import DATA, ROOT, Content, Entries
 from icetree.spec.fields import FIELD_ID_KEY
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.shape import Shape
 from icetree.store.memory import MemoryStore
 from icetree.table.verify.findings import Kind
 from tests.apart import apart

@@ -19,7 +19,7 @@ from icetree.codec.parquet.deltas import read_deltas
 from icetree.codec.parquet.parquet import open_parquet
 from icetree.errors import CorruptTable, TooLarge
 from icetree.rows.read.files import ReadRules, open_file
-from icetree.spec.entry import ROOT, to_table
+from icetree.spec.entry.entry import ROOT, to_table
 from icetree.store.memory import MemoryStore
 from tests.apart import apart
 from tests.codec.bad_manifests import FILE_ENTRY, SHAPE, decoded

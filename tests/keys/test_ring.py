@@ -12,7 +12,7 @@ from icetree.errors import CorruptTable, InvalidInput
 from icetree.keys.local import LocalKeys
 from icetree.keys.ring import LIFESPAN_MS, TIMESTAMP, Ring
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.surroundings import now_ms
 
 KEEPER = LocalKeys({"k": b"0123456789012345"})

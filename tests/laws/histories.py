@@ -8,7 +8,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.policy import Policy
 from tests.effort import EFFORT, SEED, tried
 from tests.laws.strategies import SHAPES, Op, histories, policies

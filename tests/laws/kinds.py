@@ -32,7 +32,7 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icetree.spec.types import bounds_type
+from icetree.spec.schema.types import bounds_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from pyiceberg.types import LongType, NestedField, StringType, StructType
 
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     Entries,
     Entry,
     to_table,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from tests.laws.kinds import GEO_KINDS, KINDS
 
 ALL = KINDS | GEO_KINDS

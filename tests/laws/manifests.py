@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import strategies as st
 
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     DATA,
     DELETE,
     ROOT,
@@ -21,8 +21,8 @@ from icetree.spec.entry import (
     Status,
     to_table,
 )
-from icetree.spec.stats import FieldStats
-from icetree.spec.types import is_variable_length
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.types import is_variable_length
 from tests.laws.kinds import Kind
 from tests.laws.leaves import ALL, EVERY_TYPE, FIELD_OF
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from icetree.spec.entry import Content, Entry, Status
+from icetree.spec.entry.entry import Content, Entry, Status
 
 #: A file's name: its content and its location, or a data DV's data file.
 Key = tuple[int, str]

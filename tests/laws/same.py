@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 
 
 def require_same(found: Entries, stored: Entries) -> None:

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType, TimestampType
 
-from icetree.spec.entry import Content, Entry
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape, SortKey
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape, SortKey
 from icetree.tree.changes import Intent
 from icetree.tree.policy import Policy
 

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import Self
 
 from icetree.codec import manifest
-from icetree.spec.entry import ROOT, Entries
+from icetree.spec.entry.entry import ROOT, Entries
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Draft, Head
 from icetree.tree.files import FileReader

@@ -11,8 +11,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from icetree.codec import manifest
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     BASE_COLUMNS,
     DATA,
     DELETE,
@@ -23,9 +23,9 @@ from icetree.spec.entry import (
     Status,
     to_table,
 )
+from icetree.spec.entry.stats import FieldStats
 from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.schema.shape import Shape
 from tests.effort import law
 from tests.laws.leaves import ALL, EVERY_TYPE, FIELD_OF, LEAF, ONE_LONG, long_leaf, two_of_a_name
 from tests.laws.manifests import manifests

@@ -15,9 +15,9 @@ from pyiceberg.types import DecimalType, NestedField
 
 from icetree.codec import manifest
 from icetree.errors import CorruptTable
-from icetree.spec.entry import DATA, Entries, Entry, to_table
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import DATA, Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.shape import Shape
 from tests.effort import law
 from tests.laws.kinds import GEO_KINDS, KINDS, Kind
 from tests.laws.same import require_same

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from icetree.codec import manifest
 from icetree.codec.manifest import stored as codec
 from icetree.codec.manifest.write import LEAF_ROW_GROUP
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     DATA,
     POSITION,
     Entry,
     concat,
     to_table,
 )
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.stats import FieldStats
 from tests.effort import law
 from tests.laws.kinds import KINDS
 from tests.laws.leaves import EVERY_TYPE, FIELD_OF, LEAF, ONE_LONG, long_leaf, two_of_a_name

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
-from icetree.spec.entry import Content, Entry, Status, to_table
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats, column
+from icetree.spec.entry.entry import Content, Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats, column
+from icetree.spec.schema.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.leaf import make_leaf
 from tests.effort import law

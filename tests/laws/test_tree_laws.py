@@ -10,8 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.entry import MANIFESTS, Content, Entry, Status, is_content, to_table
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import MANIFESTS, Content, Entry, Status, is_content, to_table
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.diff.diff import diff
 from icetree.tree.draft import Draft, Stamp

@@ -12,7 +12,7 @@ import pytest
 
 from icetree.codec import manifest
 from icetree.errors import CommitConflict
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     ROOT,
     TRANSITIONS,

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import icetree
-from icetree.spec.types import type_text
+from icetree.spec.schema.types import type_text
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import law

@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 import icetree
-from icetree.spec.types import parse_schema, type_text
+from icetree.spec.schema.types import parse_schema, type_text
 from icetree.table.lake import Lake
 from tests.java import IcebergJava, iceberg_java
 from tests.rows.geometries import line, point, square

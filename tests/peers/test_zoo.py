@@ -17,7 +17,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.moving.downgrade import downgrade
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in

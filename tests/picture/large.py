@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, TimestampType
 
 from icetree.codec import bitmap
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     POSITION,
     Content,
     Entries,
@@ -23,9 +23,9 @@ from icetree.spec.entry import (
     concat,
     to_table,
 )
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.reading import Keep, Leaf, Reader
 
 MILLIONS = 3_000_000

@@ -17,7 +17,7 @@ from icetree.picture.model import Box, Kind, Picture, Row
 from icetree.picture.svg import to_svg
 from icetree.picture.terminal import Drawing
 from icetree.picture.tree import picture
-from icetree.spec.entry import Content, Status
+from icetree.spec.entry.entry import Content, Status
 from tests.golden.drawing import SHAPE
 from tests.picture.examples import EXAMPLES
 from tests.picture.large import millions_in_leaves

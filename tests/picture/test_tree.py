@@ -11,8 +11,8 @@ import pytest
 from icetree.picture.model import Limits, Picture, RowArrow
 from icetree.picture.tree import pick, picture
 from icetree.picture.words import short_name
-from icetree.spec.entry import Entries, Status
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries, Status
+from icetree.spec.schema.shape import Shape
 from icetree.tree.reading import Reader
 from tests.golden.drawing import SHAPE, History, Snapshot, tree
 from tests.picture.examples import complex_row_delta

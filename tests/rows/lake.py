@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.spec.entry import Content, Entry, to_table
+from icetree.spec.entry.entry import Content, Entry, to_table
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -14,8 +14,8 @@ from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.read.deletes import Deletes
 from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
-from icetree.spec.entry import Content, Entry
-from icetree.spec.stats import column
+from icetree.spec.entry.entry import Content, Entry
+from icetree.spec.entry.stats import column
 from icetree.table.table import Table
 from icetree.tree.check.check import check
 from icetree.tree.plan.plan import plan

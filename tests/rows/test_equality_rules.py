@@ -22,8 +22,8 @@ from pyiceberg.types import (
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.read.equality_files import require_fields_of
 from icetree.rows.write.deletes import write_equality_deletes
-from icetree.spec.entry import Content, Entry, to_table
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.table import Table
 from icetree.tree.changes import Changes, Intent
 from tests.rows.lake import new_table

@@ -17,8 +17,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DateType, IntegerType, NestedField, StringType, StructType
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.table import Table
 from tests.rows.lake import new_table, write_file
 

@@ -17,8 +17,8 @@ from pyiceberg.types import DateType, IntegerType, NestedField, StringType, Time
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.rows.formats.orc import OrcReader
 from icetree.rows.read.deletes import Deletes
-from icetree.spec.entry import Entry
-from icetree.spec.stats import parse_column
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import parse_column
 from icetree.table.table import Table
 from tests.rows.lake import files, new_table, rows, write_file
 from tests.rows.test_round_trip import VALUES, in_nanos

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from icetree.errors import InvalidInput
 from icetree.rows.write.write import write_files
+from icetree.spec.entry.stats import column
 from icetree.spec.fields import GEO_AXES
-from icetree.spec.stats import column
-from icetree.spec.type_text import read_type
-from icetree.spec.types import parse_type, type_text
+from icetree.spec.schema.text import read_type
+from icetree.spec.schema.types import parse_type, type_text
 from icetree.table.table import Table
 from tests.effort import law
 from tests.rows.geometries import collection, line, measured, point, polygon, square

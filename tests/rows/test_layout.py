@@ -31,8 +31,8 @@ from pyiceberg.types import (
 from icetree.rows.schema import arrow_type, plain
 from icetree.rows.transform import transformed
 from icetree.rows.write.write import write_files
-from icetree.spec.stats import column
-from icetree.spec.types import bounds_type
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.types import bounds_type
 from tests.effort import law
 from tests.rows.lake import files, new_table, rows
 

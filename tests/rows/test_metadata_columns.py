@@ -12,7 +12,7 @@ from pyroaring import BitMap64
 from icetree.errors import InvalidInput
 from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
 from icetree.spec.edit.schema import SchemaEdit
-from icetree.spec.metadata_columns import NAMES
+from icetree.spec.schema.metadata_columns import NAMES
 from icetree.table.table import Table
 from tests.rows import lake as arrow_lake
 from tests.table.foreign_names import rename_as_others_may

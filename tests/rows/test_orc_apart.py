@@ -15,7 +15,7 @@ from campaigns.fuzz import sound_lake
 from icetree.errors import CorruptTable, InvalidInput, TooLarge
 from icetree.rows.formats import orc_apart
 from icetree.rows.formats.orc import OrcReader
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from tests.rows.lake import new_table
 
 FILE = "memory://x/data.orc"

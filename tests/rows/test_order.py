@@ -17,8 +17,8 @@ from icetree.rows.write.fit import fitted
 from icetree.rows.write.order import Sorted, ZOrdered, in_order
 from icetree.rows.write.pack import PackedSize, layout_of, write_packed
 from icetree.rows.write.stats import StatsGatherer, stats_of
-from icetree.spec.metrics import FULL, Mode
-from icetree.spec.shape import Shape, SortKey
+from icetree.spec.entry.metrics import FULL, Mode
+from icetree.spec.schema.shape import Shape, SortKey
 from tests.effort import EFFORT
 from tests.rows.lake import new_table, rows
 

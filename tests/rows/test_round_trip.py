@@ -28,7 +28,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
-from icetree.spec.stats import column
+from icetree.spec.entry.stats import column
 from tests.rows.lake import files, new_table, rows
 
 UTC = dt.timezone.utc

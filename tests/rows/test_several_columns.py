@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.codec.bucket import buckets
-from icetree.spec.types import parse_type
+from icetree.spec.schema.types import parse_type
 from icetree.table.table import Table
 from tests.effort import law
 from tests.rows.lake import new_table, rows

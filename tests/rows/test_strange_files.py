@@ -14,7 +14,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.spec.fields import FIELD_ID_KEY, ROW_ID_FIELD
 from icetree.table.table import Table
 from tests.rows.lake import new_table, write_file

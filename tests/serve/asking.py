@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from icetree.serve.request import JSON, Answer, Request
+from icetree.serve.protocol.request import JSON, Answer, Request
 from icetree.serve.server import Server
 
 

@@ -16,8 +16,8 @@ from typing_extensions import override
 
 from icetree.catalog.base import Namespace
 from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.limits import Limits
-from icetree.serve.run import Tls
+from icetree.serve.http.limits import Limits
+from icetree.serve.http.run import Tls
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake

@@ -13,9 +13,9 @@ from http.client import HTTPConnection, HTTPResponse
 
 import uvicorn
 
-from icetree.serve.limits import Limits
-from icetree.serve.request import JSON
-from icetree.serve.run import Address, Tls, serving
+from icetree.serve.http.limits import Limits
+from icetree.serve.http.run import Address, Tls, serving
+from icetree.serve.protocol.request import JSON
 from icetree.serve.server import Server
 
 

@@ -20,8 +20,8 @@ from icetree.serve.access import tokens
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in, new_secret
 from icetree.serve.access.tokens import Tokens, read_key
+from icetree.serve.http.run import Tls
 from icetree.serve.routes import ROUTES
-from icetree.serve.run import Tls
 from icetree.serve.server import Server
 from icetree.surroundings import Machine, within
 from icetree.table.lake import Lake

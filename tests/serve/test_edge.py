@@ -9,8 +9,8 @@ from icetree.catalog.base import Namespace
 from icetree.catalog.memory import MemoryCatalog
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in
-from icetree.serve.limits import Limits
-from icetree.serve.request import Request
+from icetree.serve.http.limits import Limits
+from icetree.serve.protocol.request import Request
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake

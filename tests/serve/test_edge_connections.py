@@ -13,10 +13,10 @@ import pytest
 from typing_extensions import override
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.door import room_for
-from icetree.serve.limits import Limits
-from icetree.serve.request import Answer, Request
-from icetree.serve.run import Tls
+from icetree.serve.http.door import room_for
+from icetree.serve.http.limits import Limits
+from icetree.serve.http.run import Tls
+from icetree.serve.protocol.request import Answer, Request
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake

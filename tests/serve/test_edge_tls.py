@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.serve.run import Address, Tls
+from icetree.serve.http.run import Address, Tls
 from tests.serve.edge import TLS, asked, server
 from tests.serve.listening import listening, trusting
 

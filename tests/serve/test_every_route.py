@@ -8,8 +8,8 @@ import pytest
 
 from icetree.errors import InvalidInput
 from icetree.serve.call import Call
-from icetree.serve.limits import Limits
-from icetree.serve.request import Answer
+from icetree.serve.http.limits import Limits
+from icetree.serve.protocol.request import Answer
 from icetree.serve.route import Needs, Route
 from icetree.serve.routes import ENDPOINTS, ROUTES
 from icetree.serve.server import Server

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from icetree.serve.groups import Groups
+from icetree.serve.waiting.groups import Groups
 from icetree.surroundings import within
 from tests.hasty import Hasty
 

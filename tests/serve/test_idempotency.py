@@ -8,10 +8,10 @@ from functools import partial
 
 import pytest
 
-from icetree.serve import idempotency
-from icetree.serve.idempotency import Answered
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol import idempotency
+from icetree.serve.protocol.idempotency import Answered
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer, Request
 from icetree.surroundings import new_uuid
 
 

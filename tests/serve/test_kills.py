@@ -9,7 +9,7 @@ import pytest
 from typing_extensions import override
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol.request import Answer, Request
 from icetree.serve.route import NotFoundHere, find
 from icetree.serve.routes import ROUTES
 from icetree.serve.server import Server

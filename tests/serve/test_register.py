@@ -18,7 +18,7 @@ from icetree.rows.write.write import write_files
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.server import Server
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

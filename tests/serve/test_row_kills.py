@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from icetree.catalog.base import TableName
 from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol.request import Answer, Request
 from icetree.serve.server import Server
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake

@@ -9,8 +9,8 @@ import weakref
 from collections.abc import Callable
 
 from icetree.errors import NotFound, Unavailable
-from icetree.serve.submitted import Submitted, Ticket
-from icetree.serve.workers import Workers
+from icetree.serve.waiting.submitted import Submitted, Ticket
+from icetree.serve.waiting.workers import Workers
 from icetree.store.stopping import Stop
 
 

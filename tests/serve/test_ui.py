@@ -8,7 +8,7 @@ import pytest
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.access.onlookers import Onlookers
-from icetree.serve.request import JSON, Request
+from icetree.serve.protocol.request import JSON, Request
 from icetree.serve.routes import EXPLORER
 from icetree.serve.server import Server
 from icetree.table.lake import Lake

@@ -16,7 +16,7 @@ from icetree.catalog.base import TableName
 from icetree.catalog.memory import MemoryCatalog
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.serve.server import Server
-from icetree.spec.entry import Entries, Status, with_columns
+from icetree.spec.entry.entry import Entries, Status, with_columns
 from icetree.store.memory import MemoryStore
 from icetree.table.table import Table
 from tests.effort import EFFORT

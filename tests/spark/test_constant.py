@@ -14,8 +14,8 @@ from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable
 from icetree.spark.read.constant import constant_values
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.shape import Shape
 from tests.effort import usually
 from tests.spark.files_read import files_opened
 from tests.spark.reading import reading

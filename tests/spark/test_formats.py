@@ -11,7 +11,7 @@ from campaigns.fuzz import sound_lake
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark import SparkLake, local
 from icetree.spark.write.options import Options
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from tests.effort import usually
 from tests.rows.lake import files
 

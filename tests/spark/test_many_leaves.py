@@ -15,8 +15,8 @@ from icetree.errors import CorruptTable, InvalidInput, Unavailable
 from icetree.spark import local
 from icetree.spark.lake import SparkLake
 from icetree.spark.leaves import SETTING
-from icetree.spec.entry import is_live
-from icetree.spec.update import UpgradeFormatVersion
+from icetree.spec.entry.entry import is_live
+from icetree.spec.metadata.update import UpgradeFormatVersion
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

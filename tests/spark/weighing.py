@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.spark.write.unweighed import done_unweighed, shares_of, with_size
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata import new_table as new_metadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.metadata import new_table as new_metadata
+from icetree.spec.metadata.snapshot import Snapshot
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

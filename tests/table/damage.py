@@ -13,8 +13,8 @@ import pyarrow as pa
 import icetree
 from icetree.codec import manifest
 from icetree.rows.write.deletes import write_data_vectors
-from icetree.spec.entry import ROOT, Content, Entries
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import ROOT, Content, Entries
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.plan.plan import plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from icetree.spec.update import AddSchema, SetCurrentSchema
+from icetree.spec.metadata.update import AddSchema, SetCurrentSchema
 from icetree.table.table import Table
 
 

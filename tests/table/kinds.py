@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
-from icetree.spec.entry import MANIFESTS, Content, Entry, is_content, is_data_dv
+from icetree.spec.entry.entry import MANIFESTS, Content, Entry, is_content, is_data_dv
+from icetree.spec.entry.stats import FieldStats
 from icetree.spec.location import absolute
-from icetree.spec.stats import FieldStats
 from icetree.table.table import Table
 from icetree.tree.check.check import check
 from icetree.tree.live import live_files

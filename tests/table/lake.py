@@ -8,8 +8,8 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField, StringType
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.spec.entry import Content, Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -14,7 +14,7 @@ from icetree.errors import InvalidInput
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
-from icetree.spec.entry import to_table
+from icetree.spec.entry.entry import to_table
 from icetree.table.table import Table
 from tests.rows import lake as arrow_lake
 from tests.table.lake import connection, data_file, live, new_table

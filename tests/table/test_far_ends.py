@@ -9,7 +9,7 @@ import pytest
 from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
-from icetree.spec.type_text import read_type
+from icetree.spec.schema.text import read_type
 from icetree.tree.prune.predicates import Transformed
 from tests.rows.lake import files, new_table
 

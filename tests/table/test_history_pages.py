@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from icetree.errors import NotFound
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.lake import Lake
 from icetree.table.point import time_of
 from icetree.table.table import Table

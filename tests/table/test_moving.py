@@ -11,7 +11,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.update import RemoveSnapshots
+from icetree.spec.metadata.update import RemoveSnapshots
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

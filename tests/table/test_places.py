@@ -16,10 +16,10 @@ import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.write.deletes import write_data_vectors
-from icetree.spec.entry import MANIFESTS, Entries, Status, concat, is_content, with_columns
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icetree.spec.snapshot import MetadataLogEntry, Page, SnapshotPage
-from icetree.spec.update import SetStatistics
+from icetree.spec.entry.entry import MANIFESTS, Entries, Status, concat, is_content, with_columns
+from icetree.spec.metadata.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.metadata.snapshot import MetadataLogEntry, Page, SnapshotPage
+from icetree.spec.metadata.update import SetStatistics
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.planted import planted

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.point import resolve, time_of
 from icetree.table.table import Table
 from tests.table.lake import data_file, live, new_table

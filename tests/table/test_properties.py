@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import icetree
 from icetree.cli.main import cli
 from icetree.errors import InvalidInput
-from icetree.spec.metrics import COLUMN_PREFIX
+from icetree.spec.entry.metrics import COLUMN_PREFIX
 from icetree.table.lake import Lake
 from icetree.table.properties import KNOWN
 

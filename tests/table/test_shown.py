@@ -18,8 +18,8 @@ import icetree
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
-from icetree.spec.expressions import Expression
-from icetree.spec.update import AddSchema, AddSnapshot, RemoveSnapshots, SetProperties
+from icetree.spec.metadata.update import AddSchema, AddSnapshot, RemoveSnapshots, SetProperties
+from icetree.spec.schema.expressions import Expression
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.table.verify.findings import Finding, Kind, Severity

@@ -11,7 +11,7 @@ import pytest
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput
 from icetree.rows.read.deletes import by_file
 from icetree.rows.write.deletes import write_data_vectors
-from icetree.spec.entry import Content, with_columns
+from icetree.spec.entry.entry import Content, with_columns
 from icetree.table.table import Table
 from icetree.tree.changes import removal
 from icetree.tree.live import live_files

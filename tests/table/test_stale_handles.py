@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
-from icetree.spec.entry import Entry
-from icetree.spec.metadata import StatisticsFile
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import SetStatistics
+from icetree.spec.entry.entry import Entry
+from icetree.spec.metadata.metadata import StatisticsFile
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import SetStatistics
 from icetree.table import repair as repairing
 from icetree.table.commit.commit import Committed
 from icetree.table.lake import Lake

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 import icetree
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.table.lake import Lake
 from tests.servers.s3 import shared_s3
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import icetree
 from icetree.errors import CommitConflict
-from icetree.spec.entry import Content, Entry, is_content, is_data_dv
+from icetree.spec.entry.entry import Content, Entry, is_content, is_data_dv
 from icetree.table.table import Table
 from icetree.tree.live import live_files
 

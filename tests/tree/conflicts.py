@@ -8,10 +8,10 @@ from pyiceberg.expressions import And, EqualTo, LessThan
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icetree.spec.entry import Content, Entries, Entry, empty, to_table
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entries, Entry, empty, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes, Intent, Operation, removal
 from icetree.tree.conflict.conflict import Conflict, Isolation, Lookup, OtherCommit, find_conflicts
 from icetree.tree.diff.diff import Diff

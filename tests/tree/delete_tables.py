@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType
 
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
 from icetree.tree.plan.deletes import Pairs
 
 ID, P, Q, V = 1, 2, 3, 4

@@ -11,10 +11,10 @@ from pyiceberg import expressions as ice
 from pyroaring import BitMap
 
 from icetree.codec import bitmap
-from icetree.spec import entry
-from icetree.spec.entry import Content, Entries, Entry, Status, to_table
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import Content, Entries, Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.plan.plan import plan
 from icetree.tree.plan.tasks import Plan

@@ -34,11 +34,11 @@ from pyiceberg.types import (
     UUIDType,
 )
 
-from icetree.spec.entry import Entries, Entry, to_table
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
-from icetree.spec.types import has_nans
+from icetree.spec.entry.entry import Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import has_nans
 
 F32 = float(np.float32(0.1))
 TEXTS = ["", "a", "ab", "abc", "abd", "b", "é", "\U0001f600", "\uffff"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import Content
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import Content
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.tree.changes import Intent, Operation
 from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.grow.cherry_pick import REPLACE_PARTITIONS, picked_changes

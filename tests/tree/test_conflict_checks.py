@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entries, Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, Operation, removal
 from icetree.tree.conflict.conflict import Conflict, Isolation, OtherCommit
 from tests.tree.conflicts import (

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Entry, to_table
-from icetree.spec.stats import FieldStats, column
+from icetree.spec.entry.entry import Content, Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats, column
 from icetree.tree.plan import deletes as matching
 from icetree.tree.plan.deletes import columns_for, data_dvs_of, equality_pairs, position_pairs
 from tests.tree.delete_tables import ID, SHAPE, P, V, _named

@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from icetree.spec.entry import Content, Entries, Entry, to_table
+from icetree.spec.entry.entry import Content, Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats, column
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
-from icetree.spec.stats import FieldStats, column
 from icetree.tree.plan.deletes import equality_pairs, position_pairs
 from tests.effort import law
 from tests.tree.delete_tables import SHAPE, File, V, _named, made

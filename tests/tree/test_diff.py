@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import BASE_COLUMNS, Content, Entries, Entry, to_table
+from icetree.spec.entry.entry import BASE_COLUMNS, Content, Entries, Entry, to_table
 from icetree.tree.diff.diff import Diff, diff, net
 from tests.golden.drawing import SHAPE, History, Snapshot, tree
 

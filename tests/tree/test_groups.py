@@ -9,8 +9,8 @@ import pytest
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.compaction import GroupRules, file_count, grouped
 from icetree.tree.plan.tasks import TASK
 from tests.effort import EFFORT

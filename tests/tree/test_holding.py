@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType
 
-from icetree.spec.entry import Content, Entry, concat, to_table
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry, concat, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.grow import holding
 from icetree.tree.grow.holding import may_hold

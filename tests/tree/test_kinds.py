@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from icetree.spec import entry
-from icetree.spec.entry import Content, Status
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import Content, Status
 from icetree.tree.changes import Operation
 from icetree.tree.plan.kinds import Kinds, kinds, spec_ids
 from icetree.tree.summary import FILE_FORMATS, summarise

@@ -9,7 +9,7 @@ from pyroaring import BitMap, BitMap64
 
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entry, Status, from_table, to_table
+from icetree.spec.entry.entry import Content, Entry, Status, from_table, to_table
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
 from tests.golden.drawing import SHAPE, DrawnReader, tree
 

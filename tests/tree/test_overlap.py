@@ -7,7 +7,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.overlap import overlap
 from tests.table.lake import new_table
 

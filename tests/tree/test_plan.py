@@ -12,8 +12,8 @@ from pyroaring import BitMap
 
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec.entry import Content, Entry, Status, to_table
-from icetree.spec.stats import FieldStats, parse_column
+from icetree.spec.entry.entry import Content, Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats, parse_column
 from icetree.tree.plan.tasks import DELETES, TASK
 from tests.tree import rows as r
 from tests.tree.planning import SHAPE, I, Tree, data_dv, deletes_of, equality, gone, locations, one

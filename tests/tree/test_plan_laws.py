@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import visitors
 
-from icetree.spec import entry
-from icetree.spec.entry import Status
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import Status
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.prune import may_match
 from tests.effort import law

@@ -14,9 +14,9 @@ from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import GeometryType, IntegerType, NestedField, StructType
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import Entry, to_table
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.predicates import Transformed
 from icetree.tree.prune.prune import may_match, must_match, residuals

@@ -13,7 +13,7 @@ from pyiceberg.expressions import visitors
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.stats import FieldStats
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.prune import (
     columns_needed,

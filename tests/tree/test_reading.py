@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from icetree.spec.entry import POSITION
+from icetree.spec.entry.entry import POSITION
 from icetree.tree.reading import at_positions
 
 

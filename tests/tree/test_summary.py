@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from icetree.spec import entry
+from icetree.spec.entry import entry
 from icetree.tree.changes import Operation
 from icetree.tree.summary import summarise
 from tests.tree.planning import SHAPE, one

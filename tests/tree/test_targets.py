@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.entry import Content, Entry, to_table
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.tree.changes import Changes, Intent, removal
 from icetree.tree.policy import Policy
 from tests.golden.drawing import SHAPE

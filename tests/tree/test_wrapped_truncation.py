@@ -10,10 +10,10 @@ from pyiceberg import expressions as ice
 from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField
 
-from icetree.spec.entry import Entries, Entry, to_table
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.prune import may_match, must_match
 from tests.tree.rows import COMPARISONS

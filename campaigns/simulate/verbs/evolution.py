@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
     from icetree.spec.edit.schema import SchemaEdit
-    from icetree.spec.metadata import TableMetadata
+    from icetree.spec.metadata.metadata import TableMetadata
     from icetree.table.commit.commit import Committed
     from icetree.table.table import Table
 

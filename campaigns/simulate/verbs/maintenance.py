@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from campaigns.simulate.model import History
     from campaigns.simulate.turn import Turn
     from campaigns.simulate.world import Verb
-    from icetree.spec.metadata import TableMetadata
+    from icetree.spec.metadata.metadata import TableMetadata
     from icetree.table.table import Table
 
 #: Younger snapshots are not due, by the rules that tables have of themselves: after five days, by the

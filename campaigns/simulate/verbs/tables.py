@@ -13,7 +13,7 @@ from pyiceberg.types import IntegerType, LongType, NestedField, StringType
 
 from campaigns.simulate.model import Row, Values, Where, projected
 from icetree.rows.schema import arrow_schema
-from icetree.spec.metadata_columns import LINEAGE
+from icetree.spec.schema.metadata_columns import LINEAGE
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

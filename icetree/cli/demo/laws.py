@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from icetree.cli.demo.table import DAY_LOWER, FIRST_DAY, SHAPE, DemoTable, live_keys, root_file
 from icetree.filters.filter import parse_filter
-from icetree.spec.entry import is_data_file
+from icetree.spec.entry.entry import is_data_file
 from icetree.tree.check.check import check
 from icetree.tree.diff.diff import diff
 from icetree.tree.live import live_files

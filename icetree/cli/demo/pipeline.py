@@ -17,7 +17,7 @@ from icetree.cli.demo.ledger import Ledger
 from icetree.explore.cost import Cost
 from icetree.spark.lake import SparkLake
 from icetree.spark.stream.write import Batch
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.table import Table
 
 #: Micro-batches of the stream, a file each.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from icetree.cli.demo.table import Commit, DemoTable, entries
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.tree.changes import Changes, Intent, removal
 
 

@@ -14,11 +14,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import DoubleType, LongType, NestedField, StringType, TimestampType
 
 from icetree.codec import bitmap, manifest, puffin
-from icetree.spec import stats
-from icetree.spec.entry import ROOT, Content, Entries, Entry, to_table
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import ROOT, Content, Entries, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.draft import NO_HEAD, Head, Stamp

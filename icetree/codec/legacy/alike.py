@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from icetree.codec.avro.avro import AvroFile
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 
 T = TypeVar("T")
 

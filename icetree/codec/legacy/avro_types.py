@@ -13,7 +13,7 @@ from pyiceberg.types import IcebergType
 from icetree.codec.avro.types import ICEBERG_NAME, Types, storable_name
 from icetree.codec.avro.types import field as _field
 from icetree.codec.avro.types import record as _record
-from icetree.spec.layout import PartitionField
+from icetree.spec.metadata.layout import PartitionField
 
 Json = dict[str, Any]
 

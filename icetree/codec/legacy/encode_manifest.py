@@ -17,9 +17,9 @@ from icetree.codec.avro.write import write_avro
 from icetree.codec.legacy.avro_types import manifest_record
 from icetree.codec.legacy.tuples import Summary, summary, tuple_piece, tuple_type, tuple_values
 from icetree.codec.single_value_bytes import encode_bounds
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     Content,
     Entries,
     Status,
@@ -31,11 +31,11 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
-from icetree.spec.layout import PartitionField
 from icetree.spec.locations import absolute_array
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.layout import PartitionField
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import bounds_type
 from icetree.spec.texts import json_bytes
-from icetree.spec.types import bounds_type
 
 _MAPS: Final = ("values", "nulls", "nans", "lower", "upper")
 #: Those of bytes; all others are of numbers.

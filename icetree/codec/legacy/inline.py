@@ -10,9 +10,9 @@ from icetree.codec.avro.avro import open_avro
 from icetree.codec.legacy.columns import as_type
 from icetree.codec.places import stored_form_of_full
 from icetree.errors import CorruptTable
-from icetree.spec.entry import Content, Entries, Status, complete
+from icetree.spec.entry.entry import Content, Entries, Status, complete
 from icetree.spec.fields import BY_NAME
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 _SPEC_ID = "partition-spec-id"
 

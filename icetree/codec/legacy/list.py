@@ -26,11 +26,11 @@ from icetree.codec.legacy.columns import Columns, Source, as_type, require, vers
 from icetree.codec.places import stored_form_of_full
 from icetree.codec.single_value import decode_pair, scatter
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, Status, complete
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
-from icetree.spec.types import bounds_type, has_nans
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, Status, complete
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import bounds_type, has_nans
 
 _ALL: Final = (1, 2, 3)
 _SINCE_V2: Final = (2, 3)

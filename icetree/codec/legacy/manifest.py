@@ -17,11 +17,11 @@ from icetree.codec.legacy.counted import PARTITION, with_counted_bytes
 from icetree.codec.legacy.stats import MAP_IDS, Metrics, Tuples
 from icetree.codec.places import stored_form_of_full
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec import stats
-from icetree.spec.entry import POSITION, Content, Entries, Status, complete
-from icetree.spec.expressions import Expression
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import POSITION, Content, Entries, Status, complete
 from icetree.spec.fields import BY_NAME
-from icetree.spec.shape import Shape
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 
 _ALL: Final = (1, 2, 3)
 _SINCE_V2: Final = (2, 3)

@@ -15,12 +15,12 @@ from icetree.codec.avro.avro import Field, fields_of, items_of, kind_of, require
 from icetree.codec.single_value import decode_pair, decode_plain, plain_array, scatter
 from icetree.codec.unknown import texts_of_unknown
 from icetree.errors import CorruptTable
-from icetree.spec import stats
-from icetree.spec.entry import Content
-from icetree.spec.expressions import Expression
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
-from icetree.spec.shape import Shape
-from icetree.spec.types import bounds_type, has_nans
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import bounds_type, has_nans
 
 #: Each stat, the id of the map it is in, and whether its values are bytes.
 _MAPS: Final[dict[str, tuple[int, bool]]] = {

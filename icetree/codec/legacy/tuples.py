@@ -20,13 +20,13 @@ from icetree.codec.avro.types import decimal_width
 from icetree.codec.cuts import cut, masked
 from icetree.codec.single_value_bytes import decimal_bytes, encode_bounds
 from icetree.errors import CorruptTable
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.partition_stats import told
-from icetree.spec.shape import Shape
-from icetree.spec.types import bounds_type, has_nans
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.partition_stats import told
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import bounds_type, has_nans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

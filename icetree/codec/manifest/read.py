@@ -18,10 +18,10 @@ from icetree.codec.parquet.modest import Wanted, require_modest
 from icetree.codec.parquet.parquet import chunk_of, require_chunks
 from icetree.codec.places import stored_form
 from icetree.errors import CorruptTable
-from icetree.spec import stats
-from icetree.spec.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import BASE_COLUMNS, BASE_SCHEMA, POSITION, ROOT, Entries
 from icetree.spec.rules import entry as entry_rules
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 #: Told the bounds of row groups, or of entries, a row each, says which may matter. Entries come
 #: with their position.

@@ -15,9 +15,9 @@ import pyarrow as pa
 from icetree.codec import limits
 from icetree.codec.inherit import Inherited
 from icetree.codec.manifest.read import Keep, decode
-from icetree.spec.entry import POSITION, Entries
+from icetree.spec.entry.entry import POSITION, Entries
 from icetree.spec.recent import Recent
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 #: So many are kept, of so many bytes and so many entries each: a few megabytes in all.
 _KEPT: Final = 128

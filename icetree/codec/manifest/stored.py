@@ -20,7 +20,7 @@ from icetree.codec.parquet.parquet import (
     without_arrow_schema,
 )
 from icetree.errors import CorruptTable
-from icetree.spec import stats
+from icetree.spec.entry import stats
 from icetree.spec.fields import (
     BY_ID,
     CONTENT_KEY,
@@ -34,7 +34,7 @@ from icetree.spec.fields import (
     TRACKING_INFO,
 )
 from icetree.spec.recent import Recent
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 _GROUPS = {group.id: group for group in (TRACKING_INFO, DELETION_VECTOR, MANIFEST_STATS)}
 

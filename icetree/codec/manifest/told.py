@@ -10,7 +10,7 @@ from icetree.codec.manifest.read import UNREADABLE, read_flat
 from icetree.codec.manifest.row_groups import row_group_stats, same_throughout
 from icetree.codec.manifest.stored import open_manifest
 from icetree.errors import CorruptTable
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

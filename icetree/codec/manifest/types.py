@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from icetree.codec.unknown import texts_of_unknown
 from icetree.errors import CorruptTable
-from icetree.spec import stats
-from icetree.spec.entry import BASE_SCHEMA
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import BASE_SCHEMA
 from icetree.spec.fields import FIELD_ID_KEY, GEO_AXES, GEO_LOWER_START, GEO_UPPER_START
-from icetree.spec.shape import Shape
-from icetree.spec.types import VariantType
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import VariantType
 
 
 def promote(column: pa.Array, name: str, shape: Shape, file: str) -> pa.Array:

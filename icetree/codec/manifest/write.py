@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from pyiceberg.types import UUIDType
 
 from icetree.codec.manifest.row_groups import OFTEN_SAME
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import DVS, MANIFESTS, POSITION, ROOT, Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import DVS, MANIFESTS, POSITION, ROOT, Entries
 from icetree.spec.fields import (
     BY_NAME,
     CONTENT_KEY,
@@ -33,8 +33,8 @@ from icetree.spec.fields import (
     Group,
 )
 from icetree.spec.rules import entry as entry_rules
-from icetree.spec.shape import Shape
-from icetree.spec.types import VARIANT_BOUND
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import VARIANT_BOUND
 
 #: Below this many entries a manifest is all fixed cost: plain pages and one fast codec.
 SMALL = 128

@@ -31,8 +31,8 @@ from icetree.codec.parquet.thrift import (
     read_struct,
 )
 from icetree.errors import CorruptTable
-from icetree.spec.columns import DEEPEST
 from icetree.spec.recent import Recent
+from icetree.spec.schema.columns import DEEPEST
 
 #: The key under which Arrow looks for the schema that a writer embedded.
 ARROW_SCHEMA: Final = b"ARROW:schema"

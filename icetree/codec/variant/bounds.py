@@ -24,7 +24,7 @@ from icetree.codec.variant.read import (
     primitive,
 )
 from icetree.codec.variant.write import encode_names, encode_object, encode_primitive
-from icetree.spec.metrics import truncate_lower, truncate_upper
+from icetree.spec.entry.metrics import truncate_lower, truncate_upper
 
 #: Kinds whose values have an order that all readers agree on.
 _ORDERED: Final = frozenset(

@@ -14,7 +14,7 @@ from icetree.codec.avro.from_arrow import AvroRows
 from icetree.codec.avro.lanes import Lanes
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.formats.format import Format
-from icetree.spec.properties import choice, whole_number
+from icetree.spec.properties.values import choice, whole_number
 
 CODEC: Final = "write.avro.compression-codec"
 #: Codecs of blocks, and the highest level of those that have levels.

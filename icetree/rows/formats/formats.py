@@ -10,7 +10,7 @@ from icetree.rows.formats.avro import AVRO
 from icetree.rows.formats.format import Format
 from icetree.rows.formats.orc import ORC
 from icetree.rows.formats.parquet import PARQUET
-from icetree.spec.properties import choice
+from icetree.spec.properties.values import choice
 
 FORMATS: Final[Mapping[str, Format]] = {each.name: each for each in (PARQUET, ORC, AVRO)}
 NAMES: Final = tuple(FORMATS)

@@ -18,7 +18,7 @@ from pyiceberg.types import (
 from icetree.codec.parquet.annotate import VARIANT, geography, geometry
 from icetree.rows.variant import TYPED
 from icetree.spec.fields import FIELD_ID_KEY
-from icetree.spec.types import CRS84, EDGES, VariantType
+from icetree.spec.schema.types import CRS84, EDGES, VariantType
 
 
 def logical_types(fields: Iterable[NestedField]) -> dict[int, bytes]:

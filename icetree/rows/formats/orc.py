@@ -37,8 +37,8 @@ from icetree.rows.formats.format import Format
 from icetree.rows.formats.orc_apart import Broken, OrcApart
 from icetree.rows.schema import arrow_type
 from icetree.spec.arrays import with_values
-from icetree.spec.properties import choice, whole_number
-from icetree.spec.types import VariantType
+from icetree.spec.properties.values import choice, whole_number
+from icetree.spec.schema.types import VariantType
 
 CODEC: Final = "write.orc.compression-codec"
 CODECS: Final = ("zlib", "zstd", "snappy", "lz4", "none")

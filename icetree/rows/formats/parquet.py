@@ -21,9 +21,9 @@ from icetree.rows.formats.logical import logical_types, ordered_columns
 from icetree.rows.formats.shred import Shape, inferred, shredded, stored_type
 from icetree.rows.schema import arrow_field
 from icetree.spec.arrays import one_chunk
-from icetree.spec.metrics import SHRED_VARIANTS
-from icetree.spec.properties import flag, whole_number
-from icetree.spec.types import VariantType
+from icetree.spec.entry.metrics import SHRED_VARIANTS
+from icetree.spec.properties.values import flag, whole_number
+from icetree.spec.schema.types import VariantType
 
 ROW_GROUP_SIZE: Final = "write.parquet.row-group-size-bytes"
 DEFAULT_ROW_GROUP_SIZE: Final = 128 * 1024 * 1024

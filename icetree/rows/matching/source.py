@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icetree.errors import InvalidInput
 from icetree.rows.write.fit import ArrowData, batches_of
-from icetree.spec.properties import whole_number
+from icetree.spec.properties.values import whole_number
 
 SOURCE_LIMIT: Final = "write.merge.source-limit-bytes"
 DEFAULT_SOURCE_LIMIT: Final = 4 * 1024 * 1024 * 1024

@@ -24,10 +24,10 @@ from icetree.rows.project import leaf_of
 from icetree.rows.read.equality_files import lacking
 from icetree.rows.read.files import ReadRules, open_file, position_deletes
 from icetree.rows.schema import arrow_type, plain
-from icetree.spec.columns import field_path
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.columns import field_path
 from icetree.store.base import Store
 
 Flags = npt.NDArray[np.bool_]

@@ -16,11 +16,11 @@ from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.read.files import NAME_MAPPING, DataFile, name_mapping, open_file
 from icetree.spec.arrays import is_among
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry.entry import Content, Entries, is_content
 from icetree.spec.location import absolute
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 
 #: How many files that were looked at are remembered.

@@ -25,7 +25,7 @@ from icetree.rows.transform import transformed
 from icetree.rows.variant import extracted
 from icetree.spec.arrays import one_chunk
 from icetree.spec.geo import Box, meet
-from icetree.spec.types import bounds_type, edges_of, has_nans
+from icetree.spec.schema.types import bounds_type, edges_of, has_nans
 from icetree.tree.prune import literals
 from icetree.tree.prune.bind import require_extracted
 from icetree.tree.prune.boxes import placed

@@ -11,8 +11,8 @@ from pyiceberg.schema import Schema
 
 from icetree.rows.read.deletes import Rows
 from icetree.rows.read.read import read_by_task
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import METADATA_COLUMNS
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS
 from icetree.store.base import Store
 from icetree.tree.plan.tasks import Plan
 

@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 
 from icetree.rows.read.files import DataFile, ReadRules
 from icetree.rows.schema import arrow_type
-from icetree.spec import stats
-from icetree.spec.entry import Entries
-from icetree.spec.metadata_columns import partition_type
-from icetree.spec.partition_stats import told
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.partition_stats import told
+from icetree.spec.schema.metadata_columns import partition_type
+from icetree.spec.schema.shape import Shape
 
 
 def partition_column(entries: Entries, shape: Shape) -> pa.StructArray:

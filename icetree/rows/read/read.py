@@ -36,11 +36,12 @@ from icetree.rows.schema import (
     arrow_schema,
     arrow_type,
 )
-from icetree.spec.columns import field_path
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import (
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.values import flag
+from icetree.spec.schema.columns import field_path
+from icetree.spec.schema.metadata_columns import (
     DELETED_FIELD,
     FILE_FIELD,
     IDS,
@@ -49,8 +50,7 @@ from icetree.spec.metadata_columns import (
     POS_FIELD,
     SPEC_ID_FIELD,
 )
-from icetree.spec.properties import flag
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.tree.plan.tasks import TASK, Plan

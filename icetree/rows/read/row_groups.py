@@ -11,8 +11,8 @@ from pyiceberg.expressions import BooleanExpression
 from icetree.rows.formats.parquet import ParquetReader
 from icetree.rows.project import Node
 from icetree.rows.read.files import DataFile, Group
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column, parse_column
+from icetree.spec.entry.stats import column, parse_column
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.prune import columns_needed, may_match
 

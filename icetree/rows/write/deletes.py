@@ -20,15 +20,15 @@ from icetree.rows.read.deletes import Deletes
 from icetree.rows.write.fit import ArrowData, fitted
 from icetree.rows.write.partition import Partition, by_partition
 from icetree.rows.write.write import Layout, Writer, new_location
-from icetree.spec import stats
-from icetree.spec.columns import field_path
-from icetree.spec.encryption import data_key_bytes, require_told
-from icetree.spec.entry import Content, Entries, Entry, to_table
-from icetree.spec.expressions import Expression
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, Entry, to_table
+from icetree.spec.entry.metrics import FULL
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metrics import FULL
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.encryption import data_key_bytes, require_told
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.columns import field_path
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid

@@ -39,8 +39,8 @@ from icetree.rows.schema import arrow_field, arrow_type, default_array, null_arr
 from icetree.rows.write.offsets import with_offsets
 from icetree.rows.write.sound import broken
 from icetree.spec.arrays import is_blob
+from icetree.spec.schema.types import VariantType
 from icetree.spec.texts import did_you_mean
-from icetree.spec.types import VariantType
 
 #: Rows as callers have them.
 ArrowData: TypeAlias = "pa.Table | pa.RecordBatch | pa.RecordBatchReader | Iterable[pa.RecordBatch]"

@@ -14,7 +14,7 @@ import pyarrow as pa
 from icetree.rows.write.partition import sort_indices, source_values
 from icetree.rows.write.spill import Spill
 from icetree.rows.write.zorder import ZOrder
-from icetree.spec.shape import Shape, SortKey
+from icetree.spec.schema.shape import Shape, SortKey
 
 _Numbers = npt.NDArray[np.int64]
 

@@ -21,10 +21,10 @@ from icetree.rows.write.write import (
     entries_of,
     new_location,
 )
-from icetree.spec.entry import Content, Entries, Entry
+from icetree.spec.entry.entry import Content, Entries, Entry
 from icetree.spec.location import stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import stored_lineage
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.metadata_columns import stored_lineage
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 

@@ -20,10 +20,10 @@ from icetree.rows.project import leaf_of
 from icetree.rows.schema import plain
 from icetree.rows.transform import bucketed, transformed
 from icetree.spec.arrays import one_chunk
-from icetree.spec.columns import field_path
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.shape import Shape, SortKey
-from icetree.spec.types import has_nans
+from icetree.spec.schema.columns import field_path
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape, SortKey
+from icetree.spec.schema.types import has_nans
 
 #: File systems allow 255 bytes a name; what is longer is cut, and told apart by a checksum.
 _LONGEST_NAME: Final = 200

@@ -23,7 +23,7 @@ from pyiceberg.types import (
 from icetree.codec.variant.read import Malformed, require_sound
 from icetree.codec.wkb import boxes
 from icetree.rows.variant import METADATA, VALUE
-from icetree.spec.types import VariantType
+from icetree.spec.schema.types import VariantType
 
 _KINDS: Final[dict[type[IcebergType], str]] = {
     StringType: "UTF-8 text",

@@ -26,10 +26,10 @@ from icetree.codec.variant.bounds import Ranges
 from icetree.codec.wkb import Boxes, boxes
 from icetree.rows.variant import METADATA, VALUE
 from icetree.spec.arrays import one_chunk
+from icetree.spec.entry.metrics import Mode, truncate_lower, truncate_upper
+from icetree.spec.entry.stats import column
 from icetree.spec.fields import GEO_AXES
-from icetree.spec.metrics import Mode, truncate_lower, truncate_upper
-from icetree.spec.stats import column
-from icetree.spec.types import (
+from icetree.spec.schema.types import (
     VARIANT_BOUND,
     VariantType,
     bounds_type,

@@ -20,16 +20,16 @@ from icetree.rows.write.fit import ArrowData, fitted, without_untyped
 from icetree.rows.write.partition import Partition, by_partition, folder_of, key_of, sorted_rows
 from icetree.rows.write.sealing import Sealing, Stored
 from icetree.rows.write.stats import FileStats, partition_stats, stats_of
-from icetree.spec.encryption import data_key_bytes, require_told
-from icetree.spec.entry import Content, Entries, Entry, to_table
-from icetree.spec.expressions import Expression
+from icetree.spec.entry.entry import Content, Entries, Entry, to_table
+from icetree.spec.entry.metrics import Mode
+from icetree.spec.entry.stats import column, parse_column, stat_type
 from icetree.spec.location import absolute, prefix_of, stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import stored_lineage
-from icetree.spec.metrics import Mode
-from icetree.spec.properties import whole_number
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column, parse_column, stat_type
+from icetree.spec.metadata.encryption import data_key_bytes, require_told
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.values import whole_number
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.metadata_columns import stored_lineage
+from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 from icetree.surroundings import new_pool, new_uuid
 

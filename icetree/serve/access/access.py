@@ -12,8 +12,8 @@ from icetree.serve.access.grants import Grants
 from icetree.serve.access.origins import require_here, require_json, require_own
 from icetree.serve.access.tokens import LIFETIME_S, Tokens
 from icetree.serve.access.who import ANYONE, Who
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer, Request
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer, Request
 
 _REFRESH = "urn:ietf:params:oauth:grant-type:token-exchange"
 _ACCESS_TOKEN = "urn:ietf:params:oauth:token-type:access_token"

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from icetree.serve.access.access import Access
 from icetree.serve.access.who import EVERYWHERE, Who
-from icetree.serve.request import Request
+from icetree.serve.protocol.request import Request
 
 _ONLOOKER: Final = Who(name="onlooker", reads=frozenset({EVERYWHERE}))
 

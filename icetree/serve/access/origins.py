@@ -11,8 +11,8 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from icetree.serve.refusals import Refused
-from icetree.serve.request import JSON, Request
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import JSON, Request
 
 #: Methods that change nothing, so that a link from anywhere may lead to them.
 _LINKED: Final = frozenset({"GET", "HEAD"})

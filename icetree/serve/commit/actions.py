@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias
 
-from icetree.serve.bodies import Body
-from icetree.spec.layout import PartitionField, SortField
-from icetree.spec.metadata import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from icetree.serve.protocol.bodies import Body
+from icetree.spec.metadata.layout import PartitionField, SortField
+from icetree.spec.metadata.metadata import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from icetree.spec.noun import Int, Long
 
 

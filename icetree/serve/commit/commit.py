@@ -22,22 +22,22 @@ from icetree.errors import (
     NotFound,
     Unsupported,
 )
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import AddSnapshot, AnyAction
 from icetree.serve.commit.lasting import require_lasting
 from icetree.serve.commit.new import staged
 from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_new, require
 from icetree.serve.commit.updates import NewSnapshot, Translated, translated
-from icetree.serve.names import Identifier
-from icetree.serve.request import Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import Identifier
+from icetree.serve.protocol.request import Answer
 from icetree.serve.tables import as_clients_see, require_version, shown_after
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
-from icetree.spec.entry import Entries
-from icetree.spec.pages import history
-from icetree.spec.snapshot import MAIN
-from icetree.spec.update import (
+from icetree.spec.entry.entry import Entries
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import MAIN
+from icetree.spec.metadata.update import (
     ExpireSnapshots,
     RemovePartitionSpecs,
     RemoveSchemas,

@@ -8,9 +8,9 @@ from icetree.codec.metadata import decode, encode
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.serve.tables import as_clients_see
 from icetree.spec.apply.apply import apply
-from icetree.spec.encryption import is_plain
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.update import Update
+from icetree.spec.metadata.encryption import is_plain
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import Update
 from icetree.surroundings import now_ms
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from icetree.catalog.base import TableName
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
-from icetree.serve.bodies import Body, reads
+from icetree.serve.access.places import is_free, place_of_new, require_confined, require_place
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import (
     AddSchema,
@@ -23,13 +23,13 @@ from icetree.serve.commit.actions import (
     Spec,
 )
 from icetree.serve.commit.lasting import require_loadable
-from icetree.serve.names import table_of
-from icetree.serve.places import is_free, place_of_new, require_confined, require_place
-from icetree.serve.request import Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import table_of
+from icetree.serve.protocol.request import Answer
 from icetree.serve.tables import require_version, shown_after, shown_staged
 from icetree.spec.edit.by_ids import metadata_by_ids, numbered_anew
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import properties_of
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.values import properties_of
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.naming import give_name
 from icetree.table.properties import check_properties

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from icetree.errors import AlreadyExists, CommitConflict
-from icetree.serve.bodies import Body
-from icetree.spec.metadata import TableMetadata
+from icetree.serve.protocol.bodies import Body
+from icetree.spec.metadata.metadata import TableMetadata
 
 
 class AssertCreate(Body, tag_field="type", tag="assert-create", frozen=True, kw_only=True):

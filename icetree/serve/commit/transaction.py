@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.commit.commit import (
     Commit,
@@ -14,7 +13,8 @@ from icetree.serve.commit.commit import (
     made_before,
     unless_made,
 )
-from icetree.serve.request import NOTHING, Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.request import NOTHING, Answer
 
 #: How many tables a transaction may change.
 _MOST = 100

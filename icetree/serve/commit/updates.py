@@ -9,14 +9,15 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
+from icetree.serve.access.places import inside, is_same, require_confined
 from icetree.serve.commit import actions as told
-from icetree.serve.places import inside, is_same, require_confined
-from icetree.spec import columns, update
 from icetree.spec.edit.by_ids import Expressions, require_follows, require_sound
 from icetree.spec.fields import FORMAT_VERSION
-from icetree.spec.layout import PartitionSpec, SortOrder
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icetree.spec.snapshot import MAIN, Ref
+from icetree.spec.metadata import update
+from icetree.spec.metadata.layout import PartitionSpec, SortOrder
+from icetree.spec.metadata.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.metadata.snapshot import MAIN, Ref
+from icetree.spec.schema import columns
 from icetree.table.export.places import EXPORTS
 
 #: Those that are carried out first: ids of columns come before those of expressions.

@@ -11,8 +11,8 @@ from typing import Any, Final
 from icetree.serve.call import Call
 from icetree.serve.files.folders import folder_in, folder_of, options_for
 from icetree.serve.files.vending import can_lend, config_of, lent_for
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer
 from icetree.store.s3_options import S3Options
 from icetree.store.s3_signing import keys_of
 from icetree.surroundings import now_ms

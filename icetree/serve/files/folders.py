@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icetree.serve.call import Call
-from icetree.serve.refusals import Refused
+from icetree.serve.protocol.refusals import Refused
 from icetree.spec.location import S3, scheme_of
 from icetree.store.open import EveryStore
 from icetree.store.s3_options import S3Options

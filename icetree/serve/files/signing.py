@@ -18,11 +18,11 @@ from xml.sax.saxutils import unescape
 import msgspec
 
 from icetree.errors import InvalidInput
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.files.folders import folder_of, options_for
-from icetree.serve.refusals import Refused
-from icetree.serve.request import Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import Answer
 from icetree.spec.location import leads_up
 from icetree.store.places import bucket_and_key
 from icetree.store.s3_options import S3Options

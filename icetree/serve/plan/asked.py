@@ -9,12 +9,12 @@ import msgspec
 from pyiceberg.schema import Schema
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.serve.bodies import Body, reads
 from icetree.serve.plan.meant import Meant, schema_meant
-from icetree.spec.metadata_columns import NAMES
-from icetree.spec.pages import find_snapshot
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.spec.metadata.pages import find_snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.metadata_columns import NAMES
+from icetree.spec.schema.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.table.table import Table
 

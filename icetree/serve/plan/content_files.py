@@ -14,9 +14,9 @@ from icetree.serve.plan.json_columns import Texts, number_lists, numbers, object
 from icetree.serve.plan.metrics import metrics
 from icetree.serve.plan.tuples import tuples
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.spec.locations import absolute_array
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 
 _CONTENT: Final = {
     Content.POSITION_DELETES: '"position-deletes"',

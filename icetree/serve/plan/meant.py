@@ -16,8 +16,8 @@ from pyiceberg.schema import Schema
 from icetree.errors import InvalidInput
 from icetree.filters.from_json import filter_from_json
 from icetree.filters.to_json import names_in
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

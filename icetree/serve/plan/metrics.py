@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from icetree.codec.single_value_bytes import encode_bounds
 from icetree.rows.read.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined, listed
-from icetree.spec import stats
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.schema.shape import Shape
 
 _COUNTS: Final = {
     "values": "value-counts",

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any, Final
 
 from icetree.errors import NotFound
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
 from icetree.serve.plan.asked import Asked, asked_of, meaning_of, read_body
 from icetree.serve.plan.planned import Planned, make_plan
 from icetree.serve.plan.tokens import no_such_task, read_token, tokens
-from icetree.serve.refusals import Refused, refusal
-from icetree.serve.request import NOTHING, Answer
-from icetree.serve.stock import stock_of
-from icetree.serve.submitted import Ticket
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.refusals import Refused, refusal
+from icetree.serve.protocol.request import NOTHING, Answer
+from icetree.serve.showing.stock import stock_of
+from icetree.serve.waiting.submitted import Ticket
 from icetree.spec.texts import json_bytes
 from icetree.store.stopping import StoppingStore
 from icetree.table.table import Table

@@ -21,14 +21,14 @@ from icetree.serve.plan.content_files import Telling, data_files, delete_files, 
 from icetree.serve.plan.json_columns import joined, list_of, listed, numbers, object_column
 from icetree.serve.plan.metrics import metric_stats
 from icetree.serve.plan.tuples import codes_of, require_told, tuple_stats, untold
-from icetree.serve.stock import Stock
+from icetree.serve.showing.stock import Stock
 from icetree.spec.arrays import one_chunk
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.entry import Entries
-from icetree.spec.pages import find_snapshot
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.stats import parse_column
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.stats import parse_column
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.pages import find_snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.store.stopping import Stop
 from icetree.table.changes.changes import ChangeRange
 from icetree.table.export.stand_ins import StandIns

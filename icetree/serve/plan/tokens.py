@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from icetree.serve.plan.asked import Asked
-from icetree.serve.refusals import Refused
+from icetree.serve.protocol.refusals import Refused
 
 #: The longest filter and the like that a token may hold, once it is unpacked.
 _MOST_BYTES: Final = 32 << 20

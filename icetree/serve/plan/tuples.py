@@ -13,10 +13,10 @@ from icetree.codec.json_values import json_values
 from icetree.errors import Unsupported
 from icetree.rows.read.partition_values import stat_values
 from icetree.serve.plan.json_columns import Texts, joined
-from icetree.spec import stats
-from icetree.spec.entry import Entries
-from icetree.spec.expressions import Expression
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.shape import Shape
 from icetree.tree.partitions import STATS
 
 

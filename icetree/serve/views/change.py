@@ -12,7 +12,7 @@ from icetree.catalog.base import ViewName
 from icetree.codec.nouns import Broken
 from icetree.codec.view import decode, encode, read_version
 from icetree.errors import AlreadyExists, CommitConflict, CorruptTable, InvalidInput
-from icetree.serve.bodies import Body, reads
+from icetree.serve.access.places import is_same, place_of_new_view
 from icetree.serve.call import Call
 from icetree.serve.commit.actions import (
     Action,
@@ -23,9 +23,9 @@ from icetree.serve.commit.actions import (
     SetProperties,
     UpgradeFormatVersion,
 )
-from icetree.serve.names import Identifier, view_of
-from icetree.serve.places import is_same, place_of_new_view
-from icetree.serve.request import Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import Identifier, view_of
+from icetree.serve.protocol.request import Answer
 from icetree.serve.views.views import shown_view
 from icetree.spec.edit.view import (
     LAST_ADDED,
@@ -36,7 +36,7 @@ from icetree.spec.edit.view import (
     with_schema,
     with_version,
 )
-from icetree.spec.view import VIEW_FORMAT_VERSION, ViewMetadata, ViewVersion
+from icetree.spec.metadata.view import VIEW_FORMAT_VERSION, ViewMetadata, ViewVersion
 from icetree.surroundings import new_uuid, now_ms
 
 #: How many updates and requirements a request may have: each may add a version.

@@ -9,14 +9,14 @@ import msgspec
 from icetree.catalog.base import ViewName
 from icetree.codec import view as view_codec
 from icetree.errors import InvalidInput, NotFound
+from icetree.serve.access.places import require_place
 from icetree.serve.access.who import EVERYWHERE
-from icetree.serve.bodies import Body, reads
 from icetree.serve.call import Call
-from icetree.serve.names import view_of
-from icetree.serve.pages import page
-from icetree.serve.places import require_place
-from icetree.serve.refusals import Refused
-from icetree.serve.request import NOTHING, Answer
+from icetree.serve.protocol.bodies import Body, reads
+from icetree.serve.protocol.names import view_of
+from icetree.serve.protocol.pages import page
+from icetree.serve.protocol.refusals import Refused
+from icetree.serve.protocol.request import NOTHING, Answer
 from icetree.serve.tables import Rename
 from icetree.table.views.view import View
 

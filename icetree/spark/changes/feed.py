@@ -39,8 +39,8 @@ from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.read.scan import dataframe
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import spark_type
-from icetree.spec.columns import field_paths, identifier_paths
-from icetree.spec.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
+from icetree.spec.schema.columns import field_paths, identifier_paths
+from icetree.spec.schema.metadata_columns import IDS, METADATA_COLUMNS, under_other_name
 from icetree.spec.texts import did_you_mean
 from icetree.table.changes.changes import ChangePlan
 from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, require_told

@@ -19,7 +19,7 @@ from icetree.spark.jvm import java_of
 from icetree.spark.types import OWN_TYPE
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Box, box_of, text
-from icetree.spec.types import edges_of, parse_type
+from icetree.spec.schema.types import edges_of, parse_type
 from icetree.tree.prune.boxes import require_box
 
 INTERSECTS: Final = "st_intersects"

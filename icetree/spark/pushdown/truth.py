@@ -25,7 +25,7 @@ from icetree.spark.pushdown.values import (
     type_of,
 )
 from icetree.spec.geo import Box
-from icetree.spec.types import has_nans
+from icetree.spec.schema.types import has_nans
 from icetree.tree.prune.predicates import Extracted, Intersects, Transformed
 
 #: What a comparison is with its sides swapped, and what it is where it does not hold.

@@ -20,7 +20,7 @@ from pyiceberg.transforms import parse_transform
 from icetree.codec.variant.paths import read_path
 from icetree.codec.variant.read import Path
 from icetree.errors import InvalidInput
-from icetree.spec.types import VariantType, has_nans
+from icetree.spec.schema.types import VariantType, has_nans
 from icetree.tree.prune import literals
 from icetree.tree.prune.literals import Fit
 from icetree.tree.prune.predicates import Extracted, Transformed

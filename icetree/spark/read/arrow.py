@@ -21,8 +21,8 @@ from icetree.rows.schema import plain
 from icetree.spark.nested import rebuilt
 from icetree.spark.ship import shipped_metadata, unshipped
 from icetree.spark.types import arrow_for_spark
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.types import VariantType
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.types import VariantType
 from icetree.store.base import Store
 
 #: Spark holds a batch of Arrow data in memory as a whole.

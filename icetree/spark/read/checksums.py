@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from icetree.rows.read.files import CHECKSUMS
-from icetree.spec.properties import flag
+from icetree.spec.properties.values import flag
 
 #: The options that have Parquet's reader do so, in its own words: deletes are always read with them.
 CHECKED: Final[Mapping[str, str]] = MappingProxyType(

@@ -24,8 +24,8 @@ from pyiceberg.types import (
 
 from icetree.errors import CorruptTable
 from icetree.rows.read.partition_values import stat_values
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.shape import Shape
 from icetree.tree.partitions import spans
 
 #: What Spark and we compare alike. Of floats, -0.0 and NaN are not.

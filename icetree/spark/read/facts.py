@@ -26,7 +26,7 @@ from icetree.spark.read.marks import MOST_ROWS, marks_of
 from icetree.spark.types import spark_type
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
-from icetree.spec.metadata_columns import partition_type
+from icetree.spec.schema.metadata_columns import partition_type
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan.deletes import DATA_DV
 

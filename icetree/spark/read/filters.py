@@ -32,7 +32,7 @@ from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of
 from icetree.spark.restored import fitting
 from icetree.spark.types import spark_type
-from icetree.spec.types import has_nans
+from icetree.spec.schema.types import has_nans
 from icetree.tree.prune import literals
 from icetree.tree.prune.literals import Fit
 from icetree.tree.prune.predicates import Extracted, Intersects, Transformed

@@ -14,7 +14,7 @@ from icetree.spark.frames import empty_frame
 from icetree.spark.read.arrow import batch_for_spark
 from icetree.spark.ship import shipped, unshipped
 from icetree.spark.types import nullable, spark_schema, spark_type
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.inspect.position_deletes import columns, marking, positions
 from icetree.table.table import Table
 

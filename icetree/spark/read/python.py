@@ -16,7 +16,7 @@ from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.types import arrow_for_spark, spark_schema
-from icetree.spec.metadata_columns import METADATA_COLUMNS, under_other_name
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS, under_other_name
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan.tasks import Plan
 

@@ -17,8 +17,8 @@ from icetree.spark.read.filters import row_condition
 from icetree.spark.read.internals import internals
 from icetree.spark.session import is_roomy
 from icetree.spark.types import is_native, spark_schema
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.metadata_columns import DELETED_FIELD, IDS, LINEAGE, LINEAGE_IDS
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.schema.metadata_columns import DELETED_FIELD, IDS, LINEAGE, LINEAGE_IDS
 from icetree.table.scan.scan import Scan
 
 

@@ -33,7 +33,7 @@ from icetree.spark.read.reading import Reading
 from icetree.spark.read.stored import PARTITION, STORED_PREFIX, Beside, Indexed, Listed, Stored
 from icetree.spark.types import spark_schema
 from icetree.spec.fields import ROW_ID_FIELD
-from icetree.spec.metadata_columns import (
+from icetree.spec.schema.metadata_columns import (
     DELETED_FIELD,
     FILE_FIELD,
     LINEAGE_IDS,

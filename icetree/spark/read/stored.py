@@ -41,7 +41,7 @@ from icetree.spark.session import make_room
 from icetree.spark.types import reader_schema, safe_names
 from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
 from icetree.spec.locations import absolute_array
-from icetree.spec.metadata_columns import FILE_FIELD, PARTITION_FIELD, SPEC_ID_FIELD
+from icetree.spec.schema.metadata_columns import FILE_FIELD, PARTITION_FIELD, SPEC_ID_FIELD
 
 STORED_PREFIX: Final = "__icetree_stored_"
 PARTITION: Final = "__icetree_partition"

@@ -14,7 +14,7 @@ from icetree.spark.read.condition import condition_filter
 from icetree.spark.read.question import question
 from icetree.spark.read.scan import dataframe
 from icetree.spark.types import is_known
-from icetree.spec.metadata_columns import METADATA_COLUMNS
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS
 from icetree.table.point import Point
 from icetree.table.scan.scan import Scan
 from icetree.table.table import Table

@@ -25,7 +25,7 @@ from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import cast, fit, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION, DELETE, KEEP, REPLACE, Sunk, sink
-from icetree.spec.entry import concat, to_table
+from icetree.spec.entry.entry import concat, to_table
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.counts import RowCounts

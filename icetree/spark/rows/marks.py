@@ -17,7 +17,7 @@ from icetree.rows.write.deletes import write_data_vectors
 from icetree.spark.complaints import one_line
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.write.sink import ACTION, DELETE, sink
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.table.table import Table
 from icetree.tree.plan.tasks import Plan
 

@@ -31,7 +31,7 @@ from icetree.spark.write import sink
 from icetree.spark.write.fit import cast, default, like, raising_casts
 from icetree.spark.write.lineage import AGE, ROW_ID
 from icetree.spark.write.sink import ACTION
-from icetree.spec.columns import required_identifiers
+from icetree.spec.schema.columns import required_identifiers
 from icetree.spec.spelled import spelled_out
 from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import texts

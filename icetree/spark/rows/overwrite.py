@@ -20,8 +20,8 @@ from icetree.spark.read.scan import dataframe
 from icetree.spark.rows.marks import positions, write_marks
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.sink import sink
-from icetree.spec.entry import concat
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.entry.entry import concat
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.counts import RowCounts, rows_in
 from icetree.table.commit.removing import removal_of_tasks

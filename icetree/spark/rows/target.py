@@ -21,8 +21,8 @@ from icetree.spark.types import spark_type
 from icetree.spark.wap import begin, branch_to_read
 from icetree.spark.write.fit import assigned
 from icetree.spark.write.lineage import STORED
-from icetree.spec.properties import choice
-from icetree.spec.table_properties import MODE, MODES
+from icetree.spec.properties.names import MODE, MODES
+from icetree.spec.properties.values import choice
 from icetree.table.commit.options import CommitOptions, isolated
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan

@@ -17,7 +17,7 @@ from pyspark.sql import datasource as spark
 
 from icetree.errors import IcetreeError
 from icetree.rows.read.filter import row_filter
-from icetree.spec.types import has_nans
+from icetree.spec.schema.types import has_nans
 
 #: The constructors take names and values, which their types do not tell.
 ice: Final[Any] = ice_expressions

@@ -13,7 +13,7 @@ from icetree.errors import InvalidInput
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.keys.ring import Ring
 from icetree.spark.write.options import NAMES
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.texts import did_you_mean
 from icetree.store.base import Store
 from icetree.table.lake import Lake, open_lake

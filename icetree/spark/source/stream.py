@@ -23,7 +23,7 @@ from icetree.errors import InvalidInput, NotFound
 from icetree.spark.read.arrow import ReadingPart, batch_for_spark
 from icetree.spark.source.options import FixedTable, Options, fixed
 from icetree.spark.source.read import Part, parts_of, read_schema
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
 from icetree.table.changes.changes import ChangeRange, snapshots_between
 from icetree.table.changes.rows import (
     CHANGE_COLUMNS,

@@ -25,9 +25,9 @@ from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.source.options import Options
 from icetree.spark.write.sink import discard
-from icetree.spec.encryption import require_told
-from icetree.spec.entry import Entries, concat, to_table
-from icetree.spec.snapshot import MAIN
+from icetree.spec.entry.entry import Entries, concat, to_table
+from icetree.spec.metadata.encryption import require_told
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.store.base import Store
 from icetree.store.open import store_for
 from icetree.table.commit.commit import Committed

@@ -16,8 +16,8 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.trees import option, seq
+from icetree.spec.schema.types import VariantType
 from icetree.spec.texts import did_you_mean
-from icetree.spec.types import VariantType
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _PLAIN: Final[dict[type[sql.DataType], iceberg.IcebergType]] = {

@@ -9,10 +9,10 @@ from icetree.errors import AlreadyExists, InvalidInput, NotFound
 from icetree.spark.sql.columns import own_path
 from icetree.spark.sql.names import known_table
 from icetree.spark.tokens import Cursor, first_words
-from icetree.spec.columns import identifier_names
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
-from icetree.spec.table_properties import DISTRIBUTION
+from icetree.spec.properties.names import DISTRIBUTION
+from icetree.spec.schema.columns import identifier_names
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from icetree.spark.sql.bind import Bound, BoundTable
 from icetree.spark.tokens import tokens
 from icetree.spark.trees import kind, seq, walk
-from icetree.spec.metadata_columns import NAMES
+from icetree.spec.schema.metadata_columns import NAMES
 
 #: What a query begins with, where it stands in brackets.
 _QUERY: Final = frozenset({"SELECT", "WITH", "FROM", "TABLE", "VALUES", "("})

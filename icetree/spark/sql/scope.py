@@ -11,7 +11,7 @@ from icetree.spark.sql.names import TableRef, find_among, find_view_among
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
-    from icetree.spec.view import ViewVersion
+    from icetree.spec.metadata.view import ViewVersion
 
 #: So many views may a view be read through, and so many may a statement read in all.
 _DEEPEST: Final = 50

@@ -18,8 +18,8 @@ from icetree.spark.sql.names import find_table, known_table
 from icetree.spark.trees import kind, option, pairs, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spark.wap import branch_to_read
-from icetree.spec.metadata_columns import metadata_columns
-from icetree.spec.types import type_text
+from icetree.spec.schema.metadata_columns import metadata_columns
+from icetree.spec.schema.types import type_text
 from icetree.table.table import Table
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from icetree.spark.names import column
 from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.fit import fit
-from icetree.spec.entry import concat
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.entry.entry import concat
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction

@@ -27,8 +27,8 @@ from icetree.spark.wap import BRANCH, ID, audited, begin
 from icetree.spark.write.arrange import arranged
 from icetree.spark.write.fit import fit
 from icetree.spark.write.sink import sink
-from icetree.spec.columns import required_identifiers
 from icetree.spec.location import scheme_of
+from icetree.spec.schema.columns import required_identifiers
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import CommitOptions
 from icetree.table.commit.validate import already_applied

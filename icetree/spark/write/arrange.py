@@ -40,11 +40,11 @@ from icetree.spark.functions.calls import with_functions
 from icetree.spark.in_python import in_python
 from icetree.spark.names import column, names_of, path_sql
 from icetree.spark.restored import restored
-from icetree.spec.expressions import Expression, transform_of
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import choice
-from icetree.spec.shape import Shape
-from icetree.spec.table_properties import DISTRIBUTION, DISTRIBUTIONS
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.names import DISTRIBUTION, DISTRIBUTIONS
+from icetree.spec.properties.values import choice
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
 
 _PERIODS: Final[dict[type[Any], str]] = {
     YearTransform: "YEAR",

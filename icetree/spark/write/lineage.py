@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spark.read.listing import ORDINAL, POSITION
-from icetree.spec.metadata_columns import LINEAGE, renamed
+from icetree.spec.schema.metadata_columns import LINEAGE, renamed
 
 #: What rows on their way call it.
 ROW_ID, AGE = "__icetree_row_id", "__icetree_age"

@@ -15,8 +15,8 @@ from icetree.rows.formats import orc as as_orc
 from icetree.rows.formats import parquet as as_parquet
 from icetree.rows.formats.formats import WRITE_FORMAT, format_to_write
 from icetree.rows.write.write import TARGET_FILE_SIZE
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.table_properties import DISTRIBUTION
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.names import DISTRIBUTION
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.options import CommitOptions
 

@@ -29,11 +29,11 @@ from icetree.spark.restored import fitting
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
 from icetree.spark.write.lineage import AGE, FACTS, ROW_ID, with_lineage
 from icetree.spark.write.unweighed import done_unweighed
-from icetree.spec.encryption import require_told
-from icetree.spec.entry import Entries, concat, to_table
+from icetree.spec.entry.entry import Entries, concat, to_table
 from icetree.spec.locations import absolute_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import stored_lineage
+from icetree.spec.metadata.encryption import require_told
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.metadata_columns import stored_lineage
 from icetree.store.base import Store
 from icetree.table.commit.counts import RowCounts, rows_of
 from icetree.table.rows.clauses import TWICE

@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from icetree.spark.in_python import done_in_python
 from icetree.spark.names import quoted
 from icetree.spark.write.internals import BYTES, bounds, is_all_javas, not_weighed
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.visible import log_of
 
 log = log_of(__name__)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.encryption import without_keys
-from icetree.spec.metadata import StatisticsFile, TableMetadata
-from icetree.spec.update import (
+from icetree.spec.metadata.encryption import without_keys
+from icetree.spec.metadata.metadata import StatisticsFile, TableMetadata
+from icetree.spec.metadata.update import (
     AddEncryptionKey,
     RemoveEncryptionKey,
     RemoveExpressions,

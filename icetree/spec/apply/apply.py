@@ -11,21 +11,17 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec import columns
 from icetree.spec.apply import alone
 from icetree.spec.apply import history as past
 from icetree.spec.apply.history import Forget
-from icetree.spec.column_uses import uses
-from icetree.spec.encryption import require_same_secrecy, require_told
-from icetree.spec.expressions import Expression
+from icetree.spec.entry.stats import can_be_stored
 from icetree.spec.fields import FORMAT_VERSION, LAST_STATS_FIELD, MAX_ID
-from icetree.spec.layout import PartitionField, expressions_for
-from icetree.spec.metadata import TableMetadata, with_snapshot
-from icetree.spec.pages import inline_forgotten
-from icetree.spec.properties import properties_of
-from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.stats import can_be_stored
-from icetree.spec.update import (
+from icetree.spec.metadata.column_uses import uses
+from icetree.spec.metadata.encryption import require_same_secrecy, require_told
+from icetree.spec.metadata.layout import PartitionField, expressions_for
+from icetree.spec.metadata.metadata import TableMetadata, with_snapshot
+from icetree.spec.metadata.pages import inline_forgotten
+from icetree.spec.metadata.update import (
     LAST_ADDED,
     AddEncryptionKey,
     AddExpression,
@@ -59,6 +55,10 @@ from icetree.spec.update import (
     Update,
     UpgradeFormatVersion,
 )
+from icetree.spec.properties.values import properties_of
+from icetree.spec.rules.metadata import broken_rule
+from icetree.spec.schema import columns
+from icetree.spec.schema.expressions import Expression
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +96,9 @@ def apply(
     for update in updates:
         handler = _HANDLERS.get(type(update))
         if handler is None:
-            raise InvalidInput(f"{update!r} is no update of a table: icetree.spec.update has them")
+            raise InvalidInput(
+                f"{update!r} is no update of a table: icetree.spec.metadata.update has them"
+            )
         metadata = handler(metadata, update, progress)
     _keep_sources(before, metadata)
     broken = broken_rule(metadata)

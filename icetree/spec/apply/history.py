@@ -8,10 +8,10 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
-from icetree.spec.metadata import TableMetadata, with_ref
-from icetree.spec.pages import inline_forgotten
-from icetree.spec.snapshot import MAIN
-from icetree.spec.update import (
+from icetree.spec.metadata.metadata import TableMetadata, with_ref
+from icetree.spec.metadata.pages import inline_forgotten
+from icetree.spec.metadata.snapshot import MAIN
+from icetree.spec.metadata.update import (
     DropSnapshotPages,
     ExpireSnapshots,
     RecallSnapshot,

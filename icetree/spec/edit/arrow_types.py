@@ -32,7 +32,7 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
-from icetree.spec.types import VariantType
+from icetree.spec.schema.types import VariantType
 
 _is = pa.types
 

@@ -10,13 +10,12 @@ from msgspec.structs import replace as with_fields
 from pyiceberg.schema import Schema
 
 from icetree.errors import InvalidInput
-from icetree.spec import columns
 from icetree.spec.edit import identifiers
 from icetree.spec.edit.new_columns import Ids, struct_json
 from icetree.spec.edit.promote import widens
 from icetree.spec.edit.terms import require_taken
-from icetree.spec.expressions import Expression, is_malformed
-from icetree.spec.layout import (
+from icetree.spec.location import leads_up, no_name
+from icetree.spec.metadata.layout import (
     FIRST_PARTITION_ID,
     UNSORTED,
     ExprField,
@@ -25,12 +24,13 @@ from icetree.spec.layout import (
     SortField,
     SortOrder,
 )
-from icetree.spec.location import leads_up, no_name
-from icetree.spec.metadata import TableMetadata, new_table
+from icetree.spec.metadata.metadata import TableMetadata, new_table
+from icetree.spec.metadata.update import AddExpression, AddPartitionSpec, RenameExpressions, Update
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.schema_tree import Place, walk
-from icetree.spec.types import parse_type
-from icetree.spec.update import AddExpression, AddPartitionSpec, RenameExpressions, Update
+from icetree.spec.schema import columns
+from icetree.spec.schema.expressions import Expression, is_malformed
+from icetree.spec.schema.tree import Place, walk
+from icetree.spec.schema.types import parse_type
 
 #: In place of a partition field's id: one that is to be given.
 UNNUMBERED = 0

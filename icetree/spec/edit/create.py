@@ -13,18 +13,18 @@ from icetree.spec.edit.new_columns import Ids, SchemaLike, as_struct, struct_jso
 from icetree.spec.edit.sort import read_keys
 from icetree.spec.edit.terms import Term, read_term
 from icetree.spec.fields import FORMAT_VERSION
-from icetree.spec.layout import (
+from icetree.spec.location import leads_up, no_name
+from icetree.spec.metadata.layout import (
     FIRST_PARTITION_ID,
     UNSORTED,
     PartitionField,
     PartitionSpec,
     SortOrder,
 )
-from icetree.spec.location import leads_up, no_name
-from icetree.spec.metadata import TableMetadata, new_table
-from icetree.spec.properties import properties_of
+from icetree.spec.metadata.metadata import TableMetadata, new_table
+from icetree.spec.properties.values import properties_of
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.schema_tree import walk
+from icetree.spec.schema.tree import walk
 
 #: Accepted as a property, as Iceberg's users expect, but never stored as one.
 _VERSION_PROPERTY: Final = "format-version"

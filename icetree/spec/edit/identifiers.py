@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icetree.errors import InvalidInput
-from icetree.spec.schema_tree import Place
+from icetree.spec.schema.tree import Place
 
 
 def required_id(place: Place) -> int:

@@ -22,12 +22,12 @@ from pyiceberg.types import (
 )
 
 from icetree.errors import InvalidInput
-from icetree.spec.default_values import default_json
 from icetree.spec.edit.arrow_types import from_arrow, struct_from_arrow
 from icetree.spec.fields import MAX_ID
-from icetree.spec.metadata_columns import NAMES, is_reserved
-from icetree.spec.type_text import read_columns, read_type
-from icetree.spec.types import VariantType, type_text
+from icetree.spec.schema.default_values import default_json
+from icetree.spec.schema.metadata_columns import NAMES, is_reserved
+from icetree.spec.schema.text import read_columns, read_type
+from icetree.spec.schema.types import VariantType, type_text
 
 #: A type: PyIceberg's, Arrow's, or in words such as "decimal(10, 2)" and "list<string>".
 TypeLike: TypeAlias = IcebergType | pa.DataType | str

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 from icetree.errors import InvalidInput
 from icetree.spec.edit.terms import Term, read_term
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import ExprField, PartitionSpec
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import walk
-from icetree.spec.spelled import spelled
-from icetree.spec.texts import did_you_mean, storable
-from icetree.spec.update import (
+from icetree.spec.metadata.layout import ExprField, PartitionSpec
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import (
     AddExpression,
     AddPartitionSpec,
     RenameExpressions,
     SetDefaultSpec,
     Update,
 )
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.tree import walk
+from icetree.spec.spelled import spelled
+from icetree.spec.texts import did_you_mean, storable
 
 
 @spelled

@@ -17,7 +17,7 @@ from pyiceberg.types import (
     UnknownType,
 )
 
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 
 #: Transforms that give the same value for a date and for its first moment.
 _SAME_FOR_DATES: Final = frozenset({"year", "month", "day", "void"})

@@ -15,17 +15,17 @@ from typing import Literal
 from msgspec.structs import replace
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import ReadPage
-from icetree.spec.snapshot import MAIN, Ref, Snapshot, SnapshotPage
-from icetree.spec.texts import storable
-from icetree.spec.update import (
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import ReadPage
+from icetree.spec.metadata.snapshot import MAIN, Ref, Snapshot, SnapshotPage
+from icetree.spec.metadata.update import (
     AddSnapshot,
     RecallSnapshot,
     RemoveSnapshotRef,
     SetSnapshotRef,
     Update,
 )
+from icetree.spec.texts import storable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

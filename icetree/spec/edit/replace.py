@@ -8,8 +8,8 @@ from typing import Protocol
 from icetree.spec.edit.new_columns import Ids, SchemaLike, as_struct, struct_json
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.sort import SortEdit
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.update import AddSchema, SetCurrentSchema, SetProperties, Update
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import AddSchema, SetCurrentSchema, SetProperties, Update
 
 
 class Updating(Protocol):

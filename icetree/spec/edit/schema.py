@@ -13,8 +13,6 @@ from typing import Any
 from pyiceberg.types import IcebergType, NestedField, StructType
 
 from icetree.errors import InvalidInput
-from icetree.spec.column_uses import current_partitioning, uses
-from icetree.spec.default_values import default_json, widened_default
 from icetree.spec.edit import identifiers, union
 from icetree.spec.edit.new_columns import (
     Ids,
@@ -28,19 +26,21 @@ from icetree.spec.edit.new_columns import (
     type_json,
 )
 from icetree.spec.edit.promote import changed_partitioning, ways_out, widens
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metrics import COLUMN_PREFIX
-from icetree.spec.schema_tree import Path, Place, dotted, find, under, walk
-from icetree.spec.spelled import spelled
-from icetree.spec.texts import storable
-from icetree.spec.types import parse_type
-from icetree.spec.update import (
+from icetree.spec.entry.metrics import COLUMN_PREFIX
+from icetree.spec.metadata.column_uses import current_partitioning, uses
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import (
     AddSchema,
     RemoveProperties,
     SetCurrentSchema,
     SetProperties,
     Update,
 )
+from icetree.spec.schema.default_values import default_json, widened_default
+from icetree.spec.schema.tree import Path, Place, dotted, find, under, walk
+from icetree.spec.schema.types import parse_type
+from icetree.spec.spelled import spelled
+from icetree.spec.texts import storable
 
 
 @spelled

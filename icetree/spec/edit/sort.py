@@ -8,11 +8,11 @@ from typing import Any, Final, Literal
 
 from icetree.errors import InvalidInput
 from icetree.spec.edit.terms import read_term
-from icetree.spec.layout import SortField, SortOrder
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.layout import SortField, SortOrder
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import AddSortOrder, SetDefaultSortOrder, Update
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import storable
-from icetree.spec.update import AddSortOrder, SetDefaultSortOrder, Update
 
 _KEY: Final = re.compile(
     r"(?P<term>.*?)(?:\s+(?P<direction>asc|desc))?(?:\s+nulls\s+(?P<nulls>first|last))?",

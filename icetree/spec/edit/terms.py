@@ -11,9 +11,9 @@ from pyiceberg.transforms import parse_transform
 from pyiceberg.types import GeographyType, GeometryType, PrimitiveType, UnknownType
 
 from icetree.errors import InvalidInput
-from icetree.spec.schema_tree import Place, by_name, find
+from icetree.spec.schema.tree import Place, by_name, find
+from icetree.spec.schema.types import VariantType, parse_type
 from icetree.spec.texts import did_you_mean, storable
-from icetree.spec.types import VariantType, parse_type
 
 _CALL: Final = re.compile(r"\s*(\w+)\s*\((.*)\)\s*", re.DOTALL)
 #: A name in backticks, of which one within it is written twice; a comma that is not within a name.

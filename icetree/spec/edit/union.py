@@ -16,8 +16,8 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput
 from icetree.spec.edit.promote import widens
-from icetree.spec.schema_tree import by_name
-from icetree.spec.types import parse_type
+from icetree.spec.schema.tree import by_name
+from icetree.spec.schema.types import parse_type
 
 if TYPE_CHECKING:
     from icetree.spec.edit.schema import SchemaEdit

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from icetree.spec import columns
-from icetree.spec.layout import ExprField, PartitionField
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.update import (
+from icetree.spec.metadata.layout import ExprField, PartitionField
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import (
     RemoveExpressions,
     RemovePartitionSpecs,
     RemoveSchemas,
     RemoveSortOrders,
     Update,
 )
+from icetree.spec.schema import columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput
-from icetree.spec.columns import parsed
-from icetree.spec.properties import flag, properties_of, whole_number
-from icetree.spec.rules.view import broken_version_rules, broken_view_rule, require_view_schema
-from icetree.spec.texts import storable, text
-from icetree.spec.view import (
+from icetree.spec.metadata.view import (
     DEFAULT_HISTORY,
     DROP_DIALECT,
     HISTORY,
@@ -29,6 +25,10 @@ from icetree.spec.view import (
     ViewMetadata,
     ViewVersion,
 )
+from icetree.spec.properties.values import flag, properties_of, whole_number
+from icetree.spec.rules.view import broken_version_rules, broken_view_rule, require_view_schema
+from icetree.spec.schema.columns import parsed
+from icetree.spec.texts import storable, text
 
 #: In place of an id: the one that was given last.
 LAST_ADDED: Final = -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from icetree.spec.edit.terms import term_text
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 
 
 def partition_words(metadata: TableMetadata, spec_id: int | None = None) -> tuple[str, ...]:

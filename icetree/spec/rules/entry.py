@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
-from icetree.spec import stats
 from icetree.spec.arrays import first_repeated, one_chunk
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     ALLOWED,
     FILES,
     ROOT,

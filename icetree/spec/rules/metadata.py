@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from icetree.errors import InvalidInput
-from icetree.spec import columns
-from icetree.spec.expressions import is_malformed
 from icetree.spec.fields import FORMAT_VERSION, MANIFEST_LIST, ROOT_MANIFEST
-from icetree.spec.layout import ExprField, PartitionField
 from icetree.spec.location import leads_up, no_name
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import MAIN, Page, Snapshot
+from icetree.spec.metadata.layout import ExprField, PartitionField
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import MAIN, Page, Snapshot
+from icetree.spec.schema import columns
+from icetree.spec.schema.expressions import is_malformed
 
 
 def broken_rule(metadata: TableMetadata) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec.fields import GEO_AXES
-from icetree.spec.types import VARIANT_BOUND
+from icetree.spec.schema.types import VARIANT_BOUND
 
 _COUNTS: Final = ("values", "nulls", "nans")
 #: The stats that there are rules for.

@@ -8,9 +8,9 @@ from typing import Any, Final
 from uuid import UUID
 
 from icetree.errors import InvalidInput
-from icetree.spec import columns
 from icetree.spec.location import leads_up, no_name
-from icetree.spec.view import SQL, VIEW_FORMAT_VERSION, ViewMetadata, ViewVersion
+from icetree.spec.metadata.view import SQL, VIEW_FORMAT_VERSION, ViewMetadata, ViewVersion
+from icetree.spec.schema import columns
 
 _HIGHEST: Final = 2**31 - 1
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.columns import identifier_names
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.entry import Entries, concat
-from icetree.spec.pages import find_snapshot
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries, concat
+from icetree.spec.metadata.pages import find_snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.columns import identifier_names
+from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import shortened
 from icetree.table.changes.rows import CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID, ChangeReader

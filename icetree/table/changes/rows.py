@@ -17,16 +17,16 @@ from icetree.rows.read.deletes import Rows, read_vector
 from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.arrays import no_rows
-from icetree.spec.columns import identifier_paths
 from icetree.spec.location import absolute
-from icetree.spec.metadata_columns import (
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.columns import identifier_paths
+from icetree.spec.schema.metadata_columns import (
     DELETED_FIELD,
     IDS,
     METADATA_COLUMNS,
     PARTITION_FIELD,
     under_other_name,
 )
-from icetree.spec.snapshot import Snapshot
 from icetree.tree.plan.row_changes import (
     CHANGE_TYPE,
     DELETE,

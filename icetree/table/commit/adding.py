@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
-from icetree.spec import stats
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     BASE_COLUMNS,
     BASE_SCHEMA,
     POSITION,
@@ -28,12 +27,13 @@ from icetree.spec.entry import (
     to_table,
     with_columns,
 )
-from icetree.spec.equality import broken_equality
+from icetree.spec.entry.equality import broken_equality
 from icetree.spec.locations import given_form_array, is_uri
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import flag
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.values import flag
 from icetree.spec.rules import entry as entry_rules
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.partitions import spans
 
 #: With this property set, only files under the table's own location may be added.

@@ -17,10 +17,10 @@ from icetree.rows.adopt import adopt
 from icetree.rows.formats.formats import FORMATS
 from icetree.rows.read.files import NAME_MAPPING, name_mapping
 from icetree.rows.write.write import entries_of
-from icetree.spec.encryption import require_plain_target
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.spec.location import LOCAL, absolute, scheme_of
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.encryption import require_plain_target
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.store.places import local_folder
 

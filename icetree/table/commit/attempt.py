@@ -11,19 +11,19 @@ from icetree.codec import metadata as metadata_codec
 from icetree.codec.encryption.stream import seal
 from icetree.files.table_files import TableFiles
 from icetree.spec.apply.apply import apply
-from icetree.spec.encryption import sets_key
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata import (
+from icetree.spec.metadata.encryption import sets_key
+from icetree.spec.metadata.metadata import (
     DEFAULT_INLINE_SNAPSHOTS,
     INLINE_SNAPSHOTS,
     TableMetadata,
     with_previous,
     with_snapshot,
 )
-from icetree.spec.pages import PagedOut, page_out, remove_snapshots
-from icetree.spec.properties import whole_number
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.table_properties import METADATA_COMPRESSION
+from icetree.spec.metadata.pages import PagedOut, page_out, remove_snapshots
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.properties.names import METADATA_COMPRESSION
+from icetree.spec.properties.values import whole_number
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.report import Report
 from icetree.table.commit.validate import KEY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
-from icetree.spec.properties import whole_number
+from icetree.spec.properties.values import whole_number
 from icetree.surroundings import between, elapsed_s, wait
 
 NUM_RETRIES = "commit.retry.num-retries"

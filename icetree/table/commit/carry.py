@@ -26,11 +26,11 @@ from icetree.rows.read.deletes import Rows, read_vector
 from icetree.rows.read.find import ids_of, places_of
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
-from icetree.spec.entry import Entries, concat, is_data_dv, is_data_file, only
+from icetree.spec.entry.entry import Entries, concat, is_data_dv, is_data_file, only
+from icetree.spec.entry.stats import parse_column
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import MAIN, Snapshot
-from icetree.spec.stats import parse_column
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
 from icetree.table.state import State, Work
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.conflict.conflict import OtherCommit

@@ -22,8 +22,8 @@ from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.apply.apply import apply
 from icetree.spec.edit.refs import recalled
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.surroundings import new_uuid
 from icetree.table.commit.attempt import Attempt, next_attempt
 from icetree.table.commit.backoff import between_tries

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries, is_data_dv, is_data_file
+from icetree.spec.entry.entry import Entries, is_data_dv, is_data_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

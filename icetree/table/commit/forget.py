@@ -13,10 +13,10 @@ from icetree.errors import IcetreeError
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.location import absolute, is_relative, stored_form
-from icetree.spec.metadata import DELETE_AFTER_COMMIT, TableMetadata
-from icetree.spec.properties import flag
-from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
-from icetree.spec.snapshot import MetadataLogEntry
+from icetree.spec.metadata.metadata import DELETE_AFTER_COMMIT, TableMetadata
+from icetree.spec.metadata.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.spec.metadata.snapshot import MetadataLogEntry
+from icetree.spec.properties.values import flag
 from icetree.table.state import State
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from icetree.files.table_files import TableFiles
-from icetree.spec.properties import flag
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.table_properties import EXPORT_ON_COMMIT
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.properties.names import EXPORT_ON_COMMIT
+from icetree.spec.properties.values import flag
 from icetree.table.commit.forget import forgotten
 from icetree.table.export.export import export
 from icetree.table.state import State

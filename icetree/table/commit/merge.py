@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, concat, is_data_dv, keys_of
+from icetree.spec.entry.entry import Content, concat, is_data_dv, keys_of
 from icetree.tree.changes import Changes, Intent
 
 

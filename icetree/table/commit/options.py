@@ -8,9 +8,9 @@ from typing import Any, Final
 from typing_extensions import TypedDict
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import MAIN
-from icetree.spec.table_properties import ISOLATION
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import MAIN
+from icetree.spec.properties.names import ISOLATION
 from icetree.spec.texts import did_you_mean, storable, text
 from icetree.table.commit.validate import KEY
 from icetree.tree.conflict.conflict import Isolation

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.update import (
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import (
     AddExpression,
     AddPartitionSpec,
     AddSchema,

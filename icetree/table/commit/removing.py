@@ -14,8 +14,8 @@ from pyiceberg.expressions import BooleanExpression
 from icetree.catalog.base import TableName
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     POSITION,
     Content,
     Entries,
@@ -27,8 +27,8 @@ from icetree.spec.entry import (
 )
 from icetree.spec.location import given_form
 from icetree.spec.locations import given_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.shape import Shape
 from icetree.table.arguments import texts
 from icetree.table.commit.counts import rows_in, rows_left_in, rows_of
 from icetree.table.commit.merge import names_of

@@ -15,7 +15,7 @@ from icetree.errors import (
 )
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.location import stored_form
-from icetree.spec.pages import history
+from icetree.spec.metadata.pages import history
 from icetree.table.commit.attempt import Attempt
 from icetree.table.commit.backoff import between_questions
 from icetree.table.state import State, Work

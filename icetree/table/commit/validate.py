@@ -12,15 +12,15 @@ from pyiceberg.schema import index_by_id
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
-from icetree.spec import stats
-from icetree.spec.columns import ids_in
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.encryption import KEY_PROPERTY, require_told
-from icetree.spec.entry import BASE_COLUMNS, Entries, is_data_file, only
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import find_snapshot
-from icetree.spec.snapshot import MAIN, Snapshot, SnapshotPage
-from icetree.spec.update import AddSnapshot, RecallSnapshot, SetSnapshotRef
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import BASE_COLUMNS, Entries, is_data_file, only
+from icetree.spec.metadata.encryption import KEY_PROPERTY, require_told
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import find_snapshot
+from icetree.spec.metadata.snapshot import MAIN, Snapshot, SnapshotPage
+from icetree.spec.metadata.update import AddSnapshot, RecallSnapshot, SetSnapshotRef
+from icetree.spec.schema.columns import ids_in
 from icetree.table.commit.carry import Carrier
 from icetree.table.commit.merge import merge
 from icetree.table.state import State, Work

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from icetree.spec import stats
-from icetree.spec.entry import Entries, with_columns
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries, with_columns
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Prepared
 from icetree.tree.leaves.rewritten import Rewritten

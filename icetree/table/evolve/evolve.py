@@ -10,16 +10,16 @@ from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
 from icetree.spec.fields import FORMAT_VERSION
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import properties_of
-from icetree.spec.spelled import spelled
-from icetree.spec.update import (
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import (
     AssignUUID,
     RemoveProperties,
     SetProperties,
     Update,
     UpgradeFormatVersion,
 )
+from icetree.spec.properties.values import properties_of
+from icetree.spec.spelled import spelled
 from icetree.surroundings import new_uuid
 
 

@@ -14,11 +14,11 @@ from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.edit import refs
 from icetree.spec.edit.refs import Retention
-from icetree.spec.pages import find_snapshot, history
-from icetree.spec.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.pages import find_snapshot, history
+from icetree.spec.metadata.snapshot import MAIN, Snapshot
+from icetree.spec.metadata.update import Update
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import text
-from icetree.spec.update import Update
 from icetree.table.commit.commit import Committed
 from icetree.table.commit.options import PUBLISHED_WAP_ID
 from icetree.table.point import Point, resolve, snapshot_at
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from icetree.catalog.base import TableName
-    from icetree.spec.metadata import TableMetadata
+    from icetree.spec.metadata.metadata import TableMetadata
     from icetree.table.transaction import Transaction
     from icetree.tree.conflict.conflict import Isolation
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from icetree.spec.apply.apply import apply
-from icetree.spec.snapshot import MAIN
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.table.commit.options import branch_of
 from icetree.table.evolve.refs import References
 
 if TYPE_CHECKING:
     from icetree.catalog.base import TableName
-    from icetree.spec.metadata import TableMetadata
-    from icetree.spec.update import Update
+    from icetree.spec.metadata.metadata import TableMetadata
+    from icetree.spec.metadata.update import Update
     from icetree.table.table import Table
 
 

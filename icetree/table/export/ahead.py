@@ -19,10 +19,10 @@ from icetree.codec import legacy
 from icetree.errors import IcetreeError, InvalidInput
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Entries, Status, has_status, only
+from icetree.spec.entry.entry import Entries, Status, has_status, only
 from icetree.spec.location import absolute, is_relative, stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.tree.files import tracking_of
 from icetree.tree.reading import Leaf, leaves_in
 

@@ -19,14 +19,14 @@ from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import Layout
 from icetree.errors import AlreadyExists, IcetreeError, Unsupported
 from icetree.files.table_files import TableFiles
-from icetree.spec.encryption import data_key_bytes, is_encrypted
-from icetree.spec.entry import Entries
-from icetree.spec.layout import PartitionField
+from icetree.spec.entry.entry import Entries
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.encryption import data_key_bytes, is_encrypted
+from icetree.spec.metadata.layout import PartitionField
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Page, Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
-from icetree.spec.snapshot import Page, Snapshot
 from icetree.table.export.known import Known, heads_of, known_in, known_of, known_to_relatives
 from icetree.table.export.places import (
     apart,

@@ -20,9 +20,9 @@ from icetree.codec import legacy, limits
 from icetree.codec.avro.avro import open_avro
 from icetree.errors import CorruptTable, InvalidInput, NotFound, TooLarge
 from icetree.files.table_files import TableFiles
-from icetree.spec import stats
 from icetree.spec.arrays import is_among
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     POSITION,
     Entries,
     Status,
@@ -37,8 +37,8 @@ from icetree.spec.entry import (
 )
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.location import absolute, is_relative, stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.export.ahead import Ahead
 from icetree.table.export.places import FORMAT_VERSIONS, METADATA, list_shown
 from icetree.tree.diff.diff import identity

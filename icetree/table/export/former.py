@@ -12,9 +12,9 @@ from typing import Final
 from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.export.export import Made, Series
 from icetree.table.export.known import heads_of
 from icetree.table.export.places import export_folder, export_of, is_list, list_shown

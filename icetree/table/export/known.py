@@ -12,9 +12,9 @@ from icetree.codec.legacy.encode_list import Listed, read_listed
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.retention import line_of
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.retention import line_of
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.export.places import export_of, is_list, manifest_list_at, part_of
 
 #: Twins by the parts that they are of, all others by their locations.

@@ -11,7 +11,7 @@ from typing import Final
 
 from icetree.codec.legacy.encode_manifest import Layout
 from icetree.spec.location import canonical
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.texts import json_bytes
 from icetree.surroundings import new_uuid
 from icetree.table.export.parts import Part, hashed

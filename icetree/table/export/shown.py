@@ -14,14 +14,20 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import UNSORTED, PartitionField, PartitionSpec, SortField, SortOrder
 from icetree.spec.location import absolute
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
-from icetree.spec.pages import ReadPage
-from icetree.spec.retention import GC_ENABLED
-from icetree.spec.schema_tree import Place, walk
-from icetree.spec.snapshot import LogEntry, Page, Ref, Snapshot
+from icetree.spec.metadata.layout import (
+    UNSORTED,
+    PartitionField,
+    PartitionSpec,
+    SortField,
+    SortOrder,
+)
+from icetree.spec.metadata.metadata import PartitionStatisticsFile, StatisticsFile, TableMetadata
+from icetree.spec.metadata.pages import ReadPage
+from icetree.spec.metadata.retention import GC_ENABLED
+from icetree.spec.metadata.snapshot import LogEntry, Page, Ref, Snapshot
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.tree import Place, walk
 from icetree.table.export.places import FORMAT_VERSIONS, list_shown
 
 #: The operations that clients know. Any other may have changed anything.

@@ -23,9 +23,9 @@ from icetree.errors import AlreadyExists, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.read.deletes import open_vector
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries, is_data_dv, is_live, only, with_columns
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries, is_data_dv, is_live, only, with_columns
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.location import absolute, stored_form
 from icetree.spec.locations import absolute_array

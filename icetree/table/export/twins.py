@@ -20,8 +20,8 @@ from icetree.codec.legacy.encode_manifest import Layout, encode_manifest
 from icetree.codec.legacy.tuples import Summary
 from icetree.codec.single_value_bytes import encode_bounds
 from icetree.errors import CorruptTable
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     FILES,
     MANIFESTS,
     POSITION,
@@ -39,9 +39,9 @@ from icetree.spec.entry import (
     with_columns,
 )
 from icetree.spec.location import absolute
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.types import has_nans
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import has_nans
 from icetree.table.export.parts import Part, parts_of
 from icetree.table.export.places import apart, own_manifest_at, told_by, twin_at
 from icetree.tree.leaf import NewFile

@@ -25,10 +25,10 @@ from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.rows.read.read import read_by_task
 from icetree.spec.arrays import one_chunk
-from icetree.spec.encryption import is_encrypted
 from icetree.spec.location import absolute, canonical
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import METADATA_COLUMNS
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS
 from icetree.table.export.places import EXPORTS
 from icetree.tree.plan.tasks import Plan
 

@@ -16,10 +16,10 @@ from icetree.rows.read.partition_values import (
     stat_values,
     struct_of,
 )
-from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, is_data_dv, is_data_file
 from icetree.spec.locations import absolute_array
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.table.told import hidden_keys
 from icetree.tree.live import LEAF
 

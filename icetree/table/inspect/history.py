@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.location import absolute
-from icetree.spec.snapshot import LogEntry, Snapshot
+from icetree.spec.metadata.snapshot import LogEntry, Snapshot
 
 if TYPE_CHECKING:
     from icetree.table.table import Table

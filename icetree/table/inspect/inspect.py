@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from icetree.codec import bitmap
 from icetree.rows.matching.same import ranks, row_codes
-from icetree.spec import entry
-from icetree.spec.entry import (
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import (
     DELETE_FILES,
     FILES,
     POSITION,
@@ -20,8 +20,8 @@ from icetree.spec.entry import (
     is_content,
     is_live,
 )
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.spec.spelled import spelled
 from icetree.table.inspect.files import entries_table, files_table, partitions_table
 from icetree.table.inspect.history import (

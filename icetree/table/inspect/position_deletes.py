@@ -19,12 +19,12 @@ from icetree.rows.read.deletes import read_vector
 from icetree.rows.read.files import ReadRules, open_file
 from icetree.rows.read.partition_values import partition_column
 from icetree.rows.schema import arrow_field, arrow_type
-from icetree.spec.entry import Content, is_content, is_data_dv, is_data_file
+from icetree.spec.entry.entry import Content, is_content, is_data_dv, is_data_file
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.locations import absolute_array
-from icetree.spec.metadata_columns import partition_type
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.metadata_columns import partition_type
+from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 from icetree.tree.live import live_files
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,
@@ -18,11 +18,11 @@ from icetree.spec.entry import (
     is_data_file,
     is_live,
 )
-from icetree.spec.expressions import Expression, transform_of
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.expressions import Expression, transform_of
+from icetree.spec.schema.shape import Shape
 from icetree.table.inspect.files import readable_metrics
 from icetree.table.told import hidden_keys
 

@@ -21,7 +21,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
 from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, InvalidInput
 from icetree.filters.filter import Filter, parse_filter
-from icetree.spec.entry import Entries, concat
+from icetree.spec.entry.entry import Entries, concat
 from icetree.spec.short import short
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import branch_of

@@ -18,10 +18,10 @@ from icetree.rows.write.fit import fitted
 from icetree.rows.write.order import in_order
 from icetree.rows.write.pack import PackedSize, layout_of, write_packed
 from icetree.rows.write.write import Layout, in_portions
-from icetree.spec.columns import holders
-from icetree.spec.encryption import data_key_bytes
-from icetree.spec.entry import Entries
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.entry.entry import Entries
+from icetree.spec.metadata.encryption import data_key_bytes
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.columns import holders
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.maintain.compact_options import Arrangement, CompactOptions

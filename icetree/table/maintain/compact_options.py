@@ -13,9 +13,9 @@ from icetree.rows.write.order import Order, Sorted, ZOrdered
 from icetree.rows.write.write import DEFAULT_TARGET_FILE_SIZE, TARGET_FILE_SIZE
 from icetree.spec.edit.sort import read_keys
 from icetree.spec.edit.terms import read_term
-from icetree.spec.layout import SortField
-from icetree.spec.metadata import TableMetadata, sort_keys_of
-from icetree.spec.properties import choice, flag, whole_number
+from icetree.spec.metadata.layout import SortField
+from icetree.spec.metadata.metadata import TableMetadata, sort_keys_of
+from icetree.spec.properties.values import choice, flag, whole_number
 from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import texts
 from icetree.tree.compaction import GroupRules

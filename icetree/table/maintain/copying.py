@@ -21,8 +21,8 @@ from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles, read_metadata
 from icetree.spec.location import absolute, leads_up, no_name, prefix_of, stored_form
 from icetree.spec.locations import is_uri, stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
 from icetree.spec.short import short
 from icetree.store.base import Store
 from icetree.table.maintain.links import comparable

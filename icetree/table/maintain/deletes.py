@@ -25,7 +25,7 @@ from icetree.filters.filter import Filter, parse_filter
 from icetree.rows.read.deletes import Deletes, Rows
 from icetree.rows.write.deletes import as_vector, store_vectors
 from icetree.spec.arrays import is_among, one_chunk
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     Content,
     Entries,
     concat,
@@ -36,9 +36,9 @@ from icetree.spec.entry import (
     only,
 )
 from icetree.spec.location import absolute
-from icetree.spec.properties import whole_number
+from icetree.spec.properties.names import DELETE_FILE_SIZE
+from icetree.spec.properties.values import whole_number
 from icetree.spec.short import short
-from icetree.spec.table_properties import DELETE_FILE_SIZE
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.removing import removal_of, removal_of_tasks
 from icetree.table.progress import Progress

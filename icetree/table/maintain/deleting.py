@@ -14,12 +14,12 @@ from icetree.errors import IcetreeError, InvalidInput, Unavailable
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import MANIFESTS, Content
+from icetree.spec.entry.entry import MANIFESTS, Content
 from icetree.spec.location import absolute
 from icetree.spec.locations import is_uri, stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.properties import flag
-from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.spec.properties.values import flag
 from icetree.store.base import NotDeleted
 from icetree.table.progress import Progress
 from icetree.visible import log_of

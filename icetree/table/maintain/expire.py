@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, NotFound
 from icetree.spec.edit.unused import unused
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.spec.location import stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
-from icetree.spec.retention import Expiry, chosen, expired, rules_of
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import ExpireSnapshots, RemoveSnapshotRef
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.retention import Expiry, chosen, expired, rules_of
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import ExpireSnapshots, RemoveSnapshotRef
 from icetree.surroundings import now_ms
 from icetree.table.arguments import whole
 from icetree.table.export.places import EXPORTS

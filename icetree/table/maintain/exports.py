@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Content, is_content
+from icetree.spec.entry.entry import Content, is_content
 from icetree.spec.location import absolute, stored_form
 from icetree.table.export.parts import Part
 from icetree.table.export.places import EXPORTS, read_name, stand_in_folder, vectors_in

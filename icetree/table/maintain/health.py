@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 
-from icetree.spec.entry import MANIFESTS, is_content, is_live
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.entry.entry import MANIFESTS, is_content, is_live
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.short import short
 from icetree.table.maintain.compact_options import options_of
 from icetree.table.scan.planning import planner

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from icetree.filters.filter import Filter
-from icetree.spec.snapshot import MAIN
+from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.spelled import spelled
 from icetree.table.maintain.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.deletes import RewrittenDeletes, rewrite_position_delete_files

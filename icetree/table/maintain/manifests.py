@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.spec.encryption import data_key_bytes
-from icetree.spec.entry import Entries, is_live, only
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries, is_live, only
+from icetree.spec.metadata.encryption import data_key_bytes
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
 from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid

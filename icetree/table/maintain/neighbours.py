@@ -12,7 +12,7 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.places import folder_behind
 from icetree.table.maintain.links import comparable, seen_below
 from icetree.table.state import State

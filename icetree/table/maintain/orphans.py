@@ -23,8 +23,8 @@ from icetree.errors import CommitConflict, CorruptTable, InvalidInput, NotFound
 from icetree.spec.arrays import one_chunk
 from icetree.spec.location import absolute, leads_up, no_name
 from icetree.spec.locations import absolute_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
 from icetree.spec.short import short
 from icetree.spec.texts import text
 from icetree.store.local import TEMPORARY

@@ -10,9 +10,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import IntegerType, LongType, NestedField, StructType
 
 from icetree.rows.schema import arrow_schema, plain
-from icetree.spec.entry import Entries
-from icetree.spec.metadata_columns import partition_type
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.metadata_columns import partition_type
+from icetree.spec.schema.shape import Shape
 from icetree.table.inspect.files import partition_facts
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spec.encryption import is_encrypted
 from icetree.spec.location import absolute
-from icetree.spec.metadata import PartitionStatisticsFile
-from icetree.spec.metadata_columns import partition_type
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import PartitionStatisticsFile
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import SetPartitionStatistics
+from icetree.spec.schema.metadata_columns import partition_type
+from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import SetPartitionStatistics
 from icetree.surroundings import new_uuid
 from icetree.table.maintain.partition_rows import committed_at, partition_rows, settled
 from icetree.table.maintain.partitions_since import since_last

@@ -17,9 +17,9 @@ from icetree.codec.parquet.parquet import open_parquet
 from icetree.errors import IcetreeError
 from icetree.rows.matching.same import row_codes
 from icetree.spec.edit.refs import ancestors
-from icetree.spec.metadata import PartitionStatisticsFile
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import PartitionStatisticsFile
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.table.maintain.partition_rows import (
     SUMS,
     committed_at,

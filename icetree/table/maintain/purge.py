@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict, CommitExhausted, CorruptTable, InvalidInput, NotFound
-from icetree.spec.entry import FILES, MANIFESTS, Content, is_content
+from icetree.spec.entry.entry import FILES, MANIFESTS, Content, is_content
 from icetree.spec.location import prefix_of, stored_form
 from icetree.spec.locations import is_uri
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
 from icetree.table.maintain.links import comparable
 from icetree.table.maintain.neighbours import Neighbour, neighbours, require_apart

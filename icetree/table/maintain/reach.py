@@ -19,7 +19,7 @@ from icetree.codec import bitmap
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import grouped
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     FILES,
     MANIFESTS,
     POSITION,
@@ -31,8 +31,8 @@ from icetree.spec.entry import (
     is_live,
 )
 from icetree.spec.location import stored_form
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.table.export.parts import Twins
 from icetree.table.export.places import export_of
 from icetree.table.progress import Progress

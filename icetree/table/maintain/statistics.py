@@ -14,13 +14,13 @@ from icetree.codec.encryption.stream import seal
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput
 from icetree.rows.schema import arrow_type
 from icetree.rows.serialized import can_be_serialized, distinct, serialized
-from icetree.spec.encryption import data_key_bytes
 from icetree.spec.location import absolute
-from icetree.spec.metadata import StatisticsFile
+from icetree.spec.metadata.encryption import data_key_bytes
+from icetree.spec.metadata.metadata import StatisticsFile
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import AddEncryptionKey, SetPartitionStatistics, SetStatistics
 from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot
 from icetree.spec.texts import did_you_mean
-from icetree.spec.update import AddEncryptionKey, SetPartitionStatistics, SetStatistics
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
 from icetree.table.point import Point

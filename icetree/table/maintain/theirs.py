@@ -22,9 +22,9 @@ from icetree.errors import CorruptTable, InvalidInput, NotFound, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.arrays import one_chunk
 from icetree.spec.locations import absolute_array, is_uri, stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.maintain.deleting import shares_files
 from icetree.table.maintain.links import comparable
 from icetree.table.maintain.neighbours import neighbours_of, of_others, require_apart

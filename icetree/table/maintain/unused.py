@@ -9,10 +9,10 @@ import pyarrow.compute as pc
 
 from icetree.errors import CommitConflict
 from icetree.spec.edit.unused import Used, unused
-from icetree.spec.entry import Entries, is_live
-from icetree.spec.pages import history
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import Update
+from icetree.spec.entry.entry import Entries, is_live
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import Update
 from icetree.tree.reading import leaves_in
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from icetree.errors import (
     NotFound,
     Unsupported,
 )
-from icetree.spec.encryption import require_told
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.encryption import require_told
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.short import short
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file

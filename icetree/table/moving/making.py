@@ -13,9 +13,9 @@ from icetree.errors import IcetreeError
 from icetree.files.table_files import TableFiles
 from icetree.rows.write.deletes import store_vectors
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.entry import Entries, concat
+from icetree.spec.entry.entry import Entries, concat
 from icetree.spec.locations import stored_form_array
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.adding import stored_entries

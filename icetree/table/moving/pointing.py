@@ -25,7 +25,7 @@ from icetree.errors import (
 )
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata import TableMetadata, with_previous
+from icetree.spec.metadata.metadata import TableMetadata, with_previous
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file

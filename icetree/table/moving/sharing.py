@@ -27,13 +27,13 @@ from icetree.errors import (
 )
 from icetree.files.parallel import in_order
 from icetree.spec.arrays import one_chunk
-from icetree.spec.encryption import is_encrypted
-from icetree.spec.entry import MANIFESTS, Content
+from icetree.spec.entry.entry import MANIFESTS, Content
 from icetree.spec.location import absolute, is_relative, prefix_of, stored_form
 from icetree.spec.locations import absolute_array, stored_form_array
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import history
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.encryption import is_encrypted
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.store.aside import AsideStore
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid

@@ -8,7 +8,7 @@ from typing import Final
 from icetree.errors import InvalidInput
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import leads_up, no_name, scheme_of
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.texts import text
 from icetree.store.base import Store
 from icetree.store.places import local_folder

@@ -17,8 +17,8 @@ from icetree.keys.base import Keeper
 from icetree.spec.apply.apply import apply
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.retention import GC_ENABLED, OWN_LOCATION_ONLY
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.retention import GC_ENABLED, OWN_LOCATION_ONLY
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.attempt import next_metadata_location

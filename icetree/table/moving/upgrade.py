@@ -19,12 +19,12 @@ from icetree.files.table_files import TableFiles
 from icetree.keys.base import Keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.apply.apply import apply
-from icetree.spec.entry import Content, Entries, is_content
+from icetree.spec.entry.entry import Content, Entries, is_content
 from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata import TableMetadata, with_previous
+from icetree.spec.metadata.metadata import TableMetadata, with_previous
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.short import short
-from icetree.spec.snapshot import Snapshot
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import next_metadata_location

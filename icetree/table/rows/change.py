@@ -16,7 +16,7 @@ from icetree.rows.read.deletes import Flags, Rows
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.rows.write.fit import fitted, without_untyped
 from icetree.rows.write.write import write_files
-from icetree.spec.entry import Entries, concat, to_table
+from icetree.spec.entry.entry import Entries, concat, to_table
 from icetree.table.commit.removing import emptied, removal_of_tasks
 from icetree.table.rows.clauses import TWICE
 from icetree.table.rows.target import Target, positions_of

@@ -16,7 +16,7 @@ from icetree.filters.expression_parser import parse_expression
 from icetree.filters.filter import parse_filter
 from icetree.rows.matching.terms import Scope, Side, Term
 from icetree.rows.schema import arrow_schema
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune.bind import bind
 
 _SIGNS: dict[str, Any] = {

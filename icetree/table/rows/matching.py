@@ -18,7 +18,7 @@ from pyiceberg.types import NestedField
 from icetree.errors import InvalidInput
 from icetree.rows.matching.keys import MANY, Index, Numbers, as_type, meeting
 from icetree.rows.schema import arrow_type, plain
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.table.rows.clauses import TWICE
 from icetree.table.rows.condition import all_of

@@ -21,7 +21,7 @@ from icetree.rows.matching.assign import AllColumns, Assignment
 from icetree.rows.matching.keys import Numbers
 from icetree.rows.matching.terms import Scope, Side, Term
 from icetree.rows.schema import null_array
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.counts import RowCounts
 from icetree.table.rows.change import Gone, carry_out, require_fit, with_lineage

@@ -16,8 +16,8 @@ from icetree.filters.text import predicate_text
 from icetree.rows.project import leaf_of
 from icetree.rows.read.filter import row_filter
 from icetree.rows.write.fit import ArrowData, fitted, without_untyped
-from icetree.spec.columns import field_path
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.columns import field_path
 from icetree.table.commit.adding import is_arrow_data
 from icetree.table.commit.counts import RowCounts, rows_of
 from icetree.table.rows.change import mark

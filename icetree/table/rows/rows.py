@@ -11,7 +11,7 @@ from icetree.errors import InvalidInput
 from icetree.filters.filter import parse_filter
 from icetree.rows.matching.source import held
 from icetree.rows.write.fit import ArrowData
-from icetree.spec.columns import required_identifiers
+from icetree.spec.schema.columns import required_identifiers
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean
 from icetree.table.arguments import texts

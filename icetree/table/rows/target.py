@@ -17,11 +17,11 @@ from pyiceberg.types import NestedField, UnknownType
 
 from icetree.rows.read.deletes import Rows
 from icetree.rows.read.read import read_by_task
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import METADATA_COLUMNS, stored_lineage, under_other_name
-from icetree.spec.properties import choice
-from icetree.spec.shape import Shape
-from icetree.spec.table_properties import MODE, MODES
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.properties.names import MODE, MODES
+from icetree.spec.properties.values import choice
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS, stored_lineage, under_other_name
+from icetree.spec.schema.shape import Shape
 from icetree.table.commit.counts import rows_in
 from icetree.table.scan.planning import planner
 from icetree.tree.plan.tasks import Plan

@@ -16,7 +16,7 @@ from icetree.filters.filter import Filter
 from icetree.filters.text import predicate_text
 from icetree.rows.read.files import name_mapping, open_file
 from icetree.rows.read.row_groups import groups_that_may_match
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     POSITION,
     Content,
@@ -38,7 +38,7 @@ from icetree.tree.reading import Leaf, leaves_in
 from icetree.visible import visible
 
 if TYPE_CHECKING:
-    from icetree.spec.shape import Shape
+    from icetree.spec.schema.shape import Shape
     from icetree.table.point import Point
     from icetree.table.scan.scan import Scan
     from icetree.table.table import Table

@@ -13,10 +13,10 @@ from pyroaring import BitMap
 
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Content, Entries, is_content, is_data_dv
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import Content, Entries, is_content, is_data_dv
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.tree.plan.plan import LeafCall, LeafRead, Planner, Run, read_leaf
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.predicates import Predicate

@@ -19,13 +19,13 @@ from icetree.filters.filter import Filter, parse_filter
 from icetree.filters.text import predicate_text
 from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
-from icetree.spec.metadata_columns import (
+from icetree.spec.schema.metadata_columns import (
     METADATA_COLUMNS,
     NAMES,
     PARTITION_FIELD,
     metadata_columns,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import did_you_mean, shortened
 from icetree.table.arguments import texts, whole

@@ -19,7 +19,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from icetree.spec.stats import FARTHEST, column
+from icetree.spec.entry.stats import FARTHEST, column
 from icetree.table.scan.planning import planner
 from icetree.table.scan.scan import Scan
 from icetree.tree.plan.plan import Run

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec.variant.bounds import decode
-from icetree.spec import stats
-from icetree.spec.entry import Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Corners, Numbers, within
-from icetree.spec.types import GEO_BOUND, VARIANT_BOUND
+from icetree.spec.schema.types import GEO_BOUND, VARIANT_BOUND
 
 
 def told_by(entry: Entries) -> dict[tuple[int, str], pa.Scalar]:

@@ -23,15 +23,15 @@ from icetree.rows.read.partition_values import partition_constants
 from icetree.rows.write.partition import expression_values
 from icetree.rows.write.sound import broken
 from icetree.rows.write.stats import StatsGatherer
-from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, is_data_dv, is_data_file
-from icetree.spec.expressions import Expression
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, is_data_dv, is_data_file
+from icetree.spec.entry.metrics import FULL
 from icetree.spec.fields import ROW_ID_FIELD
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import stored_lineage
-from icetree.spec.metrics import FULL
-from icetree.spec.shape import Shape
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.expressions import Expression
+from icetree.spec.schema.metadata_columns import stored_lineage
+from icetree.spec.schema.shape import Shape
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
 from icetree.table.verify.contradicted import (

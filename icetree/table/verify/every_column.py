@@ -9,10 +9,10 @@ from pyiceberg.schema import Schema, index_by_id
 from pyiceberg.types import IcebergType, ListType, MapType, NestedField, StructType
 
 from icetree.rows.read.files import DataFile
-from icetree.spec.columns import holders
-from icetree.spec.entry import Entries
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.columns import holders
+from icetree.spec.schema.shape import Shape
 from icetree.table.verify.contradicted import told_by
 
 

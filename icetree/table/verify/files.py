@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.spec.location import prefix_of
 from icetree.spec.locations import absolute_array
 from icetree.store.base import Store

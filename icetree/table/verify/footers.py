@@ -12,8 +12,8 @@ from icetree.rows.formats.parquet import ParquetReader
 from icetree.rows.read.files import DataFile, Group
 from icetree.rows.read.row_groups import flat_leaves, group_stats
 from icetree.rows.write.stats import Portion
-from icetree.spec import stats
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.schema.shape import Shape
 from icetree.table.verify.contradicted import contradicted
 
 _TOLD = ("lower", "upper", "nulls")

@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.snapshot import LogEntry, Page, Snapshot, SnapshotPage
 from icetree.table.verify.findings import Gathering, Kind, Severity
 
 #: Writers' clocks may differ by so much, as in Iceberg.

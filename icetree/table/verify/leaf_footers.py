@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.codec.manifest import Told
-from icetree.spec import stats
-from icetree.spec.entry import Entries
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
 from icetree.table.verify.contradicted import contradicted
 
 _HOLDS = {"lower": pc.less_equal, "upper": pc.greater_equal}

@@ -12,7 +12,7 @@ from pyiceberg.types import LongType, NestedField, StringType
 from icetree.codec.places import stored_form
 from icetree.rows.read.files import DataFile, ReadRules
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
 from icetree.spec.locations import absolute_array, canonical_array, canonical_range
 from icetree.table.verify.contradicted import contradicted, told_by

@@ -19,11 +19,11 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType, UnknownT
 from pyroaring import BitMap64
 
 from icetree.errors import CorruptTable, NotFound, Unsupported
-from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.metadata_columns import METADATA_COLUMNS, stored_lineage
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.types import VariantType
+from icetree.spec.entry.entry import Content, Entries, is_content, is_data_dv, is_data_file
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS, stored_lineage
+from icetree.spec.schema.types import VariantType
 from icetree.table.verify.findings import Gathering, Kind
 from icetree.table.verify.row_texts import row_texts
 from icetree.table.verify.standing import Standing, Standings

@@ -22,8 +22,8 @@ from pyroaring import BitMap64
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable, NotFound, Unsupported
 from icetree.spec.location import stored_form
-from icetree.spec.metadata_columns import METADATA_COLUMNS
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.metadata_columns import METADATA_COLUMNS
 from icetree.table.verify.findings import Gathering, Kind
 from icetree.table.verify.standing import Standing, Standings
 

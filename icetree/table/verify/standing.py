@@ -17,8 +17,8 @@ from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
 from icetree.rows.read.read import read_by_task
 from icetree.spec.arrays import one_chunk
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.verify.row_texts import row_texts
 from icetree.tree.plan.plan import plan
 from icetree.tree.plan.tasks import Plan

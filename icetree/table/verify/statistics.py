@@ -8,7 +8,7 @@ from typing import Any
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
-from icetree.spec.metadata import StatisticsFile, TableMetadata
+from icetree.spec.metadata.metadata import StatisticsFile, TableMetadata
 from icetree.table.verify.findings import Gathering, Kind, Severity
 
 

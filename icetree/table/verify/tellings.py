@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import POSITION, Entries, concat, empty, is_live, only
+from icetree.spec.entry.entry import POSITION, Entries, concat, empty, is_live, only
 from icetree.table.verify.row_texts import row_texts, sparse_texts
 from icetree.tree.live import LEAF
 from icetree.tree.reading import Leaf, leaves_in

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,
@@ -22,9 +22,9 @@ from icetree.spec.entry import (
     is_live,
     only,
 )
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 from icetree.table.verify.files import Referenced
 from icetree.table.verify.findings import Gathering, Kind, Severity
 from icetree.table.verify.leaf_footers import untrue

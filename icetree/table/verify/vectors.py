@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from icetree.codec import puffin
 from icetree.errors import CorruptTable, NotFound
 from icetree.files.sealed import read_part, size_of
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
 from icetree.spec.location import absolute
 from icetree.store.base import Store
 from icetree.table.verify.findings import Kind

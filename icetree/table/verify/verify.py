@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.files.cache import Cache
 from icetree.files.table_files import TableFiles, read_metadata
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.spec.location import stored_form
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.progress import Progress
 from icetree.table.verify.data import DataCheck
 from icetree.table.verify.files import check_files

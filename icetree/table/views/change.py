@@ -20,9 +20,9 @@ from icetree.errors import (
     Unavailable,
 )
 from icetree.spec.location import absolute
-from icetree.spec.properties import choice
-from icetree.spec.table_properties import METADATA_COMPRESSION, METADATA_COMPRESSIONS
-from icetree.spec.view import ViewMetadata
+from icetree.spec.metadata.view import ViewMetadata
+from icetree.spec.properties.names import METADATA_COMPRESSION, METADATA_COMPRESSIONS
+from icetree.spec.properties.values import choice
 from icetree.store.base import Store
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.commit.backoff import between_questions, between_tries

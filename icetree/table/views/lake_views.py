@@ -18,9 +18,9 @@ from icetree.errors import AlreadyExists, NotFound
 from icetree.spec.edit.create import schema_json
 from icetree.spec.edit.new_columns import SchemaLike
 from icetree.spec.edit.view import new_view
+from icetree.spec.metadata.view import ViewMetadata
 from icetree.spec.spelled import spelled
 from icetree.spec.texts import text as a_text
-from icetree.spec.view import ViewMetadata
 from icetree.store.base import Store
 from icetree.surroundings import new_uuid
 from icetree.table.naming import give_name

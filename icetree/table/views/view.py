@@ -13,9 +13,9 @@ from icetree.errors import InvalidInput
 from icetree.spec.edit import view as edit
 from icetree.spec.edit.create import schema_json
 from icetree.spec.edit.new_columns import SchemaLike
-from icetree.spec.properties import properties_of
+from icetree.spec.metadata.view import SPARK, ViewMetadata, ViewVersion
+from icetree.spec.properties.values import properties_of
 from icetree.spec.spelled import spelled
-from icetree.spec.view import SPARK, ViewMetadata, ViewVersion
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.arguments import texts

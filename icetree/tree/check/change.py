@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, Status, has_status, is_live, only
+from icetree.spec.entry.entry import Content, Entries, Status, has_status, is_live, only
 from icetree.tree.diff.diff import Diff, identity
 from icetree.tree.live import live_in_leaf
 from icetree.tree.manifest_dvs import removed_before

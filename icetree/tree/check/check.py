@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk, without
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     ROOT,
     Content,
     Entries,
@@ -31,9 +31,9 @@ from icetree.spec.entry import (
     kind_of,
     only,
 )
-from icetree.spec.equality import broken_equality
+from icetree.spec.entry.equality import broken_equality
 from icetree.spec.rules import entry as entry_rules
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.aggregate import aggregate
 from icetree.tree.check.change import left_behind
 from icetree.tree.live import LEAF, live_parts

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
 
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import Content, Entries, is_content, is_data_dv, is_data_file, only
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries, is_content, is_data_dv, is_data_file, only
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.diff.diff import Diff
 from icetree.tree.partitions import partition_codes, unpartitioned

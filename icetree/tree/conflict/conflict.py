@@ -16,8 +16,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes, Intent
 from icetree.tree.conflict import checks
 from icetree.tree.conflict.checks import Case, Lookup, OtherCommit

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries, concat, empty, is_data_dv, is_data_file, only
+from icetree.spec.entry.entry import Entries, concat, empty, is_data_dv, is_data_file, only
 from icetree.tree.conflict.checks import OtherCommit
 
 

@@ -12,9 +12,9 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CorruptTable
-from icetree.spec import entry
 from icetree.spec.arrays import first_repeated, grouped
-from icetree.spec.entry import (
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import (
     FILES,
     Entries,
     Status,

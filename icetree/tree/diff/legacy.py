@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Entries, Status, concat, has_status, only
+from icetree.spec.entry.entry import Entries, Status, concat, has_status, only
 from icetree.tree.diff.diff import Diff
 from icetree.tree.live import placed
 from icetree.tree.reading import Reader, leaves_in

@@ -8,8 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import BASE_SCHEMA, POSITION, Content, Status, is_content, with_columns
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import (
+    BASE_SCHEMA,
+    POSITION,
+    Content,
+    Status,
+    is_content,
+    with_columns,
+)
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.tree.changes import REMOVED, Changes, Intent, Operation
 from icetree.tree.diff.diff import Diff
 from icetree.tree.live import LEAF

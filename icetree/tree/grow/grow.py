@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.codec import manifest
-from icetree.spec import stats
-from icetree.spec.entry import (
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import (
     MANIFESTS,
     ROOT,
     Content,
@@ -29,7 +29,7 @@ from icetree.spec.entry import (
     only,
     with_columns,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.draft import Draft, Head, Prepared, Stamp
 from icetree.tree.grow.locate import Located, locate

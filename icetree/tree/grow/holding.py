@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.shape import Shape
 
 Flags = npt.NDArray[np.bool_]
 Ranks = npt.NDArray[np.int64]

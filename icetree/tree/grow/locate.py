@@ -12,7 +12,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.arrays import one_chunk, without
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     DELETE_FILES,
     FILES,
     POSITION,

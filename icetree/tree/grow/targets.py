@@ -11,7 +11,7 @@ from pyroaring import BitMap
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.spec.arrays import is_among, one_chunk, without
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     FILES,
     POSITION,
     Content,
@@ -24,7 +24,7 @@ from icetree.spec.entry import (
     with_columns,
 )
 from icetree.spec.rules.entry import broken_uniqueness
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.changes import Changes
 from icetree.tree.grow.holding import may_hold
 from icetree.tree.grow.locate import Located

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     POSITION,
     Content,
     Entries,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,
@@ -23,8 +23,8 @@ from icetree.spec.entry import (
     only,
     with_columns,
 )
-from icetree.spec.equality import without_loose_stats
-from icetree.spec.shape import Shape
+from icetree.spec.entry.equality import without_loose_stats
+from icetree.spec.schema.shape import Shape
 from icetree.tree.draft import Head
 from icetree.tree.live import live_in_leaf
 from icetree.tree.manifest_dvs import read_manifest_dvs

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Entries
+from icetree.spec.schema.shape import Shape
 
 #: Columns of entries to sort by, each with its direction.
 Order: TypeAlias = Mapping[str, str]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,

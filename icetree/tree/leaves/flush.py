@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     DELETE_FILES,
     Content,
     Entries,
@@ -24,7 +24,7 @@ from icetree.spec.entry import (
     only,
     with_columns,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.draft import Stamp
 from icetree.tree.leaf import NewLeaf, Reshaped, make_leaf, split
 from icetree.tree.leaves.cluster import clustered

@@ -9,8 +9,8 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
 from icetree.codec.encryption.stream import seal
-from icetree.spec.entry import BASE_SCHEMA, Content, Entries, Status, empty
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import BASE_SCHEMA, Content, Entries, Status, empty
+from icetree.spec.schema.shape import Shape
 from icetree.tree.draft import Stamp
 from icetree.tree.leaf import NewFile
 from icetree.tree.policy import Policy

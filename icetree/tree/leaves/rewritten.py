@@ -17,8 +17,8 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap
 from icetree.errors import CommitConflict
-from icetree.spec.entry import Entries, Status, concat, with_columns
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Entries, Status, concat, with_columns
+from icetree.spec.schema.shape import Shape
 from icetree.tree.draft import Stamp
 from icetree.tree.leaf import NewFile, NewLeaf, make_leaf
 from icetree.tree.leaves.arrange import Arrangement, Held, Run, heirs

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
     Entries,
@@ -22,7 +22,7 @@ from icetree.spec.entry import (
     is_content,
     only,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.draft import Stamp
 from icetree.tree.leaf import Reshaped, entries_per_leaf, make_leaf
 from icetree.tree.leaves.cluster import clustered

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec import stats
-from icetree.spec.entry import Content, Entries, has_format, is_content
-from icetree.spec.equality import Flags, loose_stats, without_stats
-from icetree.spec.shape import Shape
+from icetree.spec.entry import stats
+from icetree.spec.entry.entry import Content, Entries, has_format, is_content
+from icetree.spec.entry.equality import Flags, loose_stats, without_stats
+from icetree.spec.schema.shape import Shape
 
 
 def judged(entries: Entries, shape: Shape) -> Entries:

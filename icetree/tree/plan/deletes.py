@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable
 from icetree.spec.arrays import first_repeated
-from icetree.spec.entry import Entries
-from icetree.spec.equality import compared, unmatchable
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.equality import compared, unmatchable
+from icetree.spec.entry.stats import column
 from icetree.spec.fields import DELETE_FILE_PATH_FIELD
 from icetree.spec.locations import absolute_array, canonical_array, canonical_range
-from icetree.spec.shape import Shape
-from icetree.spec.stats import column
-from icetree.spec.types import has_nans
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import has_nans
 from icetree.tree.partitions import STATS, Flags, Rows, partition_codes, unpartitioned
 
 #: Row numbers of files and, beside them, of deletes.

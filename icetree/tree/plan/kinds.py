@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pyarrow.compute as pc
 
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     POSITION,
     Content,
     Entries,

@@ -16,8 +16,8 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyroaring import BitMap
 
 from icetree.errors import CorruptTable
-from icetree.spec import entry
-from icetree.spec.entry import (
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import (
     BASE_COLUMNS,
     POSITION,
     Content,
@@ -26,8 +26,8 @@ from icetree.spec.entry import (
     is_data_dv,
     only,
 )
-from icetree.spec.shape import Shape
-from icetree.spec.stats import parse_column
+from icetree.spec.entry.stats import parse_column
+from icetree.spec.schema.shape import Shape
 from icetree.tree.live import LEAF, is_live_in, placed
 from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.plan.delete_stats import judged, judged_groups

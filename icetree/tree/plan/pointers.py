@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries, concat, has_format, is_content, only
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import Content, Entries, concat, has_format, is_content, only
+from icetree.spec.schema.shape import Shape
 from icetree.tree.plan.deletes import DATA_DV, Pairs, data_dvs_of, equality_pairs, position_pairs
 from icetree.tree.plan.tasks import DELETES
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue
 
-from icetree.spec import entry
 from icetree.spec.arrays import without
-from icetree.spec.entry import (
+from icetree.spec.entry import entry
+from icetree.spec.entry.entry import (
     DELETE_FILES,
     POSITION,
     Content,
@@ -29,9 +29,9 @@ from icetree.spec.entry import (
     is_live,
     only,
 )
-from icetree.spec.shape import Shape
+from icetree.spec.entry.stats import column
+from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
-from icetree.spec.stats import column
 from icetree.tree.diff.diff import Diff
 from icetree.tree.live import LEAF, live_in_leaf, live_parts
 from icetree.tree.manifest_dvs import read_manifest_dvs

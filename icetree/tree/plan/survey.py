@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from icetree.spec.entry import BASE_COLUMNS, DELETE_FILES, Content, Entries, is_live, only
-from icetree.spec.shape import Shape
+from icetree.spec.entry.entry import BASE_COLUMNS, DELETE_FILES, Content, Entries, is_live, only
+from icetree.spec.schema.shape import Shape
 from icetree.tree.plan.delete_stats import judged
 from icetree.tree.plan.tasks import Metrics
 from icetree.tree.prune.predicates import Predicate

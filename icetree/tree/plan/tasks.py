@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
-from icetree.spec.entry import BASE_SCHEMA, POSITION
+from icetree.spec.entry.entry import BASE_SCHEMA, POSITION
 from icetree.spec.short import short
 from icetree.spec.spelled import spelled
 from icetree.tree.live import LEAF

@@ -29,9 +29,9 @@ from pyiceberg.types import (
 from icetree.codec.variant.coerce import can_be_asked_for
 from icetree.codec.variant.paths import normalized
 from icetree.errors import InvalidInput
-from icetree.spec.expressions import transform_of
-from icetree.spec.shape import Shape
-from icetree.spec.types import VariantType, has_nans
+from icetree.spec.schema.expressions import transform_of
+from icetree.spec.schema.shape import Shape
+from icetree.spec.schema.types import VariantType, has_nans
 from icetree.tree.prune import literals
 from icetree.tree.prune.boxes import placed
 from icetree.tree.prune.literals import Fit

@@ -9,7 +9,7 @@ from pyiceberg.types import GeographyType, GeometryType, IcebergType
 from icetree.errors import InvalidInput
 from icetree.spec import geo
 from icetree.spec.geo import Box
-from icetree.spec.types import type_text
+from icetree.spec.schema.types import type_text
 from icetree.tree.prune.predicates import Intersects, Placed, no_column
 
 

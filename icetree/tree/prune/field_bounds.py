@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from icetree.codec.variant.bounds import decode
 from icetree.codec.variant.coerce import coerced
-from icetree.spec.types import VARIANT_BOUND, bounds_type
+from icetree.spec.schema.types import VARIANT_BOUND, bounds_type
 from icetree.tree.prune.predicates import Within
 
 

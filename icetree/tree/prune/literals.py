@@ -39,7 +39,7 @@ from pyiceberg.types import (
 from pyiceberg.utils.datetime import timestamp_to_nanos, timestamptz_to_nanos
 
 from icetree.errors import InvalidInput
-from icetree.spec.types import bounds_type
+from icetree.spec.schema.types import bounds_type
 
 _DAY_MICROS: Final = 86_400_000_000
 _ZONED: Final = (TimestamptzType, TimestamptzNanoType)

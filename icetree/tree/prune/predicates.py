@@ -22,8 +22,8 @@ from pyiceberg.types import IcebergType
 from icetree.codec.variant.paths import normalized
 from icetree.codec.variant.read import Path
 from icetree.errors import InvalidInput
+from icetree.spec.entry.stats import column
 from icetree.spec.geo import Box
-from icetree.spec.stats import column
 from icetree.spec.texts import did_you_mean
 
 

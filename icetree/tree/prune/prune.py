@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry import Entries
+from icetree.spec.entry.entry import Entries
+from icetree.spec.entry.stats import column
 from icetree.spec.fields import GEO_AXES
 from icetree.spec.geo import Numbers, meet
-from icetree.spec.stats import column
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.bounds import no_value_between
 from icetree.tree.prune.field_bounds import field_bounds

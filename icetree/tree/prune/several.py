@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyiceberg.types import IcebergType, IntegerType
 
 from icetree.codec.bucket import buckets
-from icetree.spec.shape import Shape
+from icetree.spec.schema.shape import Shape
 from icetree.tree.prune import literals
 from icetree.tree.prune.predicates import Op, Test
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import icetree
-from icetree.serve.run import Address, serve
+from icetree.serve.http.run import Address, serve
 from icetree.serve.server import Server
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.app import App
-from icetree.serve.limits import Limits
+from icetree.serve.http.app import App
+from icetree.serve.http.limits import Limits
 from icetree.serve.server import Server
 from icetree.store.memory import MemoryStore
 from icetree.surroundings import within

@@ -11,9 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from icetree.rows.write.deletes import write_equality_deletes
-from icetree.serve.held import Held
 from icetree.serve.plan.tokens import read_token
 from icetree.serve.server import Server
+from icetree.serve.waiting.held import Held
 from icetree.spec.location import absolute
 from icetree.table.lake import Lake
 from icetree.table.table import Table

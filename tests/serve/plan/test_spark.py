@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pyarrow.parquet as pq
 import pytest
 
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import EFFORT, SEED

@@ -14,7 +14,7 @@ from pyiceberg.catalog.rest.scan_planning import PlanSubmitted
 from icetree.serve.access.access import Access
 from icetree.serve.access.grants import digest_of, grants_in
 from icetree.serve.server import Server
-from icetree.serve.submitted import HOLD_S
+from icetree.serve.waiting.submitted import HOLD_S
 from icetree.surroundings import within
 from icetree.table.lake import Lake
 from tests.hasty import Hasty

@@ -11,8 +11,8 @@ from icetree.errors import InvalidInput
 from icetree.spec.apply.apply import apply
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.schema import SchemaEdit
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.schema_tree import walk
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.schema.tree import walk
 
 COLUMNS = (
     "id int not null, name string, price decimal(9, 2), day date, ratio float, "

@@ -24,8 +24,8 @@ from pyiceberg.types import (
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.layout import UNSORTED
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.layout import UNSORTED
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.rules.metadata import broken_rule
 
 NESTED = Schema(

@@ -19,11 +19,11 @@ from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
 from icetree.spec.edit.terms import read_term, term_text
 from icetree.spec.edit.words import partition_words, sort_words
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import SortField
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.layout import SortField
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import AddExpression, RenameExpressions
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.update import AddExpression, RenameExpressions
+from icetree.spec.schema.expressions import Expression
 from tests.effort import law
 
 COLUMNS = (

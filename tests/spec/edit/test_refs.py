@@ -16,11 +16,11 @@ from icetree.spec.apply.apply import apply
 from icetree.spec.edit import refs
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.refs import Retention
-from icetree.spec.metadata import TableMetadata, with_snapshot
-from icetree.spec.pages import page_out, snapshot_as_of
+from icetree.spec.metadata.metadata import TableMetadata, with_snapshot
+from icetree.spec.metadata.pages import page_out, snapshot_as_of
+from icetree.spec.metadata.snapshot import Page, Ref, Snapshot, SnapshotPage
+from icetree.spec.metadata.update import RecallSnapshot, SetSnapshotRef, Update
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.snapshot import Page, Ref, Snapshot, SnapshotPage
-from icetree.spec.update import RecallSnapshot, SetSnapshotRef, Update
 from tests.effort import law
 
 

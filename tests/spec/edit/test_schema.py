@@ -23,10 +23,10 @@ from icetree.errors import InvalidInput
 from icetree.spec.apply.apply import apply
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
-from icetree.spec.entry import ROOT, Entry, to_table
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.stats import FieldStats
-from icetree.spec.update import RemoveProperties, SetProperties
+from icetree.spec.entry.entry import ROOT, Entry, to_table
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.update import RemoveProperties, SetProperties
 from tests.spec.edit.editing import column, edited, ids, refused, table
 
 

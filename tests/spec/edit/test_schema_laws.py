@@ -29,11 +29,11 @@ from pyiceberg.types import (
 
 from icetree.errors import InvalidInput
 from icetree.spec.apply.apply import apply
-from icetree.spec.columns import column_ids
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.schema_tree import walk
-from icetree.spec.types import parse_schema
+from icetree.spec.schema.columns import column_ids
+from icetree.spec.schema.tree import walk
+from icetree.spec.schema.types import parse_schema
 from tests.effort import law
 from tests.spec.edit.editing import column, edited, ids, table
 

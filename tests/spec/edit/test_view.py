@@ -18,8 +18,8 @@ from icetree.spec.edit.view import (
     with_current,
     with_properties,
 )
+from icetree.spec.metadata.view import ViewMetadata
 from icetree.spec.rules.view import broken_view_rule
-from icetree.spec.view import ViewMetadata
 
 UUID = "fa6506c3-7681-40c8-86dc-e36561f83385"
 

@@ -10,7 +10,7 @@ import pytest
 
 from icetree.errors import CorruptTable, InvalidInput, NotFound
 from icetree.rows.write.deletes import write_data_vectors
-from icetree.spec.update import RemoveSnapshots
+from icetree.spec.metadata.update import RemoveSnapshots
 from icetree.table.changes.changes import ChangePlan
 from icetree.table.point import time_of
 from icetree.table.table import Table

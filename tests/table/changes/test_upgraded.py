@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table as PyIcebergTable
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.spec.update import UpgradeFormatVersion
+from icetree.spec.metadata.update import UpgradeFormatVersion
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -17,7 +17,7 @@ from pyiceberg import expressions as ice
 
 import icetree
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
-from icetree.spec.metrics import COLUMN_PREFIX
+from icetree.spec.entry.metrics import COLUMN_PREFIX
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.effort import law

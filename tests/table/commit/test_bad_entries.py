@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import Content, Entry, Status, to_table
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Content, Entry, Status, to_table
+from icetree.spec.entry.stats import FieldStats
 from icetree.table.table import Table
 from tests.table.lake import data_file, new_table, place, vector
 

@@ -8,7 +8,7 @@ import pytest
 
 from icetree.errors import CommitConflict
 from icetree.rows.write.deletes import write_data_vectors, write_equality_deletes
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.table.table import Table
 from icetree.tree.changes import removal
 from tests.effort import EFFORT

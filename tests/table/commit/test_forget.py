@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from icetree.errors import NotFound
 from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute
-from icetree.spec.snapshot import MetadataLogEntry
+from icetree.spec.metadata.snapshot import MetadataLogEntry
 from icetree.table.commit.forget import forgotten
 from icetree.table.lake import Lake
 from icetree.table.table import Table

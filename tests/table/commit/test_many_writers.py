@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import icetree
-from icetree.spec.entry import is_data_dv
+from icetree.spec.entry.entry import is_data_dv
 from icetree.table.table import Table
 from icetree.tree.check.check import check
 from icetree.tree.diff.diff import diff

@@ -13,7 +13,7 @@ from msgspec.structs import replace as replaced
 
 from icetree.codec.metadata import encode
 from icetree.errors import CorruptTable, InvalidInput
-from icetree.spec.metadata import TableMetadata
+from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 from tests.table.encryption.lake import KEY, SCHEMA, WRONG, connected, rows

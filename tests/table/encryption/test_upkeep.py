@@ -16,7 +16,7 @@ from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidIn
 from icetree.keys.local import LocalKeys
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.rows.write.order import in_order
-from icetree.spec.metadata import EncryptionKey, TableMetadata
+from icetree.spec.metadata.metadata import EncryptionKey, TableMetadata
 from icetree.table.lake import Lake
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table

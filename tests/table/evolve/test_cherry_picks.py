@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import CommitConflict, InvalidInput
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
 from icetree.table.table import Table
 from icetree.tree.live import live_files

@@ -23,9 +23,9 @@ from pyiceberg.types import (
 
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.filters.filter import parse_filter
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
-from icetree.spec.update import SetLocation
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
+from icetree.spec.metadata.update import SetLocation
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from icetree.tree.live import live_files

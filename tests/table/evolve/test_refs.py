@@ -9,7 +9,7 @@ import pytest
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.spec.edit.refs import Retention
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.commit.commit import Committed
 from icetree.table.point import time_of
 from icetree.table.table import Table

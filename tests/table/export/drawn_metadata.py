@@ -15,16 +15,16 @@ from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.partitioning import SpecEdit
 from icetree.spec.edit.schema import SchemaEdit
 from icetree.spec.edit.sort import SortEdit
-from icetree.spec.metadata import (
+from icetree.spec.metadata.metadata import (
     PartitionStatisticsFile,
     StatisticsFile,
     TableMetadata,
     with_ref,
     with_snapshot,
 )
+from icetree.spec.metadata.snapshot import MAIN, Ref, Snapshot
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.schema_tree import walk
-from icetree.spec.snapshot import MAIN, Ref, Snapshot
+from icetree.spec.schema.tree import walk
 from tests.spec.edit.test_schema_laws import steps
 
 COLUMNS = (

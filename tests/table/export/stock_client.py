@@ -12,7 +12,7 @@ from icetree.codec import legacy
 from icetree.codec.inherit import Inherited
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list, read_listed
 from icetree.codec.legacy.encode_manifest import Layout, encode_manifest
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     POSITION,
     Content,
     Entries,

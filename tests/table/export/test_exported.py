@@ -12,10 +12,10 @@ from py4j.protocol import Py4JJavaError
 from pyiceberg.table import StaticTable
 
 from icetree.catalog.memory import MemoryCatalog
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import ExprField, PartitionSpec
-from icetree.spec.snapshot import Snapshot
-from icetree.spec.update import AddExpression, AddPartitionSpec
+from icetree.spec.metadata.layout import ExprField, PartitionSpec
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.metadata.update import AddExpression, AddPartitionSpec
+from icetree.spec.schema.expressions import Expression
 from icetree.store.local import LocalStore
 from icetree.table.export.places import export_of
 from icetree.table.lake import Lake

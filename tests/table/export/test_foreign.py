@@ -12,7 +12,7 @@ import pytest
 from icetree.codec.legacy.encode_list import encode_manifest_list
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.rows.write.write import write_files
-from icetree.spec.entry import Content, Entries, Entry, Status, from_table
+from icetree.spec.entry.entry import Content, Entries, Entry, Status, from_table
 from icetree.spec.location import absolute
 from icetree.table.export.export import export
 from icetree.table.foreign import commit_foreign

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from icetree.errors import CorruptTable
-from icetree.spec.entry import with_columns
+from icetree.spec.entry.entry import with_columns
 from icetree.table.export.export import _tree
 from icetree.table.export.parts import Part, Twins, parts_of
 from tests.table.changing import LEAFY, changing_table, now, some

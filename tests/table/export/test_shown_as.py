@@ -14,12 +14,12 @@ from pyiceberg.table.metadata import TableMetadataUtil
 from icetree.codec import metadata as codec
 from icetree.errors import InvalidInput, Unsupported
 from icetree.spec.edit.create import table_metadata
-from icetree.spec.expressions import Expression
-from icetree.spec.layout import ExprField, PartitionSpec, SortField, SortOrder
-from icetree.spec.metadata import TableMetadata
-from icetree.spec.pages import snapshot_as_of
+from icetree.spec.metadata.layout import ExprField, PartitionSpec, SortField, SortOrder
+from icetree.spec.metadata.metadata import TableMetadata
+from icetree.spec.metadata.pages import snapshot_as_of
+from icetree.spec.metadata.snapshot import LogEntry, Snapshot
 from icetree.spec.rules.metadata import broken_rule
-from icetree.spec.snapshot import LogEntry, Snapshot
+from icetree.spec.schema.expressions import Expression
 from icetree.table.export.places import export_folder, manifest_list_at
 from icetree.table.export.shown import shown
 from tests.codec.metadata_documents import V2, read, v3, v4

@@ -16,7 +16,7 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.codec.legacy.encode_list import read_listed
 from icetree.errors import Unavailable
 from icetree.files.cache import Cache
-from icetree.spec.entry import (
+from icetree.spec.entry.entry import (
     Content,
     Entries,
     Status,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icetree.errors import InvalidInput
-from icetree.spec.entry import Content, Entry, Status, from_table, is_live, only, with_columns
+from icetree.spec.entry.entry import Content, Entry, Status, from_table, is_live, only, with_columns
 from icetree.spec.location import absolute
 from icetree.table.foreign import commit_foreign
 from icetree.table.table import Table

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
 from icetree.rows.write.deletes import write_data_vectors
-from icetree.spec.entry import Entries, Status, from_table, is_live, only, with_columns
+from icetree.spec.entry.entry import Entries, Status, from_table, is_live, only, with_columns
 from icetree.table.foreign import commit_foreign
 from icetree.table.lake import Lake
 from icetree.table.table import Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from icetree.spec.entry import Status
+from icetree.spec.entry.entry import Status
 from icetree.table.table import Table
 from tests.table.changing import changing_table, delete_rows, now, some
 from tests.table.lake import data_file, new_table, vector

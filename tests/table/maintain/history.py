@@ -11,7 +11,7 @@ from itertools import islice
 import pyarrow as pa
 
 from icetree.spec.edit.refs import Retention, ancestors
-from icetree.spec.entry import is_live
+from icetree.spec.entry.entry import is_live
 from icetree.spec.location import absolute
 from icetree.surroundings import InTurn, Machine, within
 from icetree.table.table import Table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from icetree.spec.entry import Entry
-from icetree.spec.stats import FieldStats
+from icetree.spec.entry.entry import Entry
+from icetree.spec.entry.stats import FieldStats
 from icetree.surroundings import within
 from icetree.table.maintain.orphans import Orphans
 from icetree.table.table import Table

@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import InvalidInput
-from icetree.spec.update import UpgradeFormatVersion
+from icetree.spec.metadata.update import UpgradeFormatVersion
 from icetree.store.local import LocalStore
 from icetree.surroundings import within
 from icetree.table.lake import Lake

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyroaring import BitMap
 
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Content, Entry, Status, to_table
+from icetree.spec.entry.entry import Content, Entry, Status, to_table
 from icetree.table.maintain.reach import Reach, less_needed, named
 from tests.table.changing import LEAFY, changing_table, some
 from tests.table.lake import new_table

@@ -9,7 +9,7 @@ import pytest
 
 from icetree.errors import CommitConflict, IcetreeError
 from icetree.files.cache import Cache
-from icetree.spec.entry import Content
+from icetree.spec.entry.entry import Content
 from icetree.spec.location import absolute
 from icetree.surroundings import within
 from icetree.table.lake import Lake

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from icetree.errors import InvalidInput, NotFound
-from icetree.spec.entry import is_live
+from icetree.spec.entry.entry import is_live
 from icetree.surroundings import within
 from icetree.table.table import Table
 from icetree.tree.reading import Leaf, leaves_in

@@ -11,8 +11,8 @@ import pytest
 
 from icetree.catalog.base import Outcome
 from icetree.spec.location import absolute
-from icetree.spec.metadata import PartitionStatisticsFile, StatisticsFile
-from icetree.spec.update import SetPartitionStatistics, SetStatistics
+from icetree.spec.metadata.metadata import PartitionStatisticsFile, StatisticsFile
+from icetree.spec.metadata.update import SetPartitionStatistics, SetStatistics
 from icetree.surroundings import within
 from icetree.table.export.places import EXPORTS
 from icetree.table.point import time_of

@@ -12,8 +12,8 @@ from typing_extensions import override
 
 from icetree.errors import InvalidInput
 from icetree.spec.locations import is_uri
-from icetree.spec.pages import history
-from icetree.spec.update import RemoveProperties
+from icetree.spec.metadata.pages import history
+from icetree.spec.metadata.update import RemoveProperties
 from icetree.store.base import Store
 from icetree.surroundings import within
 from icetree.table.lake import Lake

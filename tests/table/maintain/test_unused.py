@@ -10,7 +10,7 @@ import pytest
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.apply.apply import apply
-from icetree.spec.update import (
+from icetree.spec.metadata.update import (
     RemoveExpressions,
     RemovePartitionSpecs,
     RemoveSchemas,

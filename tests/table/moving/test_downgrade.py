@@ -15,8 +15,8 @@ from icetree.catalog.base import Outcome, TableName, Unknown
 from icetree.errors import CommitConflict, CommitUnknown, Unsupported
 from icetree.rows.write.deletes import write_equality_deletes
 from icetree.spec.location import absolute
-from icetree.spec.metadata import EncryptionKey
-from icetree.spec.update import RemoveSnapshotRef
+from icetree.spec.metadata.metadata import EncryptionKey
+from icetree.spec.metadata.update import RemoveSnapshotRef
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from icetree.table.moving.downgrade import downgrade

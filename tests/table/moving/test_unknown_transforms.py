@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from icetree.errors import InvalidInput, Unsupported
-from icetree.spec.entry import Entry
+from icetree.spec.entry.entry import Entry
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.codec import avro_manifests as avro

@@ -18,7 +18,7 @@ from pyiceberg.table import StaticTable
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import AlreadyExists, InvalidInput, NotFound, Unsupported
-from icetree.spec.metadata import EncryptionKey
+from icetree.spec.metadata.metadata import EncryptionKey
 from icetree.store.local import LocalStore
 from icetree.table.lake import Lake
 from tests.java import IcebergJava

@@ -9,8 +9,8 @@ from pyiceberg import expressions as ice
 
 from icetree.errors import InvalidInput
 from icetree.filters.text import predicate_text
-from icetree.spec.entry import Entry
-from icetree.spec.update import SetProperties
+from icetree.spec.entry.entry import Entry
+from icetree.spec.metadata.update import SetProperties
 from icetree.table.scan.explain import GROUPS, NO_ROWS, OBJECTS, OWNER_SKIPPED
 from icetree.table.table import Table
 from icetree.tree.prune.predicates import Transformed

@@ -8,7 +8,7 @@ from datetime import date, datetime
 import pyarrow as pa
 import pytest
 
-from icetree.spec.stats import column, parse_column
+from icetree.spec.entry.stats import column, parse_column
 from icetree.table.scan.told import End, told
 from icetree.table.table import Table
 from icetree.tree.plan.plan import LeafCall, LeafRead

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icetree.spec.entry import Content, Entries, with_columns
+from icetree.spec.entry.entry import Content, Entries, with_columns
 from icetree.table.verify.findings import Kind, Report
 
 

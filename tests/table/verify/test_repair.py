@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from icetree.codec import metadata as metadata_codec
-from icetree.spec.entry import Content, Entry
-from icetree.spec.metadata import StatisticsFile
-from icetree.spec.update import SetStatistics
+from icetree.spec.entry.entry import Content, Entry
+from icetree.spec.metadata.metadata import StatisticsFile
+from icetree.spec.metadata.update import SetStatistics
 from icetree.table.table import Table
 from icetree.table.verify.findings import Kind
 from tests.table.damage import Site, make_table, open_lake

@@ -16,8 +16,8 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.spec.entry import Content, Entries, Entry, Status
-from icetree.spec.update import UpgradeFormatVersion
+from icetree.spec.entry.entry import Content, Entries, Entry, Status
+from icetree.spec.metadata.update import UpgradeFormatVersion
 from icetree.table.verify.files import LISTED_FROM
 from icetree.table.verify.findings import Finding, Kind, Severity
 from icetree.tree.reading import leaves_in

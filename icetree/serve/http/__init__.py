@@ -1,0 +1,1 @@
+"""The edge: sockets, and HTTP read within limits."""

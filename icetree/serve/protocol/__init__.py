@@ -1,0 +1,1 @@
+"""The words of the protocol: requests, answers, names and errors."""

@@ -1,0 +1,1 @@
+"""Content entries and their stats: what one row of a manifest says."""

@@ -1,0 +1,1 @@
+"""Properties of tables: their names, and what their values mean."""
