@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from icetree.explore.views import VIEWS, asked, look
 from icetree.table.table import Table
 from tests.explore.tables import leafy, live, open_lake
 from tests.test_language import SHARED, words
-from tests.test_language_told import OF_ICEBERG, OF_JSON, OPEN, OUR_COLUMNS
+from tests.test_language_told import OF_ICEBERG, OF_JSON, OPEN, OUR_COLUMNS, texts_of
 
 #: What views are asked by, beside words of all doors.
 OF_VIEWS = words("by file_path leaf limit")
@@ -64,6 +65,11 @@ def keys_of(value: Any, closed: frozenset[str]) -> Iterator[str]:
             yield from keys_of(each, closed)
 
 
+def names_a_file(text: str, folder: str) -> bool:
+    """Tell a location that says where a file is only to who knows where the table is."""
+    return not text.startswith("/") and len(text) < 256 and Path(folder, text).is_file()
+
+
 def keys_told(tables: list[Table]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {view: set() for view in VIEWS}
     for table in tables:
@@ -90,6 +96,16 @@ def test_every_answer_has_words_that_are_known(tables: list[Table]) -> None:
     for view, found in keys_told(tables).items():
         assert found, view
         assert found - OF_ICEBERG - OUR_COLUMNS - OF_JSON - OF_THE_PAGE == set(), view
+
+
+def test_every_location_is_told_in_full(tables: list[Table]) -> None:
+    for table in tables:
+        for view, answer in answers(table):
+            if view == "entry":
+                # They are shown as they are on disk.
+                del answer["entries"]
+            told = {each for each in texts_of(answer) if names_a_file(each, table.location)}
+            assert told == set(), view
 
 
 def test_no_word_of_the_page_is_kept_that_nobody_says(tables: list[Table]) -> None:

@@ -224,13 +224,30 @@ def _meant(word: str, folder: Path) -> str:
     return word.replace(FRESH, f"{FRESH}{next(_NUMBERS)}")
 
 
+def texts_of(value: Any) -> Iterator[str]:
+    """Yield all texts in JSON, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        yield from value
+        for inner in value.values():
+            yield from texts_of(inner)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_of(each)
+
+
 def keys_told(folder: Path, command: str) -> set[str]:
     """Return the names in what a command prints as JSON."""
+    return set(keys_of(json_told(folder, command)))
+
+
+def json_told(folder: Path, command: str) -> Any:
     words = [_meant(each, folder) for each in COMMANDS[command]]
     where = ["--catalog", f"sqlite:///{folder}/c.db", "--warehouse", str(folder / "lake")]
     done = CliRunner().invoke(cli, [*where, command, *words, "--json"])
     assert done.exit_code == (command in FINDING), done.stderr
-    return set(keys_of(json.loads(done.stdout)))
+    return json.loads(done.stdout)
 
 
 def test_every_column_is_named_as_iceberg_has_it_or_by_a_word_that_is_known(told: Path) -> None:
@@ -247,6 +264,15 @@ def test_json_has_the_words_of_columns_and_parameters(told: Path, command: str) 
     found = keys_told(told, command)
     assert found
     assert found - OF_ICEBERG - OUR_COLUMNS - OF_JSON == set()
+
+
+# A drawing shows what manifests say, wherever the table is.
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "tree"])
+def test_json_tells_every_location_in_full(told: Path, command: str) -> None:
+    folder = told / "lake/db/t"
+    known = {str(each.relative_to(folder)) for each in folder.rglob("*") if each.is_file()}
+    assert len(known) > 10
+    assert known.isdisjoint(texts_of(json_told(told, command)))
 
 
 def test_every_command_that_prints_json_is_looked_at() -> None:

@@ -15,6 +15,7 @@ from icetree.codec import bitmap
 from icetree.explore.axis import Axis, Places, Ranges, ranges
 from icetree.picture.rows import partition_words, stats_columns
 from icetree.spec.entry.entry import MANIFESTS, Content, Entries, Status
+from icetree.spec.location import absolute
 from icetree.spec.schema.shape import Shape
 
 #: What is told of an entry that is a bar by itself.
@@ -22,6 +23,8 @@ _TOLD: Final = (
     *("content_type", "location", "status", "snapshot_id", "sequence_number", "record_count"),
     *("partition_spec_id", "referenced_file"),
 )
+
+_LOCATIONS: Final = ("location", "referenced_file")
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -76,6 +79,7 @@ def draw(
     axis: Axis | None,
     shape: Shape,
     *,
+    table_location: str,
     removed: dict[str, BitMap],
     most: int,
     alone: Flags | None = None,
@@ -97,6 +101,9 @@ def draw(
     wanted = {*_TOLD, *stats_columns(shape), *(axis.columns if axis is not None else ())}
     few = entries.select([name for name in entries.column_names if name in wanted])
     told = few.take(pa.array(ends.reshape(-1))).to_pylist()
+    for each in told:
+        for name in _LOCATIONS:
+            each[name] = None if each[name] is None else absolute(each[name], table_location)
     bars = [
         _bar(each, told[2 * at], told[2 * at + 1], axis, shape, place, facts, kept)
         for at, each in enumerate(groups)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import NotFound
+from icetree.explore.named import leaf_named, stored, told
 from icetree.explore.plain import plain
 from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
@@ -16,13 +17,11 @@ from icetree.spec.entry.entry import (
     Content,
     Entries,
     Status,
-    is_live,
     is_named,
     only,
 )
 from icetree.table.table import Table
 from icetree.table.told import KEYS
-from icetree.tree.reading import leaves_in
 
 #: All that an entry says, but for the key of its file.
 _SHOWN: Final = tuple(name for name in (*BASE_COLUMNS, POSITION) if name not in KEYS)
@@ -33,36 +32,32 @@ def entry(
 ) -> dict[str, Any]:
     """Return the entries of a file: in the root of a snapshot, or in the leaf that is named."""
     snapshot, shape = table.snapshot(at), table.metadata.shape()
-    root = table.files.root(snapshot, shape, keep=True)
-    within = root if leaf is None else _leaf(table, root, leaf)
-    refers = pc.fill_null(pc.equal(within["referenced_file"], pa.scalar(file_path)), False)
-    found = only(within, pc.or_(is_named(within, file_path), refers))
+    within = table.files.root(snapshot, shape, keep=True)
+    if leaf is not None:
+        within = table.files.reader(shape).leaf(leaf_named(table, within, leaf))
+    name = stored(table, file_path)
+    refers = pc.fill_null(pc.equal(within["referenced_file"], pa.scalar(name)), False)
+    found = only(within, pc.or_(is_named(within, name), refers))
     if not found.num_rows:
         raise NotFound(f"nothing here is named {file_path}")
     return {
-        "within": leaf or (snapshot.root_file if snapshot else "root"),
-        "entries": [_told(each, found, shape.names) for each in found.slice(0, 20).to_pylist()],
+        "within": told(table, leaf or (snapshot.root_file if snapshot else "root")),
+        "entries": [
+            _as_it_stands(each, found, shape.names) for each in found.slice(0, 20).to_pylist()
+        ],
     }
 
 
-def _leaf(table: Table, root: Entries, leaf: str) -> Entries:
-    named = only(root, is_named(root, leaf))
-    found = leaves_in(only(named, is_live(named)))
-    if not found:
-        raise NotFound(f"{leaf} is no leaf of this snapshot")
-    return table.files.reader(table.metadata.shape()).leaf(found[0])
-
-
-def _told(row: dict[str, Any], entries: Entries, names: Any) -> dict[str, Any]:
+def _as_it_stands(row: dict[str, Any], entries: Entries, names: Any) -> dict[str, Any]:
     """Return what an entry says: fields that are null are left out, stats stand by their column."""
-    told: dict[str, Any] = {name: row[name] for name in _SHOWN if row.get(name) is not None}
-    told["content_type"] = f"{row['content_type']} ({Content(row['content_type']).name})"
-    told["status"] = f"{row['status']} ({Status(row['status']).name})"
+    found: dict[str, Any] = {name: row[name] for name in _SHOWN if row.get(name) is not None}
+    found["content_type"] = f"{row['content_type']} ({Content(row['content_type']).name})"
+    found["status"] = f"{row['status']} ({Status(row['status']).name})"
     by_column = {}
     for id in stats.fields_in(entries):
         known = {stat: row.get(stats.column(id, stat)) for stat in stats.STATS}
         known = {stat: value for stat, value in known.items() if value is not None}
         if known:
             by_column[f"{names.get(id, '?')} (field {id})"] = known
-    found: dict[str, Any] = plain(told | {"stats": by_column})
-    return found
+    shown: dict[str, Any] = plain(found | {"stats": by_column})
+    return shown

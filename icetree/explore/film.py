@@ -80,13 +80,20 @@ def frame(table: Table, snapshot: Snapshot, before: frozenset[str]) -> dict[str,
     is_new = pc.invert(pc.is_in(leaves["location"], value_set=pa.array(before, pa.string())))
     is_fresh = pc.is_in(leaves["location"], value_set=pa.array(list(fresh), pa.string()))
     alone = one_chunk(pc.or_(is_new, is_fresh)).to_numpy(zero_copy_only=False)
-    drawn = draw(leaves, axis, shape, removed=removed, most=_LEAVES, alone=alone)
+    drawn = draw(
+        *(leaves, axis, shape),
+        table_location=table.location,
+        removed=removed,
+        most=_LEAVES,
+        alone=alone,
+    )
     for bar, numbers in zip(drawn.bars, drawn.groups, strict=True):
         if len(numbers) > 1:
             # Leaves that share a card, as `pruned` numbers them.
             bar["numbers"] = numbers.tolist()
-        bar["is_new"] = "file_path" in bar and bar["file_path"] not in before
-        _with_cells(bar, removed, fresh)
+        leaf = leaves["location"][int(numbers[0])].as_py() if len(numbers) == 1 else None
+        bar["is_new"] = leaf is not None and leaf not in before
+        _with_cells(bar, removed.get(leaf), fresh.get(leaf))
     now = leaves_at(table, snapshot)
     tally = _Tally.of(content, status, fresh, new=len(now - before), folded=len(before - now))
     return {
@@ -96,7 +103,7 @@ def frame(table: Table, snapshot: Snapshot, before: frozenset[str]) -> dict[str,
             "entries": root.num_rows,
             "file_size_in_bytes": table.files.root_size_bytes(snapshot),
             "counts": _counts(content, status),
-            "cells": _cells(root, shape),
+            "cells": _cells(root, shape, table.location),
             "leaves": leaves.num_rows,
             "vectors": int(
                 np.count_nonzero((content == Content.MANIFEST_DV) & (status != Status.DELETED))
@@ -145,16 +152,15 @@ def whole(given: str | None, what: str, default: int) -> int:
     return int(given)
 
 
-def _with_cells(bar: dict[str, Any], removed: dict[str, BitMap], fresh: dict[str, BitMap]) -> None:
+def _with_cells(bar: dict[str, Any], removed: BitMap | None, fresh: BitMap | None) -> None:
     """Add which parts of a leaf its manifest DV has put out, and which of them just now."""
     entries = bar.get("entries")
     if entries is None:
         bar["cells"] = min(bar["files"], _PARTS)
         return
     bar["cells"] = cells = min(entries, _PARTS)
-    at = bar["file_path"]
-    bar["out"] = shares(removed.get(at), entries, cells)
-    bar["out_now"] = shares(fresh.get(at), entries, cells)
+    bar["out"] = shares(removed, entries, cells)
+    bar["out_now"] = shares(fresh, entries, cells)
 
 
 def own_leaves(root: Entries) -> Entries:
@@ -169,11 +175,12 @@ def own_files(root: Entries) -> Entries:
     return own.take(pa.array(pick(own["content_type"].to_numpy(), rank, _CELLS)))
 
 
-def _cells(root: Entries, shape: Shape) -> list[dict[str, Any]]:
+def _cells(root: Entries, shape: Shape, table_location: str) -> list[dict[str, Any]]:
     """Return files that the root itself tracks, in their order on the axis."""
     axis = axis_of(shape, None)
-    drawn = draw(own_files(root), axis, shape, removed={}, most=_CELLS).bars
-    return [{name: each[name] for name in _TOLD_OF_CELLS} for each in drawn]
+    files = own_files(root)
+    drawn = draw(files, axis, shape, table_location=table_location, removed={}, most=_CELLS)
+    return [{name: each[name] for name in _TOLD_OF_CELLS} for each in drawn.bars]
 
 
 def _counts(content: Any, status: Any) -> list[dict[str, Any]]:

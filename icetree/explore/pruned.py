@@ -12,6 +12,7 @@ from icetree.explore.plain import plain
 from icetree.filters.filter import parse_filter
 from icetree.picture.rows import stats_columns
 from icetree.spec.entry.entry import BASE_COLUMNS, Content, Entries, is_content, is_live, only
+from icetree.spec.locations import absolute_array
 from icetree.spec.schema.shape import Shape
 from icetree.table.scan.explain import explain_scan
 from icetree.table.table import Table
@@ -56,21 +57,23 @@ def pruned(table: Table, *, where: str, at: str | None = None) -> dict[str, Any]
         "full": _whole(table, at, data, gone),
         "leaves": {each["object"]: {"kept": each["kept"], "by": each["by"]} for each in manifests},
         "kept": may_match(judged(own_leaves(root), shape), bound).to_pylist(),
-        "cells": _cells(root, bound, shape, explained.conjuncts),
+        "cells": _cells(root, bound, shape, explained.conjuncts, table.location),
     }
 
 
 def _cells(
-    root: Entries, bound: Predicate, shape: Shape, names: tuple[str, ...]
+    root: Entries, bound: Predicate, shape: Shape, names: tuple[str, ...], table_location: str
 ) -> list[dict[str, Any]]:
     """Return the files of a frame's root that the filter rules out, with the parts of it that do."""
     shown = own_files(root)
     shown = only(shown, is_live(shown))
     masks = conjunct_masks(judged(shown, shape), bound)
     fates = [may.to_pylist() for _, may in masks]
-    places = zip(
-        *(shown[name].to_pylist() for name in ("location", "referenced_file")), strict=True
+    locations = (
+        absolute_array(shown[name], table_location).to_pylist()
+        for name in ("location", "referenced_file")
     )
+    places = zip(*locations, strict=True)
     told = (
         (place, owner, [names[part] for part, may in enumerate(fates) if not may[row]])
         for row, (place, owner) in enumerate(places)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from icetree.errors import NotFound
+from icetree.explore.named import stored, told
 from icetree.explore.plain import first_plain
 from icetree.files.parallel import in_order
 from icetree.rows.read.read import read_tasks
@@ -33,7 +34,7 @@ def rows(
     shape = scan.metadata.shape(scan.schema.schema_id)
     root = table.files.root(scan.snapshot, shape, keep=True)
     plan = Planner(
-        _near(root, leaf),
+        _near(root, None if leaf is None else stored(table, leaf)),
         table.files.reader(shape),
         shape,
         root_file=scan.snapshot.root_file if scan.snapshot else "root",
@@ -41,7 +42,7 @@ def rows(
         stats_columns=True,
         run=in_order,
     ).whole()
-    tasks = plan.tasks.filter(is_named(plan.tasks, file_path))
+    tasks = plan.tasks.filter(is_named(plan.tasks, stored(table, file_path)))
     if not tasks.num_rows:
         raise NotFound(f"{file_path} is no data file of this snapshot")
     reading = read_tasks(
@@ -54,7 +55,7 @@ def rows(
     batches = first_rows(reading, MOST)
     found = pa.Table.from_batches(batches, arrow_schema(scan.columns))
     return {
-        "file_path": file_path,
+        "file_path": told(table, file_path),
         "columns": [{"name": each.name, "type": str(each.type)} for each in found.schema],
         "rows": first_plain(found),
         "record_count": tasks["record_count"][0].as_py(),

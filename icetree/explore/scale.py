@@ -7,13 +7,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
-from icetree.errors import NotFound
 from icetree.explore.axis import axis_of, ranges
 from icetree.explore.bars import Flags, depth, draw
 from icetree.explore.film import read_root
+from icetree.explore.named import leaf_named, told
 from icetree.picture.rows import stats_columns
 from icetree.spec.arrays import one_chunk
-from icetree.spec.entry.entry import POSITION, Content, Entries, is_content, is_live, is_named, only
+from icetree.spec.entry.entry import POSITION, Content, Entries, is_content, is_live, only
 from icetree.spec.schema.shape import Shape
 from icetree.table.table import Table
 from icetree.tree.live import is_live_in
@@ -21,7 +21,6 @@ from icetree.tree.manifest_dvs import read_manifest_dvs
 from icetree.tree.plan.delete_stats import judged
 from icetree.tree.prune.bind import bind
 from icetree.tree.prune.prune import columns_needed, may_match
-from icetree.tree.reading import leaves_in
 
 #: Bars in one answer.
 _BARS: Final = 300
@@ -65,11 +64,18 @@ def scale(
     kept = None
     if where:
         kept = may_match(judged(shown, shape), bound).to_numpy(zero_copy_only=False) & ~gone
-    drawn = draw(shown, axis, shape, removed=removed, most=_BARS, gone=gone, kept=kept)
+    drawn = draw(
+        *(shown, axis, shape),
+        table_location=table.location,
+        removed=removed,
+        most=_BARS,
+        gone=gone,
+        kept=kept,
+    )
     place = None if axis is None else ranges(shown, axis)
     return {
         "axis": None if axis is None else {"name": axis.name, "kind": axis.kind},
-        "leaf": leaf,
+        "leaf": None if leaf is None else told(table, leaf),
         "bars": drawn.bars,
         "ticks": [list(each) for each in drawn.ticks],
         "depth": [] if place is None else depth(place.first[~gone], place.last[~gone]),
@@ -82,10 +88,7 @@ def _leaf(
     table: Table, root: Entries, leaf: str, shape: Shape, removed: Any, columns: set[str]
 ) -> tuple[Entries, Flags]:
     """Return the entries of one leaf, and which of them do not count any more."""
-    named = only(root, is_named(root, leaf))
-    found = leaves_in(only(named, is_live(named)))
-    if not found:
-        raise NotFound(f"{leaf} is no leaf of this snapshot")
-    entries = table.files.reader(shape).leaf(found[0], columns={*_FACTS, POSITION, *columns})
-    alive = one_chunk(is_live_in(found[0], entries, removed.get(leaf)))
+    found = leaf_named(table, root, leaf)
+    entries = table.files.reader(shape).leaf(found, columns={*_FACTS, POSITION, *columns})
+    alive = one_chunk(is_live_in(found, entries, removed.get(found.location)))
     return entries, ~alive.to_numpy(zero_copy_only=False)

@@ -47,7 +47,7 @@ class Row:
     partition: str = ""
     #: What it holds, in a few words.
     note: str = ""
-    #: The whole location.
+    #: The whole location, as its manifest has it: a drawing is of the tree, wherever that is.
     title: str = ""
     #: Its ordinal in a leaf.
     position: int | None = None

@@ -234,12 +234,24 @@ def test_no_rows_are_read_of_what_is_no_file_of_the_snapshot(table: Table, file:
 def test_a_raw_entry_says_what_its_manifest_says(table: Table) -> None:
     leaf = look(table, "film", {})[-1]["leaves"][0]["file_path"]
     [told] = look(table, "entry", {"file_path": leaf})["entries"][:1]
-    assert told["location"] == leaf
+    assert told["location"] == leaf.removeprefix(f"{table.location}/")
     assert told["content_type"] == "3 (DATA_MANIFEST)"
     assert told["stats"]["id (field 1)"]["lower"] >= 0
     inner = look(table, "scale", {"leaf": leaf})["bars"][0]["file_path"]
     [entry] = look(table, "entry", {"file_path": inner, "leaf": leaf})["entries"][:1]
     assert entry["position"] >= 0
+
+
+def test_a_file_is_asked_for_by_what_it_is_told_as_or_as_manifests_name_it(table: Table) -> None:
+    leaf = look(table, "film", {})[-1]["leaves"][0]["file_path"]
+    file = look(table, "scale", {"leaf": leaf})["bars"][0]["file_path"]
+    given = {"leaf": leaf, "file_path": file}
+    short = {name: each.removeprefix(f"{table.location}/") for name, each in given.items()}
+    other = {name: f"file://{each}" for name, each in given.items()}
+    for view, names in {"scale": ["leaf"], "entry": [*given], "rows": [*given]}.items():
+        told = look(table, view, {name: given[name] for name in names})
+        for spelled in (short, other):
+            assert look(table, view, {name: spelled[name] for name in names}) == told
 
 
 def test_health_is_what_optimize_would_do(table: Table) -> None:
@@ -352,7 +364,14 @@ def test_grouping_neighbours_loses_nothing_and_keeps_the_ends(table: Table) -> N
     )
     axis = axis_of(shape, "id")
     gone = np.arange(1_000) % 10 == 0
-    drawn = draw(entries, axis, shape, removed={}, most=50, gone=gone, kept=~gone)
+    drawn = draw(
+        *(entries, axis, shape),
+        table_location="/t",
+        removed={},
+        most=50,
+        gone=gone,
+        kept=~gone,
+    )
     assert len(drawn.bars) == 50
     assert sum(each["files"] for each in drawn.bars) == 1_000
     assert sum(each["removed"] for each in drawn.bars) == 100
@@ -379,5 +398,5 @@ def test_texts_lie_on_an_axis_in_their_order(table: Table) -> None:
     assert found.first.tolist()[:3] == [1, 0, 2]
     assert np.isnan(found.first[3])
     assert [name for _, name in found.ticks] == ["a", "b", "d", "e"]
-    nothing = draw(pa.Table.from_batches([], entries.schema), axis, shape, removed={"x": BitMap()}, most=9)  # fmt: skip
+    nothing = draw(pa.Table.from_batches([], entries.schema), axis, shape, table_location="/t", removed={"x": BitMap()}, most=9)  # fmt: skip
     assert nothing.bars == []

@@ -27,6 +27,7 @@ from icetree.spec.entry.entry import (
     is_live,
 )
 from icetree.spec.location import absolute
+from icetree.spec.locations import absolute_array
 from icetree.spec.notebook import grid_html
 from icetree.table.arguments import whole
 from icetree.tree.manifest_dvs import read_manifest_dvs
@@ -70,7 +71,8 @@ GROUPS: Final = pa.schema(
         pa.field("entries", pa.int64()),
     ]
 )
-#: Columns of `Explanation.objects`: one root entry, leaf entry or row group each.
+#: Columns of `Explanation.objects`: one root entry, leaf entry or row group each; locations are
+#: absolute.
 OBJECTS: Final = pa.schema(
     [
         pa.field("level", pa.string()),
@@ -175,6 +177,7 @@ def explain_scan(scan: Scan, *, row_groups: bool = False, objects: int = 1_000) 
         conjuncts=tuple(predicate_text(part.expression) for part in bound.conjuncts),
         wanted=objects,
         shape=shape,
+        table_location=scan.metadata.location,
     )
     root = scan.files.counted_root(snapshot, shape)
     reader = scan.files.reader(shape)
@@ -212,6 +215,7 @@ class _Account:
     conjuncts: tuple[str, ...]
     wanted: int
     shape: Shape
+    table_location: str
     total: int = 0
     counts: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)
     shown: list[pa.Table] = field(default_factory=list)
@@ -250,7 +254,9 @@ class _Account:
         room = self.wanted - sum(each.num_rows for each in self.shown)
         if room > 0:
             names = [KINDS[kind] for kind in content[:room].tolist()]
-            self._show(level, names, within, entries["location"][:room], fate[:room], rows[:room])
+            places = absolute_array(entries["location"][:room], self.table_location)
+            place = None if within is None else absolute(within, self.table_location)
+            self._show(level, names, place, places, fate[:room], rows[:room])
 
     def count(self, level: str, kind: str, code: int, objects: int, entries: int) -> None:
         """Count objects that share a fate."""
@@ -260,7 +266,7 @@ class _Account:
         self.total += objects
 
     def add_row_group(self, file: str, ordinal: int, code: int, rows: int) -> None:
-        """Take in a row group of a data file."""
+        """Take in a row group of a data file, whose location is absolute."""
         self.count("row group", "row group", code, 1, rows)
         if sum(each.num_rows for each in self.shown) < self.wanted:
             fate, sizes = np.array([code]), np.array([rows])
@@ -354,7 +360,7 @@ def _row_groups(
             for ordinal in codes.keys() - {group.ordinal for group in may}:
                 codes[ordinal] |= 1 << at
         for group in opened.groups:
-            account.add_row_group(file, group.ordinal, codes[group.ordinal], group.rows)
+            account.add_row_group(place, group.ordinal, codes[group.ordinal], group.rows)
 
 
 def _data_files(left: list[pa.Table]) -> Iterator[tuple[str, str, bytes | None]]:
