@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from icetree.codec import metadata as metadata_codec
-from icetree.spec.retention import expired, rules_of
+from icetree.spec.metadata.retention import expired, rules_of
 from tests.java import IcebergJava
 
 _MINUTE_MS = 60_000
