@@ -34,6 +34,14 @@ PLAN_S: Final = 60.0
 SUBMIT_S: Final = 10.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped:
+    """A table after a commit that may have waited for others, and whether they landed together."""
+
+    state: State
+    together: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Serving:
     """What all requests share."""
@@ -48,7 +56,7 @@ class Serving:
     #: Plans that take long.
     submitted: Submitted[Any] = field(default_factory=lambda: Submitted(Workers()))
     #: Commits that wait for each other, by table.
-    groups: Groups[Any, State] = field(default_factory=Groups)
+    groups: Groups[Any, Grouped] = field(default_factory=Groups)
     #: Tables as they are shown.
     showing: Showing = field(default_factory=Showing)
     #: Keys for tables' files, by who has them.

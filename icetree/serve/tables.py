@@ -98,16 +98,23 @@ def rename_table(call: Call) -> Answer:
     return NOTHING
 
 
-def shown(call: Call, table: Table, *, snapshots: str = "all", landed: bool = False) -> Answer:
+def shown(
+    call: Call,
+    table: Table,
+    *,
+    snapshots: str = "all",
+    landed: bool = False,
+    together: bool = False,
+) -> Answer:
     """Return a table as an answer: its metadata as older readers know it, and how to reach it.
 
-    Who has `landed` a snapshot may be shown the table as it is later.
+    Who has `landed` a snapshot, `together` with others' or not, may be shown the table as it is later.
     """
     showing = call.serving.showing
 
     def show(version: int) -> Shown:
         if landed:
-            return showing.show_landed(table, version)
+            return showing.show_landed(table, version, together=together)
         return showing.show(table, version, snapshots)
 
     seen = _in_first(call, show)
@@ -122,7 +129,12 @@ def shown(call: Call, table: Table, *, snapshots: str = "all", landed: bool = Fa
 
 
 def shown_after(
-    call: Call, name: TableName, table: Table | None, *, landed: bool = False
+    call: Call,
+    name: TableName,
+    table: Table | None,
+    *,
+    landed: bool = False,
+    together: bool = False,
 ) -> Answer:
     """Do `shown` for who has changed a table, or made it; where its handle cannot, as it is now.
 
@@ -132,8 +144,8 @@ def shown_after(
     try:
         if table is not None:
             with suppress(IcetreeError, Refused):
-                return shown(call, table, landed=landed)
-        return shown(call, call.table(name), landed=landed)
+                return shown(call, table, landed=landed, together=together)
+        return shown(call, call.table(name), landed=landed, together=together)
     except (IcetreeError, Refused) as error:
         raise CommitUnknown(
             f"table {name}: the change was made, and cannot be shown ({error}): load the table"

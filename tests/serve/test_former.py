@@ -344,7 +344,7 @@ def test_of_appends_that_land_together_the_last_is_exported_and_others_once_some
         shown = [pool.submit(showing.show_landed, handles[0], 3)]
         assert begun.wait(30)
         shown += [pool.submit(showing.show_landed, each, 3) for each in handles[1:]]
-        [line] = showing._groups._lines.values()
+        [line] = showing._landed._lines.values()
         while len(line.waiting) < 2:
             time.sleep(0.01)
         go_on.set()

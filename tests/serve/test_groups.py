@@ -19,6 +19,7 @@ from icetree.table.foreign import commit_foreign, foreign_ahead
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.serve.asking import Client, Told
+from tests.serve.exporting import Asked, exports, missing
 from tests.serve.test_requirements import REBASE, Body, lake_on, request, rows
 from tests.store.wrapped import Request, WrappedStore
 from tests.table.changing import ARROW, some
@@ -388,3 +389,24 @@ def test_who_waits_for_others_has_no_place_at_work() -> None:
     told = sent_at_once(server, catalog, bodies, around=server.workers.at_work)
     assert [each.status for each in told] == [200] * 6
     assert catalog.swaps == 2
+
+
+def test_of_a_group_the_newest_alone_is_exported_until_somebody_looks() -> None:
+    """Exports of each would cost what landing together has saved."""
+    store, catalog = Asked(), Slow()
+    lake = lake_on(store, catalog)
+    table = table_of(lake)
+    bodies = [request(table, number, id=1000 + number) for number in range(1, 7)]
+    server = Server(lake, former_s=60)
+    told = sent_at_once(server, catalog, bodies)
+    assert [each.status for each in told] == [200] * 6
+    server.serving.showing.close()
+    newest = lake.table("db.t").metadata.current_snapshot_id
+    base = bodies[0]["updates"][0]["snapshot"]["parent-snapshot-id"]
+    lists = [each for each in exports(table) if "/snap-" in each]
+    there = {int(each.rpartition("/snap-")[2].split("-")[0]) for each in lists}
+    assert {base, newest} <= there
+    # The first one landed alone.
+    assert len(there - {base, newest}) <= 1
+    shown = Client(Server(lake, former_s=60)).get("/v1/namespaces/db/tables/t").json["metadata"]
+    assert missing(lake, shown) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
@@ -22,7 +23,7 @@ from icetree.errors import (
     NotFound,
     Unsupported,
 )
-from icetree.serve.call import Call
+from icetree.serve.call import Call, Grouped
 from icetree.serve.commit.actions import AddSnapshot, AnyAction
 from icetree.serve.commit.lasting import require_lasting
 from icetree.serve.commit.new import staged
@@ -48,7 +49,6 @@ from icetree.table.export.ahead import Ahead
 from icetree.table.foreign import commit_foreign, foreign_ahead, rebases_appends
 from icetree.table.group import GroupCommit, commit_group
 from icetree.table.maintain.unused import names_of, used_by
-from icetree.table.state import State
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, discard, land, new_aside
 
@@ -67,6 +67,15 @@ _REFUSED: Final = (
     NotFound,
     Unsupported,
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A table after a client's commit to it; None where its handle does not have that."""
+
+    table: Table | None = None
+    #: Whether others landed with the same swap.
+    together: bool = False
 
 
 class Commit(Body, frozen=True, kw_only=True):
@@ -88,8 +97,9 @@ def commit_table(call: Call) -> Answer:
     name = call.table_name
     if asked.identifier is not None and asked.identifier.table != name:
         raise InvalidInput(f"the body is about {asked.identifier.table}, the path about {name}")
-    table = committed(call, name, asked)
-    return shown_after(call, name, table, landed=bool(_added(asked)))
+    done = committed(call, name, asked)
+    landed = bool(_added(asked))
+    return shown_after(call, name, done.table, landed=landed, together=done.together)
 
 
 def check_size(asked: Commit) -> None:
@@ -98,36 +108,37 @@ def check_size(asked: Commit) -> None:
         raise InvalidInput(f"a commit has {_MOST:,} updates and requirements at most")
 
 
-def committed(call: Call, name: TableName, asked: Commit) -> Table | None:
-    """Return the table after a client's commit to it, if its handle has it: nothing is read anew.
+def committed(call: Call, name: TableName, asked: Commit) -> Landed:
+    """Return the table after a client's commit to it; nothing is read anew.
 
     What is raised says what became of the commit: once it has landed, nothing is.
     """
-    return unless_made(call, [(name, asked)], lambda: _committed(call, name, asked))
+    return unless_made(call, [(name, asked)], lambda: _committed(call, name, asked)) or Landed()
 
 
-def _committed(call: Call, name: TableName, asked: Commit) -> Table | None:
+def _committed(call: Call, name: TableName, asked: Commit) -> Landed:
     if asks_for_new(asked.requirements):
         land_all(call, [(name, asked)])
-        return None
+        return Landed()
     table = call.table(name)
     if was_made_before(table, asked):
-        return table
+        return Landed(table=table)
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
         if rebases_appends(table.metadata):
             # Who has its turn commits by its own handle, which knows no table that took the name since.
             key = (name, table.metadata.table_uuid)
-            table.state = call.serving.groups.join(key, asked, partial(_together, table))
-            return table
+            came_to = call.serving.groups.join(key, asked, partial(_together, table))
+            table.state = came_to.state
+            return Landed(table=table, together=came_to.together)
         _add_one(table, asked)
-        return table
+        return Landed(table=table)
     facts = _facts(asked.requirements, table)
     if not work.snapshots:
         _update(table, work.before, facts)
-        return table
+        return Landed(table=table)
     anew(lambda: land_all(call, [(name, asked)]))
-    return None
+    return Landed()
 
 
 def _add_one(table: Table, asked: Commit, ahead: Ahead | None = None) -> None:
@@ -140,11 +151,11 @@ def _add_one(table: Table, asked: Commit, ahead: Ahead | None = None) -> None:
     add_snapshot(table, new, facts=facts, ahead=ahead)
 
 
-def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Exception]:
+def _together(table: Table, group: Sequence[Commit]) -> Sequence[Grouped | Exception]:
     """Add the snapshots of several requests with one swap; return what each comes to."""
     if len(group) == 1:
         _add_one(table, group[0])
-        return [table.state]
+        return [Grouped(state=table.state, together=False)]
 
     new = [each.snapshot for asked in group for each in _added(asked)]
     ahead = foreign_ahead(table, new)
@@ -157,7 +168,8 @@ def _together(table: Table, group: Sequence[Commit]) -> Sequence[State | Excepti
         return lambda side: None if was_made_before(side, asked) else _add_one(side, asked, ahead)
 
     refusals = commit_group(table, [adding(each) for each in group], look=look)
-    return [table.state if each is None else each for each in refusals]
+    landed = Grouped(state=table.state, together=True)
+    return [landed if each is None else each for each in refusals]
 
 
 def _added(asked: Commit) -> list[AddSnapshot]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -12,10 +13,14 @@ from icetree.codec import metadata as metadata_codec
 from icetree.errors import Unsupported
 from icetree.serve.showing.exporting import FORMER_S, Exports
 from icetree.serve.waiting.groups import Groups
+from icetree.serve.waiting.held import Held
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.table.export.shown import guarded, older_pages
 from icetree.table.export.shown import shown as as_older
 from icetree.table.table import Table
+
+#: How long it is known of a table that several have added to it together.
+_TOGETHER_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,14 @@ class Shown:
 
     metadata_location: str
     document: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Landed:
+    """A table that somebody has added a snapshot to, and whether others did with the same swap."""
+
+    table: Table
+    together: bool
 
 
 def as_json(metadata: TableMetadata) -> msgspec.Raw:
@@ -44,6 +57,8 @@ class Showing:
         former_s: float = FORMER_S,
     ) -> None:
         self._groups: Groups[Table, Shown] = Groups(aside)
+        self._landed: Groups[_Landed, Shown] = Groups(aside)
+        self._together: Held[bool] = Held(hold_s=_TOGETHER_S)
         self.exports = Exports(aside, former_s=former_s)
 
     def show(self, table: Table, version: int, snapshots: str) -> Shown:
@@ -58,25 +73,27 @@ class Showing:
 
         return self._groups.join(key, table, carry_out)
 
-    def show_landed(self, table: Table, version: int) -> Shown:
-        """Do `show` for who has added a snapshot: the table as of then, or later.
+    def show_landed(self, table: Table, version: int, *, together: bool = False) -> Shown:
+        """Do `show` for who has added a snapshot, maybe together with others: as of then, or later.
 
-        While one export is made others land, and of all these only the newest is exported: the others
-        are once somebody looks.
+        While one export is made others land. Of all these, and of those that landed together, only the
+        newest is exported: the others are once somebody looks. So it is for who comes alone after such.
         """
         key = (str(table.name), table.metadata.table_uuid, version)
 
-        def carry_out(asked: Sequence[Table]) -> Sequence[Shown | BaseException]:
+        def carry_out(asked: Sequence[_Landed]) -> Sequence[Shown | BaseException]:
             # Every snapshot has a higher number than those before it, so the highest has them all.
-            newest = max(asked, key=lambda each: each.metadata.last_sequence_number)
-            is_alone = len(asked) == 1
+            newest = max(asked, key=lambda each: each.table.metadata.last_sequence_number)
+            together = newest.together or len(asked) > 1
+            is_alone = not together and not self._together.get(key)
+            self._together.put(together, 0, key)
             try:
-                return [self._shown(newest, version, with_former=is_alone)] * len(asked)
+                return [self._shown(newest.table, version, with_former=is_alone)] * len(asked)
             except Unsupported:
                 # What came later is no reason to refuse who came before.
-                return [self._tried(each, version) for each in asked]
+                return [self._tried(each.table, version) for each in asked]
 
-        return self._groups.join(key, table, carry_out)
+        return self._landed.join(key, _Landed(table=table, together=together), carry_out)
 
     def close(self) -> None:
         """End what goes on without a request."""
