@@ -200,5 +200,5 @@ class AsideCatalog(MemoryCatalog):
     What is swapped in here is nobody's head yet: nothing may follow from it.
     """
 
-    #: Whether each commit moves history to pages, or whoever lands them does, once.
-    moves_history: bool = True
+    #: Whether each commit stores its head, with history in pages, or whoever lands them does, once.
+    stores_heads: bool = True

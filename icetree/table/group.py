@@ -66,7 +66,7 @@ class _Group:
         self._files = table.files
         self._kept = AsideStore(table.files.store)
         # Pages never change: what of the history is nobody's must not get there.
-        self._side = aside(_with_store(table, self._kept), moves_history=False)
+        self._side = aside(_with_store(table, self._kept), stores_heads=False)
 
     def add(self, commit: GroupCommit) -> Exception | None:
         """Make one more commit; return what it was refused with, and be as without it then."""
@@ -77,7 +77,7 @@ class _Group:
         except Exception as error:
             # One that nobody foresaw may have come after its swap.
             before.state = state
-            again = aside(before, moves_history=False)
+            again = aside(before, stores_heads=False)
             self._side = replace(self._side, table=again.table)
             return error
         return None
@@ -130,8 +130,7 @@ class _Group:
         new = {
             each: content
             for each, content in self._kept.new.items()
-            if not each.endswith(".metadata.json")
-            and (not each.endswith(".page.json.gz") or each in pages)
+            if not each.endswith(".page.json.gz") or each in pages
         }
         new |= {absolute(each, location): page for each, page in paged.files.items()}
         new[at] = file.content

@@ -11,10 +11,10 @@ from icetree.store.aside import AsideStore
 from icetree.table.state import State
 
 
-def catalog_of(state: State, *, moves_history: bool = True) -> Catalog:
+def catalog_of(state: State, *, stores_heads: bool = True) -> Catalog:
     """Return a catalog of one table, which others know nothing of."""
     catalog = AsideCatalog("rehearsal")
-    catalog.moves_history = moves_history
+    catalog.stores_heads = stores_heads
     catalog.create_namespace(state.name.namespace, {})
     catalog.create(state.name, state.metadata_location)
     return catalog

@@ -45,9 +45,9 @@ class Aside:
         return self.table.state.metadata_location != self.before
 
 
-def aside(table: Table, *, moves_history: bool = True) -> Aside:
-    """Return a table to commit to that starts where another is; history may stay as it is there."""
-    made = _alone(table.state, table.files, moves_history=moves_history)
+def aside(table: Table, *, stores_heads: bool = True) -> Aside:
+    """Return a table to commit to that starts where another is; heads in between may stay in memory."""
+    made = _alone(table.state, table.files, stores_heads=stores_heads)
     return Aside(table=made, start=table.state)
 
 
@@ -56,8 +56,8 @@ def new_aside(staged: Table) -> Aside:
     return Aside(table=_alone(staged.state, staged.files), start=None)
 
 
-def _alone(state: State, files: TableFiles, *, moves_history: bool = True) -> Table:
-    catalog = catalog_of(state, moves_history=moves_history)
+def _alone(state: State, files: TableFiles, *, stores_heads: bool = True) -> Table:
+    catalog = catalog_of(state, stores_heads=stores_heads)
     return Table(catalog=catalog, files=files, state=state)
 
 

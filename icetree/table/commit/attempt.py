@@ -55,11 +55,11 @@ def next_attempt(
     files: TableFiles,
     report: Report,
     *,
-    moves_history: bool = True,
+    stores_head: bool = True,
 ) -> Attempt:
     """Build the next head: pure but for reading what the tree needs.
 
-    Where it is one of several that are seen together, history is moved to pages with the last.
+    Where it is one of several that are seen together, the last alone is stored, with history in pages.
     """
     at_ms = max(now_ms(), head.metadata.last_updated_ms)
     metadata = head.metadata
@@ -85,23 +85,31 @@ def next_attempt(
         metadata, snapshot, grown = _snapshot(work, head, metadata, prepared, files, report, at_ms)
         new += grown
         metadata = with_snapshot(metadata, snapshot, ref=work.branch, at_ms=at_ms)
-    with report.phase("encode"):
-        if moves_history:
-            paged = with_pages(metadata, files)
-            new += [NewFile(location=at, content=page) for at, page in paged.files.items()]
-            metadata = paged.metadata
-        # A table that is only just being made has none before.
-        if head.metadata_location:
-            previous = stored_form(head.metadata_location, metadata.location)
-            metadata = with_previous(metadata, previous, head.metadata)
-        made = metadata_file(metadata, after=head.metadata_location)
-        new.append(made)
-    state = State(
-        name=head.name,
-        metadata=metadata,
-        metadata_location=absolute(made.location, metadata.location),
-    )
+    if stores_head:
+        with report.phase("encode"):
+            metadata, stored = _stored(head, metadata, files)
+        new += stored
+        at = stored[-1].location
+    else:
+        # A name alone, for nobody reads it.
+        at = next_metadata_location(head.metadata_location, compress=True)
+    location = absolute(at, metadata.location)
+    state = State(name=head.name, metadata=metadata, metadata_location=location)
     return Attempt(state=state, snapshot=snapshot, files=tuple(new))
+
+
+def _stored(
+    head: State, metadata: TableMetadata, files: TableFiles
+) -> tuple[TableMetadata, list[NewFile]]:
+    """Return metadata as it follows a head, and its files: pages of history, and it itself, last."""
+    paged = with_pages(metadata, files)
+    metadata = paged.metadata
+    # A table that is only just being made has none before.
+    if head.metadata_location:
+        previous = stored_form(head.metadata_location, metadata.location)
+        metadata = with_previous(metadata, previous, head.metadata)
+    pages = [NewFile(location=at, content=page) for at, page in paged.files.items()]
+    return metadata, [*pages, metadata_file(metadata, after=head.metadata_location)]
 
 
 def with_pages(metadata: TableMetadata, files: TableFiles) -> PagedOut:

@@ -200,7 +200,7 @@ def _try_until_swapped(
             prepared = widen_prepared(prepared, head.metadata.shape())
         schema_id = head.metadata.current_schema_id
         attempt = next_attempt(
-            work, head, prepared, files, report, moves_history=_moves_history(catalog)
+            work, head, prepared, files, report, stores_head=_stores_heads(catalog)
         )
         new = [*leaves, *attempt.files]
         tried += [file.location for file in new]
@@ -241,9 +241,9 @@ def _try_until_swapped(
     )
 
 
-def _moves_history(catalog: Catalog) -> bool:
-    """Tell whether a commit moves history to pages, or whoever makes it seen with others."""
-    return not isinstance(catalog, AsideCatalog) or catalog.moves_history
+def _stores_heads(catalog: Catalog) -> bool:
+    """Tell whether a commit stores its head, or whoever makes it seen with others does."""
+    return not isinstance(catalog, AsideCatalog) or catalog.stores_heads
 
 
 def _newest(head: State, catalog: Catalog, files: TableFiles) -> State:
