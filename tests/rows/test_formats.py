@@ -43,6 +43,26 @@ def every_type() -> pa.Table:
     return pa.table(columns, names=names)
 
 
+@pytest.mark.parametrize("format", ["parquet", *OTHERS])
+def test_a_struct_that_is_null_within_another_takes_no_value_from_the_rows_after(
+    format: str,
+) -> None:
+    inner = pa.struct([("k", pa.int32())])
+    outer = pa.struct([("c", inner)])
+    types = {
+        "s": outer,
+        "deep": pa.struct([("s", outer)]),
+        "l": pa.list_(outer),
+        "m": pa.map_(pa.string(), outer),
+    }
+    values = [{"c": {"k": 17}}, {"c": None}, {"c": {"k": 25}}]
+    rows = [{"s": one, "deep": {"s": one}, "l": [one], "m": [("k", one)]} for one in values]
+    table = written_in(format, pa.schema(types.items()))
+    table.append(pa.Table.from_pylist(rows, schema=pa.schema(types.items())))
+    assert table.scan().to_arrow().to_pylist() == rows
+    assert table.verify(deep=True).is_clean
+
+
 @pytest.mark.parametrize("format", OTHERS)
 def test_rows_of_every_type_and_their_stats_are_those_of_parquet(format: str) -> None:
     data = every_type()

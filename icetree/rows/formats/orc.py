@@ -192,7 +192,8 @@ class OrcWriter:
         # Of a part of a struct column Arrow's ORC writer takes the first rows, not these.
         rows = rows.take(pa.array(np.arange(rows.num_rows)))
         arrays = [
-            _storable(column, field.type) for column, field in zip(rows, self._schema, strict=True)
+            _null_throughout(_storable(column, field.type))
+            for column, field in zip(rows, self._schema, strict=True)
         ]
         self._file.write(pa.table(arrays, schema=self._schema))
 
@@ -208,6 +209,32 @@ def _storable(column: pa.ChunkedArray, type: pa.DataType) -> pa.ChunkedArray:
             f"a time is further from 1970 than ORC files are read here, which count nanoseconds: "
             f"write Parquet instead ({error})"
         ) from None
+
+
+def _null_throughout(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column in which nothing below a null struct is a value.
+
+    Arrow's ORC writer takes what stands there for values of the rows that follow, where the struct is
+    within another.
+    """
+    if not pa.types.is_nested(column.type):
+        return column
+    return pa.chunked_array([_nulls_down(each) for each in column.chunks], column.type)
+
+
+def _nulls_down(array: pa.Array) -> pa.Array:
+    type = array.type
+    if pa.types.is_struct(type):
+        members = [_nulls_down(each) for each in array.flatten()]
+        mask = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(members, fields=[*type], mask=mask)
+    if pa.types.is_map(type):
+        pair = [_nulls_down(array.keys), _nulls_down(array.items)]
+        fields = [type.key_field, type.item_field]
+        return with_values(array, type, pa.StructArray.from_arrays(pair, fields=fields))
+    if pa.types.is_list(type):
+        return with_values(array, type, _nulls_down(array.values))
+    return array
 
 
 def _stripe_bytes(properties: Mapping[str, str]) -> int:
