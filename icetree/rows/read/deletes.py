@@ -89,12 +89,12 @@ class Matcher:
 
 def matcher(keys: Sequence[KeyColumn], columns: Sequence[pa.ChunkedArray]) -> Matcher:
     """Return the keys of deletes, one column each and not without any, ready to be looked for."""
-    values = tuple(plain(column.unique()) for column in columns)
+    flat = [plain(column.combine_chunks()) for column in columns]
+    values = tuple(each.unique() for each in flat)
     code: Rows = np.zeros(len(columns[0]), np.int64)
     combined: list[Rows] = []
-    for column, distinct in zip(columns, values, strict=True):
-        flat = plain(column.combine_chunks())
-        here = code * len(distinct) + pc.index_in(flat, value_set=distinct).to_numpy()
+    for each, distinct in zip(flat, values, strict=True):
+        here = code * len(distinct) + pc.index_in(each, value_set=distinct).to_numpy()
         step, code = np.unique(here, return_inverse=True)
         combined.append(step)
     return Matcher(keys=tuple(keys), values=values, combined=tuple(combined))
