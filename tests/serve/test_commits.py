@@ -10,7 +10,7 @@ import pytest
 
 from icetree.table.lake import Lake
 from tests.serve.asking import Client
-from tests.serve.committing import DAY, SCHEMA, T, commit, create, metadata
+from tests.serve.committing import DAY, PYICEBERG, SCHEMA, T, commit, create, metadata
 
 
 def test_a_schema_evolves_and_a_spec_follows_in_one_commit(client: Client, lake: Lake) -> None:
@@ -76,11 +76,12 @@ def test_refs_and_history_are_changed_by_updates(client: Client, lake: Lake) -> 
     refs = client.get(f"{T}?snapshots=refs").json["metadata"]
     assert [each["snapshot-id"] for each in refs["snapshots"]] == ids[-1:]
     tag = {"action": "set-snapshot-ref", "ref-name": "old", "type": "tag", "snapshot-id": ids[1]}
-    assert commit(client, tag, {"action": "remove-snapshots", "snapshot-ids": ids[2:4]}).status == 200  # fmt: skip
+    expire = {"action": "remove-snapshots", "snapshot-ids": ids[2:4]}
+    assert commit(client, tag, expire, **PYICEBERG).status == 200
     after = metadata(client)
     assert after["refs"]["old"] == {"snapshot-id": ids[1], "type": "tag"}
     assert not {*ids[2:4]} & {each["snapshot-id"] for each in after["snapshots"]}
-    used = commit(client, {"action": "remove-snapshots", "snapshot-ids": [ids[1]]})
+    used = commit(client, {"action": "remove-snapshots", "snapshot-ids": [ids[1]]}, **PYICEBERG)
     assert used.error == (409, "CommitFailedException")
     back = tag | {"ref-name": "main", "type": "branch", "snapshot-id": ids[5]}
     gone = {"action": "remove-snapshot-ref", "ref-name": "old"}

@@ -8,6 +8,7 @@ import pytest
 
 from icetree.serve.commit import actions as told
 from icetree.serve.commit.updates import translated
+from tests.serve.committing import PYICEBERG
 from tests.serve.test_requirements import new_lake, request, rows, send
 from tests.table.changing import some
 
@@ -25,7 +26,7 @@ def test_what_is_said_after_a_snapshot_is_of_the_table_with_it() -> None:
         {"action": "set-statistics", "snapshot-id": 4711, "statistics": statistics},
         {"action": "remove-snapshot-ref", "ref-name": "none"},
     ]
-    made = send(lake, body)
+    made = send(lake, body, **PYICEBERG)
     assert made.status == 200, made.body
     assert rows(lake) == [1, 2]
     after = lake.table("db.t").metadata

@@ -47,8 +47,8 @@ def request(table: Table, *ids: int, id: int = 4711, require: Any = ()) -> Body:
     }
 
 
-def send(lake: Lake, body: Body) -> Told:
-    return Client(Server(lake)).post("/v1/namespaces/db/tables/t", body)
+def send(lake: Lake, body: Body, **headers: str) -> Told:
+    return Client(Server(lake)).post("/v1/namespaces/db/tables/t", body, **headers)
 
 
 def rows(lake: Lake) -> list[int]:

@@ -24,7 +24,7 @@ from icetree.errors import (
     Unsupported,
 )
 from icetree.serve.call import Call, Grouped
-from icetree.serve.commit.actions import AddSnapshot, AnyAction
+from icetree.serve.commit.actions import AddSnapshot, AnyAction, RemoveSnapshots
 from icetree.serve.commit.lasting import require_lasting
 from icetree.serve.commit.new import staged
 from icetree.serve.commit.requirements import AssertRef, Requirement, asks_for_new, require
@@ -32,10 +32,12 @@ from icetree.serve.commit.updates import NewSnapshot, Translated, translated
 from icetree.serve.protocol.bodies import Body, reads
 from icetree.serve.protocol.names import Identifier
 from icetree.serve.protocol.request import Answer
+from icetree.serve.showing.stock import stock_of
 from icetree.serve.tables import as_clients_see, require_version, shown_after
 from icetree.spec.edit.refs import recalled
 from icetree.spec.edit.unused import unused
 from icetree.spec.entry.entry import Entries
+from icetree.spec.fields import FORMAT_VERSION
 from icetree.spec.metadata.pages import history
 from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.metadata.update import (
@@ -123,6 +125,7 @@ def _committed(call: Call, name: TableName, asked: Commit) -> Landed:
     table = call.table(name)
     if was_made_before(table, asked):
         return Landed(table=table)
+    _require_files_left(call, table, asked)
     work = translated(asked.updates, table.metadata)
     if _is_one_snapshot(work, table):
         if rebases_appends(table.metadata):
@@ -139,6 +142,22 @@ def _committed(call: Call, name: TableName, asked: Commit) -> Landed:
         return Landed(table=table)
     anew(lambda: land_all(call, [(name, asked)]))
     return Landed()
+
+
+def _require_files_left(call: Call, table: Table, asked: Commit) -> None:
+    """Refuse that snapshots expire for who may delete files after that: not all of a tree is shown.
+
+    Iceberg Java looks whether it may when it loads a table, which may have been before an upgrade; others
+    never look. Manifests that were there then are the tree's, and no export need name them.
+    """
+    is_tree = table.metadata.format_version >= FORMAT_VERSION
+    expires = any(isinstance(each, RemoveSnapshots) for each in asked.updates)
+    if is_tree and expires and not stock_of(call.request.headers).leaves_files:
+        raise Unsupported(
+            f"snapshots of table {table.name} are icetree's to expire, for who deletes files after that "
+            f"does not see all that its tree needs: run `icetree expire {table.name}`, or "
+            "table.maintenance.expire_snapshots()"
+        )
 
 
 def _add_one(table: Table, asked: Commit, ahead: Ahead | None = None) -> None:
@@ -247,10 +266,12 @@ def land_all(call: Call, changes: Sequence[tuple[TableName, Commit]]) -> None:
     sides: list[Aside] = []
     try:
         for name, asked in changes:
-            is_new = asks_for_new(asked.requirements)
-            sides.append(
-                new_aside(staged(call, name, asked.updates)) if is_new else aside(call.table(name))
-            )
+            if asks_for_new(asked.requirements):
+                sides.append(new_aside(staged(call, name, asked.updates)))
+            else:
+                table = call.table(name)
+                _require_files_left(call, table, asked)
+                sides.append(aside(table))
             _fill(sides[-1], asked)
         land(call.lake.catalog, sides)
     except _REFUSED:

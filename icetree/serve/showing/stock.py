@@ -22,13 +22,17 @@ class Stock:
     reads_plain_vectors_alone: bool = False
     #: Ask for a plan again that takes long: the protocol has it, and PyIceberg does not.
     polls: bool = False
+    #: Forget snapshots and leave files alone: others delete those that they see nobody name.
+    leaves_files: bool = False
 
 
 #: By which a client asks for another format version than v3.
 VERSION_HEADER: Final = "x-icetree-format-version"
 #: How any client says that it can be told to ask again.
 _ASYNC: Final = "respond-async"
-_PYICEBERG: Final = Stock(writes_v3=False, reads_nulls=False, reads_plain_vectors_alone=True)
+_PYICEBERG: Final = Stock(
+    writes_v3=False, reads_nulls=False, reads_plain_vectors_alone=True, leaves_files=True
+)
 
 
 def stock_of(headers: Mapping[str, str]) -> Stock:
