@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner, Result
@@ -12,7 +15,7 @@ from click.testing import CliRunner, Result
 import icetree
 from icetree.cli.main import cli
 from icetree.serve.access.grants import digest_of
-from tests.serve.processes import running
+from tests.serve.processes import Running, running
 
 
 @pytest.fixture
@@ -73,3 +76,26 @@ def test_one_screen_says_what_is_served_and_how_to_reach_it(folder: Path) -> Non
     assert rest.endswith("stopped; what was begun is finished\n")
     assert server.process.returncode == 0
     assert key not in rest + server.log.read_text()
+    assert not (folder / "grants.yaml.key").exists()
+
+
+def test_a_token_outlives_the_server_that_gave_it(folder: Path) -> None:
+    secret = "a secret of a client"
+    grants = folder / "grants.yaml"
+    grants.write_text(f"clients:\n  a:\n    secret: {digest_of(secret)}\n    read: db\n")
+    form = {"grant_type": "client_credentials", "client_id": "a", "client_secret": secret}
+
+    def asked(server: Running, method: str, path: str, body: str, **headers: str) -> HTTPResponse:
+        connection = HTTPConnection(server.uri.removeprefix("http://"), timeout=30)
+        connection.request(method, path, body, headers)
+        return connection.getresponse()
+
+    with running(folder, "--grants", str(grants)) as server:
+        given = asked(server, "POST", "/v1/oauth/tokens", urlencode(form)).read()
+    bearer = f"Bearer {json.loads(given)['access_token']}"
+    with running(folder, "--grants", str(grants)) as server:
+        assert asked(server, "GET", "/v1/namespaces", "", authorization=bearer).status == 200
+        key = (folder / "grants.yaml.key").read_text().strip()
+        server.process.terminate()
+        assert server.process.stdout is not None
+        assert key not in server.process.stdout.read() + server.log.read_text()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--token-key",
     metavar="FILE",
-    help="What tokens are signed with, so that they outlive the server; else ICETREE_TOKEN_KEY.",
+    help="What tokens are signed with; else ICETREE_TOKEN_KEY, else a key that is kept beside the grants.",
 )
 @click.option(
     "--anyone", is_flag=True, help="Let in whoever reaches the server, and let them do all."
@@ -72,7 +72,7 @@ def serve(
     try:
         from icetree.serve.access.access import Access
         from icetree.serve.access.grants import read_grants
-        from icetree.serve.access.tokens import Tokens, read_key
+        from icetree.serve.access.tokens import Tokens
         from icetree.serve.http import run
         from icetree.serve.http.limits import Limits
         from icetree.serve.server import Server
@@ -88,7 +88,7 @@ def serve(
         raise InvalidInput(f"--plan-seconds {plan_seconds:g}: no plan is made in that time")
     _require_times({"--submit-seconds": submit_seconds, "--former-seconds": former_seconds})
     known = None if grants is None else read_grants(grants)
-    tokens = Tokens(read_key(token_key))
+    key = _key_for_tokens(token_key, grants)
     address = run.Address(host=host, port=port)
     if known is None and not anyone and not address.is_loopback:
         raise InvalidInput(
@@ -106,7 +106,7 @@ def serve(
         logging.getLogger("icetree.serve").setLevel(logging.INFO)
     with chosen.open() as lake:
         listening = address.listen()
-        access = Access(grants=known, tokens=tokens, any_host=anyone)
+        access = Access(grants=known, tokens=Tokens(key), any_host=anyone)
         _show(lake, address, listening.getsockname()[1], grants, access, tls)
         server = Server(
             lake,
@@ -117,6 +117,20 @@ def serve(
         )
         run.serve(server, listening, Limits(workers=workers), tls)
     click.echo("stopped; what was begun is finished")
+
+
+def _key_for_tokens(file: str | None, grants: str | None) -> bytes | None:
+    """Return the key that is given, else the one that is kept beside the grants."""
+    from icetree.cli.output import say
+    from icetree.serve.access.kept import kept_key
+    from icetree.serve.access.tokens import read_key
+
+    key = read_key(file)
+    if key is None and grants is not None:
+        key = kept_key(grants)
+        if key is None:
+            say(f"no key can be kept beside {grants}: tokens end with this server")
+    return key
 
 
 def _require_times(given: dict[str, float]) -> None:

@@ -1,7 +1,7 @@
 """Tokens that the server gives out: who it is and until when, signed with a key.
 
-The key is drawn for this process, or given: then tokens are good for every server that has it, and
-for the one that is started next.
+The key is given, or kept beside the file of grants: then tokens are good for every server that has it,
+and for the one that is started next. Else it is drawn for this process.
 """
 
 from __future__ import annotations
@@ -69,14 +69,17 @@ def read_key(path: str | None) -> bytes | None:
         raise NotFound(f"there is no file {path} with a key for tokens") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"the key for tokens in {source} cannot be read: {error}") from None
-    if told is None:
-        return None
-    if len(told.strip()) < _LETTERS:
+    return None if told is None else key_in(told, source)
+
+
+def key_in(text: str, source: str) -> bytes:
+    """Return the key that a text is; InvalidInput for one that could be guessed."""
+    if len(text.strip()) < _LETTERS:
         raise InvalidInput(
             f"the key for tokens in {source} has fewer than {_LETTERS} letters: "
             "icetree serve --new-secret makes one that nobody guesses"
         )
-    return hashlib.sha256(told.strip().encode()).digest()
+    return hashlib.sha256(text.strip().encode()).digest()
 
 
 def _text(content: bytes) -> str:
