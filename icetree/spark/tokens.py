@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Final, TypeAlias
 
 from icetree.errors import InvalidInput
@@ -24,6 +24,8 @@ _TOKEN: Final = re.compile(
 #: From here, to here, this instead.
 Edit: TypeAlias = tuple[int, int, str]
 
+#: What a query begins with, where it stands in brackets.
+_QUERY: Final = ("SELECT", "WITH", "FROM", "TABLE", "VALUES")
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
 
@@ -93,6 +95,30 @@ def qualifiers(text: str, parts: Sequence[str]) -> list[list[Token]]:
         if not (at and found[at - 1].text == ".")
         and [token.name.lower() for token in found[at : at + len(wanted)]] == wanted
     ]
+
+
+def has_long_names(text: str) -> bool:
+    """Tell whether a name of three parts or more stands anywhere, as that of a column may."""
+    dots = [token.text == "." for token in tokens(text)]
+    return any(first and second for first, second in zip(dots, dots[2:], strict=False))
+
+
+def queries(text: str) -> Iterator[Edit]:
+    """Yield the queries in brackets of an expression, none that is within another: where, and what."""
+    found, stop = tokens(text), 0
+    for opening, first in pairwise(found):
+        if opening.start < stop or opening.text != "(" or not any(map(first.says, _QUERY)):
+            continue
+        closing = (t for t in found if t.start > opening.start and t.depth == opening.depth)
+        stop = next((t.start for t in closing), len(text))
+        yield opening.stop, stop, text[opening.stop : stop]
+
+
+def knowing(ctes: str, text: str) -> str:
+    """Return an expression whose queries know the CTEs that stand before its statement."""
+    if not ctes:
+        return text
+    return edited(text, ((at, to, f"{ctes} ({query}\n)") for at, to, query in queries(text)))
 
 
 def shortenings(text: str, names: Iterable[Sequence[str]]) -> set[Edit]:

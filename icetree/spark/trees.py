@@ -117,8 +117,16 @@ class Star:
     at: int
     #: Whether some stand before that place already, in an EXCEPT of its own.
     has_some: bool
-    #: The table that it says, if any.
-    of: str | None
+    #: What it calls the table that it is of, in small letters; none for all.
+    of: tuple[str, ...] | None
+
+    def is_of(self, alias: str, parts: Sequence[str]) -> bool:
+        """Tell whether it stands for columns of a table of this alias, or of these parts without one."""
+        if self.of is None or self.of == (alias.lower(),):
+            return True
+        # A namespace that one of both leaves out says nothing.
+        names = zip(reversed(self.of), (part.lower() for part in reversed(parts)), strict=False)
+        return alias == parts[-1] and all(said == own for said, own in names)
 
     def without(self, names: Sequence[str]) -> str:
         """Return what to put there."""
@@ -186,7 +194,7 @@ def _stars(project: Any, text: str) -> list[Star]:
         span = span_of(each) if has_some or kind(each) == "UnresolvedStar" else None
         if span is not None and text[span.stop - 1] == (")" if has_some else "*"):
             of, at = option(each.target()), span.stop - has_some
-            said = None if of is None else seq(of)[-1].lower()
+            said = None if of is None else tuple(part.lower() for part in seq(of))
             found.append(Star(at=at, has_some=has_some, of=said))
     return found
 
@@ -223,7 +231,7 @@ def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[Star]) -
         name_stop=name_stop,
         alias_at=alias_at,
         alias=alias,
-        stars=tuple(each for each in stars if each.of in (None, alias.lower())),
+        stars=tuple(each for each in stars if each.is_of(alias, parts)),
         version=version,
         timestamp=timestamp,
     )

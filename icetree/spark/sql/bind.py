@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,12 +15,13 @@ from icetree.spark.cache import Held
 from icetree.spark.complaints import plainly
 from icetree.spark.names import quoted
 from icetree.spark.read.scan import dataframe
+from icetree.spark.sql.apart import Calling, Mention, Name, callings
 from icetree.spark.sql.moments import milliseconds
 from icetree.spark.sql.names import TableRef
 from icetree.spark.sql.scope import Scope
 from icetree.spark.sql.views.lasting import LastingView, lasting_view, refuse_unknown
 from icetree.spark.sql.views.temporary import TemporaryView, temporary_view, view_of
-from icetree.spark.tokens import Edit, edited, origin, shortenings, tokens
+from icetree.spark.tokens import Edit, edited, origin, tokens
 from icetree.spark.trees import Named, Span, named_tables, parse
 from icetree.spark.types import is_known
 from icetree.spark.wap import branch_to_read
@@ -53,9 +54,11 @@ class BoundTable:
     kept: DataFrame | None = None
 
     @property
-    def called(self) -> list[Sequence[str]]:
-        """The names that the query may know it by."""
-        return [self.named.parts, self.ref.name.split(".")]
+    def mention(self) -> Mention:
+        """What its columns may call it."""
+        part = self.named.parts[-1:] if self.ref.ref or self.ref.metadata else ()
+        full = (*self.ref.name.split("."), *part)
+        return Mention(named=self.named, called=(full, self.named.parts))
 
     def can_show(self, name: str) -> bool:
         """Tell whether it has a metadata column of the name, and does not show it."""
@@ -86,10 +89,10 @@ class BoundView:
     held: Held | None = None
 
     @property
-    def called(self) -> list[Sequence[str]]:
-        """The names that the query may know it by."""
-        own = [self.saved.name.split(".")] if isinstance(self.saved, LastingView) else []
-        return [self.named.parts, *own]
+    def mention(self) -> Mention:
+        """What its columns may call it."""
+        own = [tuple(self.saved.name.split("."))] if isinstance(self.saved, LastingView) else []
+        return Mention(named=self.named, called=(*own, self.named.parts))
 
 
 Bound: TypeAlias = BoundTable | BoundView
@@ -160,26 +163,30 @@ def place_of(text: str, bound: Sequence[Bound], place: int) -> int:
 
 def _edits(text: str, bound: Sequence[Bound]) -> list[Edit]:
     edits: list[Edit] = []
-    spans = [each.named.span for each in bound]
+    known = callings(text, [each.mention for each in bound])
     for each in bound:
         span, alias_at = each.named.span, each.named.alias_at
         edits.append((span.start, span.stop, each.view))
         if alias_at is not None and not _is_table_statement(text, span.start):
-            edits.append((alias_at, alias_at, f" AS {quoted(each.named.parts[-1])}"))
             # A view has no namespace.
-            edits += [cut for cut in shortenings(text, each.called) if not within(cut, spans)]
+            calling = known[each.mention.key]
+            edits += [(alias_at, alias_at, f" AS {quoted(calling.alias)}"), *calling.edits]
     for star in dict.fromkeys(star for each in bound for star in each.named.stars):
-        beside = [name for each in bound if star in each.named.stars for name in _hidden(each)]
+        beside = [
+            name for each in bound if star in each.named.stars for name in _hidden(each, known)
+        ]
         if beside:
             edits.append((star.at, star.at, star.without(beside)))
     return edits
 
 
-def _hidden(bound: Bound) -> list[str]:
+def _hidden(bound: Bound, known: Mapping[Name, Calling]) -> list[str]:
     """Return the metadata columns that a table shows, as the query can call them."""
     if isinstance(bound, BoundView):
         return []
-    return [f"{quoted(bound.named.alias)}.{name}" for name in bound.hidden]
+    mention = bound.mention
+    alias = known[mention.key].alias if mention.is_bare else bound.named.alias
+    return [f"{quoted(alias)}.{name}" for name in bound.hidden]
 
 
 def in_full(text: str, bound: Iterable[Bound]) -> str:

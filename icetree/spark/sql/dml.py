@@ -13,13 +13,23 @@ from pyspark.sql import types as sql
 from icetree.errors import InvalidInput
 from icetree.spark.complaints import plainly
 from icetree.spark.names import column
+from icetree.spark.sql.apart import Mention, told_apart
 from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.bind import within
 from icetree.spark.sql.columns import own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
 from icetree.spark.sql.select import select, with_tables
-from icetree.spark.tokens import Cursor, edited, shortenings, tokens
+from icetree.spark.tokens import (
+    Cursor,
+    Edit,
+    edited,
+    has_long_names,
+    knowing,
+    queries,
+    shortenings,
+    tokens,
+)
 from icetree.spark.trees import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.types import default_literal, spark_type
 from icetree.spec.texts import did_you_mean
@@ -29,6 +39,8 @@ from icetree.table.table import Table
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
 
+#: Statements whose table can have an alias.
+_ALIASED: Final = frozenset({"DeleteFromTable", "UpdateTable", "MergeIntoTable"})
 _QUERY: Final = ("SELECT", "VALUES", "WITH", "FROM", "TABLE", "MAP", "REDUCE")
 
 
@@ -41,7 +53,23 @@ def run_dml(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     if kind(plan) == "UnresolvedWith":
         [statement] = seq(plan.children())
     run = _STATEMENTS.get(kind(statement))
-    return None if run is None else run(lake, statement, text)
+    if run is None:
+        return None
+    if kind(statement) in _ALIASED and (apart := _told_apart(lake, plan, text)) != text:
+        return run_dml(lake, parse(lake.spark, apart), apart)
+    return run(lake, statement, text)
+
+
+def _told_apart(lake: SparkLake, plan: Any, text: str) -> str:
+    """Return a text in which tables that are called alike have aliases that are not."""
+    if not has_long_names(text):
+        return text
+    space = () if lake.namespace is None else tuple(lake.namespace.split("."))
+    mentions = []
+    for named in named_tables(plan, text):
+        full = named.parts if len(named.parts) > 1 else (*space, *named.parts)
+        mentions.append(Mention(named=named, called=(full, named.parts)))
+    return told_apart(text, mentions)
 
 
 def _target_of(lake: SparkLake, relation: Any) -> tuple[TableRef | None, list[str], str | None]:
@@ -108,8 +136,9 @@ def _insert_query(text: str, *, has_columns: bool) -> str:
         cursor.expect("INTO")
     cursor.accept("TABLE")
     cursor.name()
-    if cursor.accept("WITH"):
-        cursor.bracket()
+    if cursor.accept("WITH", "("):
+        cursor.until(")")
+        cursor.expect(")")
     if cursor.accept("PARTITION"):
         cursor.bracket()
     cursor.accept("IF", "NOT", "EXISTS")
@@ -138,15 +167,18 @@ def _with_defaults(query: str, wanted: Sequence[str], table: Table) -> str:
     cursor = Cursor(query)
     if not cursor.accept("VALUES") or not any(each.says("DEFAULT") for each in tokens(query)):
         return query
-    rows = []
-    for row in cursor.listed():
-        values = Cursor(row).bracket()
-        said = [
-            _default(name, table) if value.strip().upper() == "DEFAULT" else value
-            for name, value in zip(wanted, values, strict=False)
-        ]
-        rows.append(f"({', '.join([*said, *values[len(said) :]])})")
-    return f"VALUES {', '.join(rows)}"
+    edits: list[Edit] = []
+    while cursor.accept("("):
+        for name in wanted:
+            at, value = cursor.at, cursor.until(",")
+            if value.upper() == "DEFAULT":
+                edits.append((at, at + len(value), _default(name, table)))
+            if not cursor.accept(","):
+                break
+        # Of what follows the rows, nothing is a default.
+        if not cursor.accept(")") or not cursor.accept(","):
+            break
+    return edited(query, edits)
 
 
 def _default(name: str, table: Table) -> str:
@@ -249,8 +281,9 @@ def _delete(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     if found is None:
         return None
     cursor = Cursor(text)
+    ctes = cursor.until("DELETE")
     cursor.until("WHERE", ";")
-    condition = cursor.until(";") if cursor.accept("WHERE") else None
+    condition = knowing(ctes, cursor.until(";")) if cursor.accept("WHERE") else None
     with ExitStack() as views:
         if condition is not None:
             own = _shortened(lake, condition, parts, alias, found.name)
@@ -266,6 +299,7 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     if found is None:
         return None
     cursor = Cursor(text)
+    ctes = cursor.until("UPDATE")
     cursor.until("SET")
     cursor.expect("SET")
     pairs_given = [assignment(each) for each in cursor.listed("WHERE", ";")]
@@ -275,7 +309,7 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     with ExitStack() as views:
 
         def bound(text: str) -> str:
-            own = _shortened(lake, text, parts, alias, found.name)
+            own = _shortened(lake, knowing(ctes, text), parts, alias, found.name)
             return views.enter_context(_with_subqueries(lake, own, table, alias or parts[-1]))
 
         for path, value in pairs_given:
@@ -330,7 +364,7 @@ def _tables_in(lake: SparkLake, text: str) -> list[Span]:
 
 
 def _has_subquery(text: str) -> bool:
-    return any(token.says("SELECT") for token in tokens(text))
+    return next(queries(text), None) is not None
 
 
 def _merge(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
