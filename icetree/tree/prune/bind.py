@@ -11,6 +11,7 @@ from pyiceberg.expressions import visitors
 from pyiceberg.schema import Accessor
 from pyiceberg.transforms import (
     BoundTransform,
+    HourTransform,
     IdentityTransform,
     Transform,
     TruncateTransform,
@@ -66,6 +67,10 @@ _HAS_PREFIXES: Final = (StringType, BinaryType, FixedType)
 
 #: The sizes that numbers of a type may have had when their files were written.
 _BITS: Final[dict[type[Any], tuple[int, ...]]] = {IntegerType: (32,), LongType: (32, 64)}
+
+#: The hours of the last microseconds that there are; at 32 bits they come out on the other side.
+_LAST_HOUR: Final = 2**63 // 3_600_000_000
+_WRAPPED_HOURS: Final = ((Op.GE, {2**32 - _LAST_HOUR - 1}), (Op.LE, {_LAST_HOUR - 2**32}))
 
 
 def bind(
@@ -230,10 +235,10 @@ def _transformed(op: Op, term: BoundTransform, given: Literals, shape: Shape) ->
         if _same(transform_of(expression), term.transform)
     ]
     # What wrapped around when the column was an int does not do so now.
-    wrapped = _wrapped(term.transform, type_, (32,)) if isinstance(type_, LongType) else set()
+    wrapped = _wrapped(term.transform, type_, (32,)) if isinstance(type_, LongType) else ()
     return Atom(
-        may=_unless_in(wrapped, tuple(test for may, _ in tests for test in may), type_),
-        must=_unless_in(wrapped, tuple(test for _, must in tests for test in must), type_),
+        may=_unless(wrapped, tuple(test for may, _ in tests for test in may), type_),
+        must=_unless(wrapped, tuple(test for _, must in tests for test in must), type_),
     )
 
 
@@ -294,35 +299,48 @@ def _projected(op: Op, source: NestedField, fits: _Fits, shape: Shape) -> _Tests
             wide, _ = _project(transform.project, bound, expression.expr_id, type_)
             _, strict = _project(transform.strict_project, bound, expression.expr_id, type_)
             wrapped = _wrapped(transform, type_, _BITS.get(type(type_), ()))
-            may += _unless_in(wrapped, wide, type_)
-            must += _unless_in(wrapped, strict, type_)
+            may += _unless(wrapped, wide, type_)
+            must += _unless(wrapped, strict, type_)
     return may, must
 
 
-def _wrapped(transform: Transform[Any, Any], type_: IcebergType, sizes: Iterable[int]) -> set[int]:
-    """Return the values that stand out of order: truncations that wrapped around at some size.
+def _wrapped(
+    transform: Transform[Any, Any], type_: IcebergType, sizes: Iterable[int]
+) -> tuple[tuple[Op, set[int]], ...]:
+    """Return which values stand out of order, as comparisons with them: what may have wrapped around.
 
-    Below the least multiple of the width the format's arithmetic overflows, so that the least
-    numbers of a type share a partition at its upper end. PyIceberg's projections know nothing
-    of it.
+    Below the least multiple of the width a truncation of a number overflows, at some size, in the
+    format's arithmetic, so that the least numbers of a type share a partition at its upper end. Hours
+    overflow some 245,000 years from 1970. PyIceberg's projections know nothing of it.
     """
+    if isinstance(transform, HourTransform):
+        return _WRAPPED_HOURS
     if not isinstance(transform, TruncateTransform) or type(type_) not in _BITS:
-        return set()
+        return ()
     limits = [2 ** (bits - 1) for bits in sizes]
     floors = [-limit - -limit % transform.width for limit in limits]
-    return {
+    values = {
         (floor + limit) % (2 * limit) - limit
         for floor, limit in zip(floors, limits, strict=True)
         if floor < -limit
     }
+    return ((Op.IN, values),) if values else ()
 
 
-def _unless_in(values: set[int], tests: tuple[Test, ...], type_: IcebergType) -> tuple[Test, ...]:
-    listed = literals.array(values, type_) if values else None
-    if listed is None:
-        return tests
+def _unless(
+    wrapped: tuple[tuple[Op, set[int]], ...], tests: tuple[Test, ...], type_: IcebergType
+) -> tuple[Test, ...]:
+    """Return tests that tell nothing of what may have wrapped around."""
+    listed = [(op, literals.array(each, type_)) for op, each in wrapped]
     return tuple(
-        test if test.op in UNARY else replace(test, unless=replace(test, op=Op.IN, values=listed))
+        test
+        if test.op in UNARY
+        else replace(
+            test,
+            unless=tuple(
+                replace(test, op=op, values=each) for op, each in listed if each is not None
+            ),
+        )
         for test in tests
     )
 

@@ -70,8 +70,8 @@ class Test:
     values: pa.Array
     #: Whether the field's values can be NaN.
     floating: bool
-    #: The test tells nothing where a value may satisfy this one, a comparison of the same field.
-    unless: Test | None = None
+    #: The test tells nothing where a value may satisfy one of these, comparisons of the same field.
+    unless: tuple[Test, ...] = ()
     #: Of a variant: which of its fields is asked about.
     within: Within | None = None
 

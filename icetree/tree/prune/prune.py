@@ -246,7 +246,7 @@ def _corners(bounds: pa.StructArray, beyond: float) -> Numbers:
 
 def _told(test: Test, known: Known, stats: _Stats) -> Known:
     """Return what is known by a test, as far as it tells anything."""
-    return known if test.unless is None else all_of([known, _no_row(test.unless, stats)])
+    return all_of([known, *(_no_row(each, stats) for each in test.unless)])
 
 
 def _no_row(test: Test, stats: _Stats) -> Known:
