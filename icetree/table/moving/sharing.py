@@ -214,14 +214,17 @@ def _in_full(rows: pa.Table, place: str, sizes: Mapping[str, int]) -> dict[str, 
         return {}
     content = one_chunk(rows["content_type"])
     leaves = pc.is_in(content, value_set=pa.array(MANIFESTS, content.type))
-    columnar = pc.and_not(leaves, pc.equal(one_chunk(rows["file_format"]), "avro"))
-    columnar = pc.fill_null(columnar, False)
+    of_avro = pc.fill_null(pc.equal(one_chunk(rows["file_format"]), "avro"), False)
+    columnar = pc.and_not(leaves, of_avro)
     near = stored_form_array(one_chunk(rows["location"]), place)
     new = {"location": pc.if_else(columnar, near, absolute_array(near, place))}
     if "referenced_file" in rows.column_names:
         about = stored_form_array(one_chunk(rows["referenced_file"]), place)
         of_leaves = pc.or_(leaves, pc.equal(content, pa.scalar(Content.MANIFEST_DV, content.type)))
-        new["referenced_file"] = pc.if_else(of_leaves, about, absolute_array(about, place))
+        # What is about a leaf calls it as the leaf's own entry does.
+        in_full = pc.is_in(about, value_set=near.filter(pc.and_(leaves, of_avro)))
+        kept = pc.and_not(of_leaves, in_full)
+        new["referenced_file"] = pc.if_else(kept, about, absolute_array(about, place))
     if pc.any(columnar).as_py():
         now = pa.array([sizes.get(each) for each in near.to_pylist()], pa.int64())
         # A leaf that is told of as gone may be gone.

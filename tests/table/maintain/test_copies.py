@@ -88,6 +88,25 @@ def test_a_copy_of_metadata_alone_has_all_of_the_past_and_never_harms_a_file_of_
     assert told(table, ids) == before
 
 
+def test_a_copy_of_metadata_alone_knows_what_is_gone_from_manifests_of_before_an_upgrade() -> None:
+    table = changing_table(properties={"write.manifest-dv.inline-max-bytes": "0"})
+    lake = lake_of(table)
+    for id in range(6):
+        table.append(some((id, "a")))
+    lake.downgrade_table(str(table.name))
+    lake.upgrade_table(str(table.name))
+    table.refresh().delete("id = 2")
+    table.append(some((7, "b")))
+    table.delete("id in (4, 7)")
+    was = rows_of(table)
+    copy = lake.copy_table(str(table.name), "db.copy", metadata_only=True)
+    assert rows_of(copy) == was
+    assert copy.verify(deep=True).findings == ()
+    copy.delete("id = 1")
+    assert len(rows_of(copy)) == len(was) - 1
+    assert rows_of(table) == was
+
+
 def test_pages_of_copied_manifests_have_checksums() -> None:
     table = old_table()
     copy = lake_of(table).copy_table("db.rows", "db.copy", metadata_only=True)
