@@ -24,6 +24,8 @@ MANY: Final = 1 << 16
 #: Types of keys of which there may be more than 2 GiB in a source.
 _ROOMY: Final = (pa.large_string(), pa.large_binary())
 _NONE: Final = -1
+#: How many times of a unit a second has.
+_A_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Index:
@@ -155,13 +157,23 @@ def _as_decimal(type: pa.DataType) -> pa.Decimal128Type:
 
 
 def as_type(values: pa.Array | pa.ChunkedArray, type: pa.DataType, *, column: str) -> Any:
-    """Return key values in the type in which they meet."""
+    """Return key values in the type in which they meet; null, which nothing matches, beyond its ends."""
     if isinstance(values.type, pa.BaseExtensionType):
         values = pc.cast(values, values.type.storage_type)
     if values.type == type:
         return values
+    if _is.is_timestamp(type) and values.type.unit != type.unit:
+        values = _within(values, type)
     try:
         return pc.cast(values, type, safe=not _is.is_floating(type))
     except pa.ArrowException as error:
         told = str(error).partition("\n")[0]
         raise InvalidInput(f"column {column!r} cannot be compared as {type}: {told}") from None
+
+
+def _within(times: pa.Array | pa.ChunkedArray, type: pa.TimestampType) -> Any:
+    """Return times without those that a finer type has not."""
+    last = (2**63 - 1) // (_A_SECOND[type.unit] // _A_SECOND[times.type.unit])
+    counts = pc.cast(times, pa.int64())
+    inside = pc.and_(pc.greater_equal(counts, -last), pc.less_equal(counts, last))
+    return pc.if_else(inside, times, pa.scalar(None, times.type))

@@ -81,6 +81,50 @@ def test_keys_of_other_types_match_by_value(
     assert rows(table, "v") == [("new",)]
 
 
+@pytest.mark.parametrize("more", [0, 300], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("own", "old", "new"),
+    [
+        (pa.int64(), [2**53 + 1, -(2**63), 3], [float(2**53), -(2.0**63), 3.0]),
+        (pa.decimal128(20, 18), [Decimal("0.100000000000000001"), Decimal("1.5")], [0.1, 1.5]),
+        (pa.decimal128(18, 2), [Decimal("9999999999999999.99"), Decimal("0.00")], [1e16, -0.0]),
+        (pa.float32(), [0.1, 3e38], [0.10000000149011612, 2.9999999e38]),
+    ],
+    ids=str,
+)
+def test_files_chosen_by_keys_hold_every_row_that_is_equal_as_a_float(
+    own: pa.DataType, old: list[Any], new: list[Any], more: int
+) -> None:
+    columns = pa.schema([("k", own), ("v", pa.string())])
+    near, whole = (table_of(columns=columns) for _ in range(2))
+    for table in (near, whole):
+        for key in old:
+            table.append(pa.table({"k": pa.array([key], own), "v": ["old"]}))
+    keys = pa.array([*new, *(100.5 + each for each in range(more))], pa.float64())
+    source = pa.table({"k": keys, "v": ["new"] * len(keys)})
+    near.merge(source, on=["k"]).when_matched_update({"v": "source.v"}).run()
+    # Where rows without a match matter, too, no file is left out.
+    every = whole.merge(source, on=["k"]).when_matched_update({"v": "source.v"})
+    every.when_not_matched_by_source_delete(where="false").run()
+    assert rows(near) == rows(whole)
+    assert [v for _, v in rows(near)].count("new") >= len(old) - 1
+
+
+def test_times_beyond_those_of_a_finer_source_match_none_of_it() -> None:
+    columns = pa.schema([("k", pa.timestamp("us")), ("v", pa.string())])
+    table = table_of(columns=columns)
+    for_ever = 253_402_300_799_999_999
+    old = pa.array([1, for_ever, -62_135_596_800_000_000], pa.timestamp("us"))
+    table.append(pa.table({"k": old, "v": ["old"] * 3}))
+    new = pa.table({"k": pa.array([1000, 2000], pa.timestamp("ns")), "v": ["new", "new"]})
+    done = table.upsert(new, on=["k"])
+    assert (done.rows.inserted, done.rows.updated) == (1, 1)
+    finer = table_of(columns=pa.schema([("k", pa.timestamp("ns")), ("v", pa.string())]))
+    finer.append(new)
+    done = finer.merge(pa.table({"k": old}), on=["k"]).when_matched_delete().run()
+    assert done.rows.deleted == 1
+
+
 def test_keys_that_cannot_be_compared_are_refused() -> None:
     table = table_of(ONE)
     with pytest.raises(InvalidInput, match="'id' is int64 in the table and string in the source"):
