@@ -93,8 +93,8 @@ NEXT: Final[Mapping[str, str]] = {
 
 
 def _declared() -> set[str]:
-    registries = (ddl._STATEMENTS, dml._STATEMENTS, show._STATEMENTS, caching._STATEMENTS)  # noqa: SLF001
-    views = (lasting_statements._STATEMENTS, show_views._LISTING)  # noqa: SLF001
+    registries = (ddl.STATEMENTS, dml.STATEMENTS, show.STATEMENTS, caching.STATEMENTS)
+    views = (lasting_statements.STATEMENTS, show_views._LISTING)  # noqa: SLF001
     return set().union(*registries, *views, alter.ALTERATIONS)
 
 

@@ -91,8 +91,8 @@ def frame(table: Table, snapshot: Snapshot, before: frozenset[str]) -> dict[str,
         if len(numbers) > 1:
             # Leaves that share a card, as `pruned` numbers them.
             bar["numbers"] = numbers.tolist()
-        leaf = leaves["location"][int(numbers[0])].as_py() if len(numbers) == 1 else None
-        bar["is_new"] = leaf is not None and leaf not in before
+        leaf = leaves["location"][int(numbers[0])].as_py() if len(numbers) == 1 else ""
+        bar["is_new"] = bool(leaf) and leaf not in before
         _with_cells(bar, removed.get(leaf), fresh.get(leaf))
     now = leaves_at(table, snapshot)
     tally = _Tally.of(content, status, fresh, new=len(now - before), folded=len(before - now))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from icetree.catalog.base import TableName
+from icetree.catalog.base import TableName, ViewName
 from icetree.errors import CommitUnknown, IcetreeError, InvalidInput, NotFound, Unsupported
 from icetree.serve.call import Call
 from icetree.serve.config import PLANNED_HERE
@@ -41,7 +41,11 @@ _rename = reads(Rename)
 
 def list_tables(call: Call) -> Answer:
     """Tell the tables of a namespace."""
-    found = call.lake.catalog.tables(call.namespace)
+    return listing(call, call.lake.catalog.tables(call.namespace))
+
+
+def listing(call: Call, found: Iterable[TableName | ViewName]) -> Answer:
+    """Return names of a namespace, in pages to who pages."""
     listed, following = page([each.name for each in found], call.request.query)
     return Answer(
         document={
@@ -63,9 +67,8 @@ def load_table(call: Call) -> Answer:
     if snapshots not in ("all", "refs"):
         raise InvalidInput(f"snapshots={snapshots[:20]!r}: ask for all or for refs")
     # The place of the newest metadata tells the version, and is a question to the catalog alone.
-    known = {each.strip() for each in call.request.headers.get("if-none-match", "").split(",")}
     tag = _etag(call, call.lake.catalog.load(call.table_name), snapshots)
-    if known & {tag, "*"}:
+    if call.request.has(tag):
         return Answer(status=304, headers={"etag": tag})
     return shown(call, call.table(), snapshots=snapshots)
 

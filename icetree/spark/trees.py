@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
@@ -13,6 +13,10 @@ from icetree.errors import Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.jvm import java_of
 from icetree.spark.tokens import Cursor
+
+#: What carries out each kind of statement, told the lake, the plan and the text; false where it is not
+#: about the lake.
+Statements: TypeAlias = Mapping[str, Callable[[Any, Any, str], bool]]
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 #: What may stand between a list of columns and the tables that they are of.
@@ -60,6 +64,12 @@ def kind(node: Any) -> str:
     """Return what a node is, such as `Filter`."""
     name: str = node.getClass().getSimpleName()
     return name.rstrip("$")
+
+
+def carry_out(statements: Statements, lake: Any, plan: Any, text: str) -> bool:
+    """Carry out a statement; false where it is none of these, or is not about the lake."""
+    run = statements.get(kind(plan))
+    return run is not None and run(lake, plan, text)
 
 
 def seq(found: Any) -> list[Any]:

@@ -19,6 +19,7 @@ from icetree.codec import limits
 from icetree.codec.encryption import key_metadata
 from icetree.codec.encryption.gcm import OVERHEAD, Cipher, NotAuthentic
 from icetree.codec.encryption.key_metadata import FileKey, new_file_key
+from icetree.codec.seeking import Seeking
 from icetree.errors import CorruptTable
 
 MAGIC: Final = b"AGS1"
@@ -161,30 +162,15 @@ class StreamWriter(io.RawIOBase):
         self._number += 1
 
 
-class StreamFile(io.RawIOBase):
+class StreamFile(Seeking):
     """A stream as a file that Python, and Arrow through it, reads ranges of."""
 
     def __init__(self, stream: Stream) -> None:
+        super().__init__(stream.text_bytes)
         self._stream = stream
-        self._at = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = (0, self._at, self._stream.text_bytes)[whence]
-        self._at = max(0, base + offset)
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._stream.text_bytes - self._at)
-        found = self._stream.read(self._at, left if size < 0 else min(size, left))
+    def read(self, size: int | None = -1, /) -> bytes:
+        found = self._stream.read(self._at, self._length(size))
         self._at += len(found)
         return found
 

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import io
-import os
 from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
+
+from icetree.codec.seeking import Seeking
 
 #: Ranges so near to each other are read as one, up to so many bytes, as Arrow would.
 _HOLE_BYTES: Final = 8 * 1024
 _RANGE_BYTES: Final = 32 * 1024**2
 
 
-class Held(io.RawIOBase):
+class Held(Seeking):
     """A source, of which some parts are held; to be read by one at a time."""
 
     def __init__(self, source: pa.NativeFile) -> None:
+        super().__init__(source.size())
         self._source = source
-        self._size = source.size()
-        self._at = 0
         self._parts: list[tuple[int, memoryview]] = []
         #: Where Arrow reads from.
         self.file: pa.NativeFile = source
@@ -55,23 +54,8 @@ class Held(io.RawIOBase):
 
     # --- as a file -------------------------------------------------------------------------------
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(0, start + offset)
-        return self._at
-
     def read(self, size: int | None = -1, /) -> memoryview:
-        left = max(0, self._size - self._at)
-        length = left if size is None or size < 0 else min(size, left)
+        length = self._length(size)
         content = self.part(self._at, length)
         if content is None:
             self._source.seek(self._at)

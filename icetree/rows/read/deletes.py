@@ -218,6 +218,16 @@ def key_type(key: KeyColumn) -> pa.DataType:
     return found
 
 
+#: What `open_vector` reads of a task, beside its name.
+VECTOR_COLUMNS: Final = (
+    "dv_location",
+    "dv_offset",
+    "dv_size_in_bytes",
+    "dv_cardinality",
+    "dv_key_metadata",
+)
+
+
 def read_vector(store: Store, task: dict[str, Any], table_location: str) -> Rows:
     """Return the positions in the data DV of a task, ascending."""
     vector = open_vector(store, task, table_location)

@@ -16,7 +16,7 @@ from pyroaring import BitMap, BitMap64
 from icetree.codec import bitmap, puffin
 from icetree.codec.encryption.stream import seal
 from icetree.errors import InvalidInput
-from icetree.rows.read.deletes import Deletes
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Deletes
 from icetree.rows.write.fit import ArrowData, fitted
 from icetree.rows.write.partition import Partition, by_partition
 from icetree.rows.write.write import Layout, Writer, new_location
@@ -60,18 +60,8 @@ def write_data_vectors(
     """
     require_told(metadata)
     named = _named(tasks, pa.array(positions, pa.string()))
-    facts = named.select(
-        [
-            "location",
-            "record_count",
-            "dv_location",
-            "dv_offset",
-            "dv_size_in_bytes",
-            "dv_cardinality",
-            "dv_key_metadata",
-            "position_deletes",
-        ]
-    ).to_pylist()
+    wanted = ["location", "record_count", *VECTOR_COLUMNS, "position_deletes"]
+    facts = named.select(wanted).to_pylist()
     known = Deletes(
         files=[] if deletes is None else deletes.to_pylist(),
         store=store,

@@ -50,7 +50,7 @@ from icetree.spec.metadata.update import (
 from icetree.table.export.ahead import Ahead
 from icetree.table.foreign import commit_foreign, foreign_ahead, rebases_appends
 from icetree.table.group import GroupCommit, commit_group
-from icetree.table.maintain.unused import names_of, used_by
+from icetree.table.maintain.unused import facts_of_unused, names_of, used_by
 from icetree.table.table import Table
 from icetree.table.together import Aside, aside, discard, land, new_aside
 
@@ -379,5 +379,4 @@ def _unused_facts(table: Table, updates: tuple[Update, ...]) -> tuple[str, ...]:
     for name in names_of(going):
         if name not in free:
             raise InvalidInput(f"{name} cannot go: it is the current one, or files are of it")
-    refs = (f"ref {name}" for name in table.refs)
-    return ("last sequence number", "default partition spec", "current schema", *refs)
+    return facts_of_unused(table)

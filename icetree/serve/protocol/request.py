@@ -36,6 +36,11 @@ class Request:
         announced = self.headers.get("content-length", "0") != "0"
         return bool(self.body) or announced or "transfer-encoding" in self.headers
 
+    def has(self, tag: str) -> bool:
+        """Tell whether who asks has the version of this tag already."""
+        known = {each.strip() for each in self.headers.get("if-none-match", "").split(",")}
+        return bool(known & {tag, "*"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:

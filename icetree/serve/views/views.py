@@ -14,10 +14,9 @@ from icetree.serve.access.who import EVERYWHERE
 from icetree.serve.call import Call
 from icetree.serve.protocol.bodies import Body, reads
 from icetree.serve.protocol.names import view_of
-from icetree.serve.protocol.pages import page
 from icetree.serve.protocol.refusals import Refused
 from icetree.serve.protocol.request import NOTHING, Answer
-from icetree.serve.tables import Rename
+from icetree.serve.tables import Rename, listing
 from icetree.table.views.view import View
 
 
@@ -34,14 +33,7 @@ _register = reads(RegisterView)
 
 def list_views(call: Call) -> Answer:
     """Tell the views of a namespace."""
-    found = call.lake.catalog.views(call.namespace)
-    listed, following = page([each.name for each in found], call.request.query)
-    return Answer(
-        document={
-            "identifiers": [{"namespace": call.namespace, "name": each} for each in listed],
-            "next-page-token": following,
-        }
-    )
+    return listing(call, call.lake.catalog.views(call.namespace))
 
 
 def view_exists(call: Call) -> Answer:
@@ -52,9 +44,8 @@ def view_exists(call: Call) -> Answer:
 
 def load_view(call: Call) -> Answer:
     """Show a view; a client that has it as it is need not read it again."""
-    known = {each.strip() for each in call.request.headers.get("if-none-match", "").split(",")}
     tag = _etag(call.lake.catalog.load(call.view_name))
-    if known & {tag, "*"}:
+    if call.request.has(tag):
         return Answer(status=304, headers={"etag": tag})
     return shown_view(call.view())
 

@@ -24,9 +24,9 @@ from pyspark.sql.types import StructType
 
 from icetree.codec import metadata as metadata_codec
 from icetree.errors import InvalidInput
-from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Rows, read_vector
 from icetree.rows.read.read import read_tasks
-from icetree.spark.changes.marks import DATA_DV, marks, spread
+from icetree.spark.changes.marks import marks, spread
 from icetree.spark.changes.pairs import (
     TASK_NUMBER,
     comparable,
@@ -247,7 +247,7 @@ def _waves(tasks: pa.Table) -> Iterator[pa.Table]:
 def _once_each(tasks: pa.Table) -> pa.Table:
     """Return a task for each file, without its DV: whoever joins knows which rows are meant."""
     tasks = tasks.take(_first_of_each(tasks))
-    for name in DATA_DV:
+    for name in VECTOR_COLUMNS:
         at = tasks.schema.get_field_index(name)
         tasks = tasks.set_column(at, name, pa.nulls(tasks.num_rows, tasks[name].type))
     return tasks
@@ -333,11 +333,11 @@ def _through_python(feed: _Feed, tasks: pa.Table) -> DataFrame:
 def _within(task: pa.Table, deletes: pa.Table, how: dict[str, Any], location: str) -> Any:
     """Return a test of positions: those that the deletes to be within take."""
     [fact] = task.select(
-        ["location", "record_count", *(f"within_{name}" for name in DATA_DV)]
+        ["location", "record_count", *(f"within_{name}" for name in VECTOR_COLUMNS)]
     ).to_pylist()
     marked: Rows = np.zeros(0, np.int64)
     if fact["within_dv_location"] is not None:
-        own = {name: fact[f"within_{name}"] for name in DATA_DV}
+        own = {name: fact[f"within_{name}"] for name in VECTOR_COLUMNS}
         marked = read_vector(how["store"], fact | own, location)
     found = read_tasks(as_plan(by_those_within(task), deletes), columns=Schema(_POS), **how)
     left = np.concatenate([np.zeros(0, np.int64), *(batch.column(0).to_numpy() for batch in found)])

@@ -14,22 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from icetree.errors import CorruptTable
-from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Rows, read_vector
 from icetree.spark.changes.pairs import TASK_NUMBER
 from icetree.spark.read.listing import ORDINAL, POSITION
 from icetree.spark.ship import shipped, unshipped
 from icetree.store.base import Store
 
-#: The columns of a task that tell of a data DV.
-DATA_DV: Final = (
-    "dv_location",
-    "dv_offset",
-    "dv_size_in_bytes",
-    "dv_cardinality",
-    "dv_key_metadata",
+_NEEDED: Final = (
+    "location",
+    "record_count",
+    *VECTOR_COLUMNS,
+    *(f"within_{name}" for name in VECTOR_COLUMNS),
 )
-
-_NEEDED: Final = ("location", "record_count", *DATA_DV, *(f"within_{name}" for name in DATA_DV))
 _OUT: Final = pa.schema([(ORDINAL, pa.int32()), (POSITION, pa.int64()), (TASK_NUMBER, pa.int32())])
 #: Up to so many positions are gathered here: that is quicker than to start Python on executors.
 _MOST_HERE: Final = 1_000_000
@@ -78,7 +74,7 @@ def _expanded(task: dict[str, Any], *, store: Store, location: str) -> pa.Record
 
 def _newly_marked(task: dict[str, Any], store: Store, location: str) -> Rows:
     """Return the positions in the DV to be within that the file's own DV does not have."""
-    own = {name: task[f"within_{name}"] for name in DATA_DV}
+    own = {name: task[f"within_{name}"] for name in VECTOR_COLUMNS}
     marked = read_vector(store, task | own, location)
     if task["dv_location"] is None:
         return marked

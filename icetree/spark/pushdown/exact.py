@@ -22,7 +22,7 @@ from icetree.spark.pushdown.expression import filter_of
 from icetree.spark.trees import kind, seq
 
 #: Types that Spark and we compare alike. Of floats, -0.0 and NaN are not.
-_TYPES: Final = (
+COMPARED_ALIKE: Final = (
     BooleanType,
     DateType,
     DecimalType,
@@ -100,7 +100,7 @@ def _is_plain(value: Any, schema: Schema) -> bool:
     types: list[IcebergType] = [
         field.field_type for field in schema.fields if field.name.lower() == name
     ]
-    return len(types) == 1 and isinstance(types[0], _TYPES)
+    return len(types) == 1 and isinstance(types[0], COMPARED_ALIKE)
 
 
 def _is_column(value: Any) -> bool:

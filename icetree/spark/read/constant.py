@@ -7,38 +7,16 @@ with few rows of another table it leaves out, by itself, the files that have non
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
 
 import pyarrow as pa
-from pyiceberg.types import (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
+from pyiceberg.types import NestedField
 
 from icetree.errors import CorruptTable
 from icetree.rows.read.partition_values import stat_values
+from icetree.spark.pushdown.exact import COMPARED_ALIKE
 from icetree.spec.entry.entry import Entries
 from icetree.spec.schema.shape import Shape
 from icetree.tree.partitions import spans
-
-#: What Spark and we compare alike. Of floats, -0.0 and NaN are not.
-_KINDS: Final = (
-    BooleanType,
-    DateType,
-    DecimalType,
-    IntegerType,
-    LongType,
-    StringType,
-    TimestampType,
-    TimestamptzType,
-)
 
 
 def constant_fields(
@@ -49,7 +27,7 @@ def constant_fields(
     `live` tells the specs that files have. It is asked only where the table has had a spec without
     one of these columns, and has one with it.
     """
-    able = [each for each in fields if isinstance(each.field_type, _KINDS)]
+    able = [each for each in fields if isinstance(each.field_type, COMPARED_ALIKE)]
     by = {
         spec_id: {
             shape.expressions[id].source_ids[0] for id in ids if shape.expressions[id].is_identity

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from icetree.rows.read.deletes import Deletes, KeyColumn, Rows
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
 from icetree.spark.read.applying import APPLYING, applies, word
 from icetree.spark.read.checksums import CHECKED
@@ -67,8 +67,7 @@ def _pieces(tasks: pa.Table, scan: Scan) -> pa.Table:
     deletes = Deletes(
         files=[], store=scan.files.store, metadata=scan.metadata, schema=scan.schema, mapping=None
     )
-    columns = ("location", "record_count", "dv_location", "dv_offset", "dv_size_in_bytes")
-    facts = tasks.select([ORDINAL, *columns, "dv_cardinality", "dv_key_metadata"]).to_pylist()
+    facts = tasks.select([ORDINAL, "location", "record_count", *VECTOR_COLUMNS]).to_pylist()
 
     def marks(fact: dict[str, Any]) -> tuple[Rows, pa.Array]:
         location = absolute(fact["location"], scan.metadata.location)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark import StorageLevel
@@ -15,7 +15,7 @@ from icetree.spark.sql.select import select, select_view
 from icetree.spark.sql.views.temporary import find_view, renew_view, temporary_view
 from icetree.spark.sql.views.temporary_statements import new_view
 from icetree.spark.tokens import query_of
-from icetree.spark.trees import kind, pairs, seq
+from icetree.spark.trees import Statements, pairs, seq
 
 if TYPE_CHECKING:
     from icetree.spark.lake import SparkLake
@@ -23,12 +23,6 @@ if TYPE_CHECKING:
 _LEVELS: Final = {
     name: level for name, level in vars(StorageLevel).items() if isinstance(level, StorageLevel)
 }
-
-
-def run_cache(lake: SparkLake, plan: Any, text: str) -> bool:
-    """Carry out a statement; false where it is none of these, or is not about the lake."""
-    run = _STATEMENTS.get(kind(plan))
-    return run is not None and run(lake, plan, text)
 
 
 def refresh_view(lake: SparkLake, parts: Sequence[str]) -> None:
@@ -124,7 +118,7 @@ def _refresh(lake: SparkLake, plan: Any, _: str) -> bool:
     return True
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+STATEMENTS: Final[Statements] = {
     "CacheTable": _cache,
     "CacheTableAsSelect": _cache_as,
     "UncacheTable": _uncache,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from icetree.errors import AlreadyExists, InvalidInput, NotFound
@@ -13,7 +12,7 @@ from icetree.spark.sql.names import find_lasting, find_table, known_table, new_t
 from icetree.spark.sql.select import select
 from icetree.spark.sql.show import order_terms, partition_terms
 from icetree.spark.tokens import query_of
-from icetree.spark.trees import kind, option, pairs, seq
+from icetree.spark.trees import Statements, carry_out, kind, option, pairs, seq
 from icetree.spark.write.options import Options
 from icetree.spark.write.replace import replace
 
@@ -33,8 +32,7 @@ def run_ddl(lake: SparkLake, plan: Any, text: str) -> bool:
             return False
         ALTERATIONS[what](lake.table(known_table(lake, parts)), plan, lake.spark)
         return True
-    run = _STATEMENTS.get(what)
-    return run is not None and run(lake, plan, text)
+    return carry_out(STATEMENTS, lake, plan, text)
 
 
 def is_sparks(lake: SparkLake, parts: list[str]) -> bool:
@@ -266,7 +264,7 @@ def _namespace(plan: Any) -> list[str]:
     return seq(child.multipartIdentifier())
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+STATEMENTS: Final[Statements] = {
     "CreateTable": _create,
     "CreateTableLikeCommand": _create_like,
     "ReplaceTable": _replace,

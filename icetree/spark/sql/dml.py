@@ -52,7 +52,7 @@ def run_dml(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     statement = plan
     if kind(plan) == "UnresolvedWith":
         [statement] = seq(plan.children())
-    run = _STATEMENTS.get(kind(statement))
+    run = STATEMENTS.get(kind(statement))
     if run is None:
         return None
     if kind(statement) in _ALIASED and (apart := _told_apart(lake, plan, text)) != text:
@@ -374,7 +374,7 @@ def _merge(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     return merge(lake, found, parts, alias, plan, text).rows
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], RowCounts | None]]] = {
+STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], RowCounts | None]]] = {
     "InsertIntoStatement": _insert,
     "OverwriteByExpression": _replace_where,
     "DeleteFromTable": _delete,

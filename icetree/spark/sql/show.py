@@ -30,7 +30,7 @@ COLUMNS: Final = "col_name string, data_type string, comment string"
 
 def run_show(lake: SparkLake, plan: Any) -> DataFrame | None:
     """Return what a statement asks for; None where it is none of these, or not about the lake."""
-    run = _STATEMENTS.get(kind(plan))
+    run = STATEMENTS.get(kind(plan))
     return None if run is None else run(lake, plan)
 
 
@@ -278,7 +278,7 @@ def _current_namespace(lake: SparkLake, _: Any) -> DataFrame:
     return frame_of(lake, [("icetree", lake.namespace or "")], "catalog string, namespace string")
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {
+STATEMENTS: Final[Mapping[str, Callable[[Any, Any], DataFrame | None]]] = {
     "DescribeRelation": _describe,
     "DescribeColumn": _describe_column,
     "ShowTableProperties": _properties,

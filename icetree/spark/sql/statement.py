@@ -11,7 +11,7 @@ from icetree.errors import InvalidInput, Unsupported
 from icetree.filters.filter import Filter
 from icetree.spark.functions.calls import with_functions
 from icetree.spark.names import quoted
-from icetree.spark.sql.caching import refresh_view, run_cache
+from icetree.spark.sql import caching
 from icetree.spark.sql.call.call import run_call
 from icetree.spark.sql.ddl import run_ddl
 from icetree.spark.sql.dml import run_dml
@@ -21,12 +21,12 @@ from icetree.spark.sql.identifiers import identified
 from icetree.spark.sql.names import find_lasting, find_table, naming_others
 from icetree.spark.sql.select import bound_to, select, told_alone, unpruned
 from icetree.spark.sql.show import run_show
-from icetree.spark.sql.views.lasting_statements import run_lasting
+from icetree.spark.sql.views import lasting_statements
 from icetree.spark.sql.views.show import run_show_view
 from icetree.spark.sql.views.temporary import find_view
 from icetree.spark.sql.views.temporary_statements import run_view
 from icetree.spark.tokens import Cursor
-from icetree.spark.trees import is_query, kind, parse, seq, substituted
+from icetree.spark.trees import carry_out, is_query, kind, parse, seq, substituted
 from icetree.surroundings import random_bits
 from icetree.table.commit.counts import RowCounts
 from icetree.table.point import Point
@@ -70,8 +70,9 @@ def _run(lake: SparkLake, text: str) -> DataFrame:
         return _by_spark(lake, plan, text) if told is None else told
     if is_query(lake.spark, plan):
         return select(lake.moment(reads_cache=True), text, plan=plan)
-    done = run_lasting(moment, plan, said) or run_ddl(moment, plan, text)
-    if done or run_cache(lake, plan, text):
+    done = carry_out(lasting_statements.STATEMENTS, moment, plan, said)
+    done = done or run_ddl(moment, plan, text)
+    if done or carry_out(caching.STATEMENTS, lake, plan, text):
         return _nothing(lake)
     changed = run_dml(moment, plan, text)
     if changed is not None:
@@ -125,7 +126,7 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
         parts = seq(child.multipartIdentifier()) if kind(child) in _NAMES else []
         if parts and find_view(lake, parts) is not None:
             if what in _TELLING:
-                refresh_view(lake, parts)
+                caching.refresh_view(lake, parts)
         elif parts and (of := _of_the_lake(lake, parts)) is not None:
             words = " ".join(text.split()[:2]).upper()
             raise Unsupported(f"{words}: not for {'.'.join(parts)}, a {of} of the lake")

@@ -13,7 +13,7 @@ from pyiceberg.schema import Schema
 from icetree.errors import CorruptTable, InvalidInput
 from icetree.rows.matching.same import Codes, pair_up, row_codes
 from icetree.rows.project import leaf_of
-from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Rows, read_vector
 from icetree.rows.read.read import read_tasks
 from icetree.rows.schema import arrow_schema
 from icetree.spec.arrays import no_rows
@@ -55,7 +55,6 @@ CHANGE_COLUMNS: Final = pa.schema(
 
 _WHERE: Final = tuple(under_other_name(METADATA_COLUMNS[name]) for name in ("_file", "_pos"))
 _ROW_ID: Final = under_other_name(METADATA_COLUMNS["_row_id"])
-_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes", "dv_cardinality", "dv_key_metadata")
 _OTHER: Final = ("equality_deletes", "position_deletes")
 
 
@@ -162,7 +161,8 @@ class ChangeReader:
     def _within(self, found: RowTasks, tasks: pa.Table) -> dict[str, tuple[Rows, Rows | None]]:
         """Return, by file, the rows in the DV to be within, and those that other deletes leave."""
         location = self._table.location
-        names = ["location", "record_count", *_DV, *(f"within_{each}" for each in (*_DV, *_OTHER))]
+        within = (f"within_{each}" for each in (*VECTOR_COLUMNS, *_OTHER))
+        names = ["location", "record_count", *VECTOR_COLUMNS, *within]
         made: dict[str, tuple[Rows, Rows | None]] = {}
         by_rows = []
         for at, task in enumerate(tasks.select(names).to_pylist()):
@@ -171,7 +171,7 @@ class ChangeReader:
                 continue
             vector: Rows = np.zeros(0, np.int64)
             if task["within_dv_location"] is not None:
-                own = {name: task[f"within_{name}"] for name in _DV}
+                own = {name: task[f"within_{name}"] for name in VECTOR_COLUMNS}
                 vector = read_vector(self._table.files.store, task | own, location)
                 self._require_grown(task, vector)
             if others:

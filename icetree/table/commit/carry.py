@@ -22,7 +22,7 @@ from pyiceberg.expressions import AlwaysTrue
 from icetree.errors import NotFound, Unsupported
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
-from icetree.rows.read.deletes import Rows, read_vector
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Rows, read_vector
 from icetree.rows.read.find import ids_of, places_of
 from icetree.rows.write.deletes import write_data_vectors
 from icetree.spec.arrays import first_repeated, is_among, one_chunk, without
@@ -287,17 +287,7 @@ def _picked(
     None where there are too many, or rows came back that an older DV had deleted.
     """
     every = set(whole.to_pylist())
-    facts = plan.tasks.select(
-        [
-            "location",
-            "record_count",
-            "dv_location",
-            "dv_offset",
-            "dv_size_in_bytes",
-            "dv_cardinality",
-            "dv_key_metadata",
-        ]
-    ).to_pylist()
+    facts = plan.tasks.select(["location", "record_count", *VECTOR_COLUMNS]).to_pylist()
     if sum(each["record_count"] for each in facts if each["location"] in every) > _MOST_ROWS:
         return None
     picked: dict[int, Rows] = {}

@@ -22,7 +22,7 @@ from pyroaring import BitMap64
 
 from icetree.errors import CommitConflict
 from icetree.filters.filter import Filter, parse_filter
-from icetree.rows.read.deletes import Deletes, Rows
+from icetree.rows.read.deletes import VECTOR_COLUMNS, Deletes, Rows
 from icetree.rows.write.deletes import as_vector, store_vectors
 from icetree.spec.arrays import is_among, one_chunk
 from icetree.spec.entry.entry import (
@@ -58,16 +58,7 @@ _TARGET_BYTES: Final = 64 * 1024 * 1024
 _SMALL: Final = 0.75
 #: So many small files of DVs are worth being merged.
 _MANY: Final = 5
-_FACTS: Final = [
-    "location",
-    "record_count",
-    "dv_location",
-    "dv_offset",
-    "dv_size_in_bytes",
-    "dv_cardinality",
-    "dv_key_metadata",
-    "position_deletes",
-]
+_FACTS: Final = ["location", "record_count", *VECTOR_COLUMNS, "position_deletes"]
 _NEEDED: Final = frozenset(
     {
         "content_type",

@@ -32,10 +32,7 @@ def forget_unused(table: Table) -> tuple[str, ...]:
             return ()
         transaction = table.transaction()
         transaction.update_metadata(*updates)
-        # A snapshot that came in between may use what was unused.
-        refs = (f"ref {name}" for name in table.refs)
-        transaction.rely_on("last sequence number", "default partition spec", *refs)
-        transaction.rely_on("current schema", "default sort order")
+        transaction.rely_on(*facts_of_unused(table))
         try:
             table.state = transaction.commit().state
         except CommitConflict:
@@ -44,6 +41,13 @@ def forget_unused(table: Table) -> tuple[str, ...]:
         else:
             return names_of(updates)
     return ()
+
+
+def facts_of_unused(table: Table) -> tuple[str, ...]:
+    """Return what it depends on that something is unused: a snapshot that comes in between may use it."""
+    refs = (f"ref {name}" for name in table.refs)
+    layout = ("current schema", "default partition spec", "default sort order")
+    return ("last sequence number", *layout, *refs)
 
 
 def names_of(updates: Collection[Update]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyiceberg.schema import Schema
@@ -20,7 +20,7 @@ from icetree.spark.sql.select import select_within
 from icetree.spark.sql.views.lasting import QUERY_COLUMNS
 from icetree.spark.sql.views.temporary import temporary_view
 from icetree.spark.tokens import query_of
-from icetree.spark.trees import kind, option, pairs, parse, parse_query, seq
+from icetree.spark.trees import Statements, kind, option, pairs, parse, parse_query, seq
 from icetree.table.views.view import View, new_version
 
 if TYPE_CHECKING:
@@ -28,12 +28,6 @@ if TYPE_CHECKING:
 
 #: How a view could follow its tables, in Spark's words: one of the lake does as Iceberg has it.
 _SCHEMA_MODES: Final = frozenset({"SchemaBinding", "SchemaEvolution", "SchemaTypeEvolution"})
-
-
-def run_lasting(lake: SparkLake, plan: Any, text: str) -> bool:
-    """Carry out a statement, whose text is as the user said it; false where it is none of these."""
-    run = _STATEMENTS.get(kind(plan))
-    return run is not None and run(lake, plan, text)
 
 
 def _create(lake: SparkLake, plan: Any, text: str) -> bool:
@@ -182,7 +176,8 @@ def _view(lake: SparkLake, parts: Sequence[str]) -> View | None:
     return None if name is None else lake.view(name)
 
 
-_STATEMENTS: Final[Mapping[str, Callable[[Any, Any, str], bool]]] = {
+#: They are told their text as the user said it.
+STATEMENTS: Final[Statements] = {
     "CreateView": _create,
     "AlterViewAs": _alter,
     "DropView": _drop,
