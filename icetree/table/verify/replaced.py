@@ -80,7 +80,7 @@ def check_replacement(
     before, after = standings.of(parent), standings.of(snapshot)
     if before is None or after is None:
         return
-    gone, came = before.not_in(after), after.not_in(before)
+    gone, came = before.not_in(after).tolist(), after.not_in(before).tolist()
     schema = _schema_of(snapshot, standings.metadata)
     try:
         gone, came = _less_those_alike(before, gone, after, came, standings, schema)

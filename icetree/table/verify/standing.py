@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.files.table_files import TableFiles
 from icetree.rows.read.read import read_by_task
 from icetree.spec.arrays import one_chunk
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.recent import Recent
+from icetree.table.verify.roots import Roots
 from icetree.table.verify.row_texts import row_texts
 from icetree.tree.plan.plan import plan
 from icetree.tree.plan.tasks import Plan
 from icetree.tree.reading import Reader
 
+Numbers: TypeAlias = npt.NDArray[np.int64]
 #: What decides, beside the deletes, which rows a data file has and who they are.
 _FILE: Final = ("location", "first_row_id", "sequence_number", "partition_spec_id", "key_metadata")
 _DATA_DV: Final = ("dv_location", "dv_offset", "dv_size_in_bytes")
@@ -41,10 +44,17 @@ class Standing:
         """Return what each file tells by a name of `tree.plan.tasks.TASK`."""
         return one_chunk(self.plan.tasks[name])
 
-    def not_in(self, other: Standing) -> list[int]:
+    def key(self, number: int) -> bytes:
+        """Return the key of a file."""
+        key: bytes = self.keys[number].as_py()
+        return key
+
+    def not_in(self, other: Standing | None) -> Numbers:
         """Return the files that another snapshot does not have, or not with the same deletes."""
+        if other is None:
+            return np.arange(len(self.keys))
         new = pc.invert(pc.is_in(self.keys, value_set=other.keys))
-        found: list[int] = pc.indices_nonzero(new).to_pylist()
+        found: Numbers = pc.indices_nonzero(new).to_numpy().astype(np.int64)
         return found
 
 
@@ -52,18 +62,26 @@ class Standing:
 class Standings:
     """Finds what rows of snapshots are read from, and reads them."""
 
-    files: TableFiles
+    roots: Roots
     metadata: TableMetadata
     reader: Reader
+    #: Those of a snapshot and of the one before it.
+    _recent: Recent[int, Standing] = field(default_factory=lambda: Recent(most=2))
 
     def of(self, snapshot: Snapshot) -> Standing | None:
         """Return what a snapshot's rows are read from; None where its tree cannot be told."""
-        shape = self.metadata.shape()
+        found = self._recent.get(snapshot.snapshot_id) or self._planned(snapshot)
+        if found is not None:
+            self._recent.put(snapshot.snapshot_id, found)
+        return found
+
+    def _planned(self, snapshot: Snapshot) -> Standing | None:
+        shape = self.roots.shape
         # Files from Hive lack their partition columns, which the stats then tell.
         by_stats = any(each.is_identity for each in shape.expressions.values())
         try:
             found = plan(
-                self.files.root(snapshot, shape),
+                self.roots.of(snapshot),
                 self.reader,
                 shape,
                 root_file=snapshot.root_file,
@@ -85,7 +103,7 @@ class Standings:
         some = standing.plan.tasks.take(pa.array(numbers, pa.int64()))
         batches = read_by_task(
             replace(standing.plan, tasks=some),
-            store=self.files.store,
+            store=self.roots.files.store,
             metadata=self.metadata,
             columns=Schema(*fields),
             schema=schema,

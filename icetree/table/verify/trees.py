@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
 import pyarrow.compute as pc
 
 from icetree.errors import CorruptTable, NotFound
-from icetree.files.table_files import TableFiles
 from icetree.spec.entry.entry import (
     MANIFESTS,
     Content,
@@ -24,11 +24,12 @@ from icetree.spec.entry.entry import (
 )
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.snapshot import Snapshot
-from icetree.spec.schema.shape import Shape
 from icetree.table.verify.files import Referenced
 from icetree.table.verify.findings import Gathering, Kind, Severity
 from icetree.table.verify.leaf_footers import untrue
 from icetree.table.verify.replaced import is_replacement, unbalanced
+from icetree.table.verify.roots import Roots
+from icetree.table.verify.row_texts import sparse_texts
 from icetree.tree.check import check
 from icetree.tree.check.change import told_of, untold
 from icetree.tree.diff.diff import Diff, diff
@@ -127,20 +128,21 @@ class Trees:
     """Checks one snapshot after the other, newest first."""
 
     metadata: TableMetadata
-    files: TableFiles
+    roots: Roots
     found: Gathering
-    shape: Shape
     reader: SharedReader
     #: Leaves, Puffin files, data and delete files that some snapshot needs.
     referenced: Referenced = field(default_factory=Referenced)
     #: By the parent they wait for: snapshots with their root, their live files and their changes.
     children: dict[int, list[tuple[int, str, Entries, Diff]]] = field(default_factory=dict)
+    #: What was found of leaves, each beside what a root says of it.
+    looked: dict[tuple[Leaf, bytes, bool], tuple[str, ...]] = field(default_factory=dict)
 
     def check(self, snapshot: Snapshot) -> tuple[Entries, Entries] | None:
         """Check a snapshot's tree; return its root and live files, None where these cannot be told."""
         file, id = snapshot.root_file, snapshot.snapshot_id
         try:
-            root = self.files.root(snapshot, self.shape)
+            root = self.roots.of(snapshot)
         except NotFound:
             self.found.add(Kind.MISSING_FILE, file, "this root is missing", snapshot_id=id)
             return None
@@ -154,9 +156,14 @@ class Trees:
             return None
         if snapshot.root_manifest is None:
             root = with_counts(root, self.reader)
-        is_sound = self._check_tree(root, snapshot, file)
+
+        @cache
+        def files() -> Entries:
+            return concat(live_parts(root, self.reader, root_file=file))
+
+        is_sound = self._check_tree(root, snapshot, file, files)
         try:
-            live = concat(live_parts(root, self.reader, root_file=file))
+            live = files()
         except CorruptTable as error:
             self.found.add(Kind.TREE, error.file, error.rule, snapshot_id=id)
             return None
@@ -183,7 +190,9 @@ class Trees:
             self.found.add(kind, error.file, error.rule, snapshot_id=id)
         return bool(bad)
 
-    def _check_tree(self, root: Entries, snapshot: Snapshot, file: str) -> bool:
+    def _check_tree(
+        self, root: Entries, snapshot: Snapshot, file: str, files: Callable[[], Entries]
+    ) -> bool:
         """Report every broken rule of a tree; tell whether there was none."""
         id = snapshot.snapshot_id
         end = None
@@ -192,12 +201,14 @@ class Trees:
         broken = check.check(
             root,
             self.reader,
-            self.shape,
+            self.roots.shape,
             root_file=file,
             # A manifest list does not tell which leaves its snapshot only moved.
             snapshot_id=None if snapshot.root_manifest is None else id,
             sequence_number=snapshot.sequence_number or None,
             next_row_id=end,
+            of_leaf=self._looker(root, id),
+            files=files,
         )
         for each in broken:
             is_missing = each.file in self.reader.missing
@@ -207,6 +218,22 @@ class Trees:
             for rule in _not_its_own(root, id):
                 self.found.add(Kind.TREE, file, rule, snapshot_id=id)
         return not broken
+
+    def _looker(self, root: Entries, id: int) -> check.OfLeaf:
+        """Return what looks at a leaf of a root, unless an equal root was there before."""
+        tops = only(root, pc.and_(is_live(root), is_content(root, *MANIFESTS)))
+        # Bounds are loose while a manifest DV removes from the leaf, which nothing here is held against.
+        names = [name for name in tops.column_names if not name.endswith(":tight")]
+        texts = sparse_texts(tops.select(names)).to_pylist()
+        told = dict(zip(tops["location"].to_pylist(), texts, strict=True))
+
+        def look(leaf: Leaf, find: Callable[[], Iterable[str]]) -> Iterable[str]:
+            key = (leaf, told[leaf.location], leaf.snapshot_id == id)
+            if key not in self.looked:
+                self.looked[key] = tuple(find())
+            return self.looked[key]
+
+        return look
 
     def _check_changes(self, snapshot: Snapshot, root: Entries, live: Entries) -> None:
         """Hold what snapshots say they changed against the trees before and after them."""

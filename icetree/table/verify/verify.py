@@ -24,6 +24,7 @@ from icetree.table.verify.findings import Gathering, Kind, Report
 from icetree.table.verify.history import check_history
 from icetree.table.verify.judged_store import JudgedStore
 from icetree.table.verify.replaced import check_replacement, is_replacement
+from icetree.table.verify.roots import Roots
 from icetree.table.verify.row_ids import RowIds
 from icetree.table.verify.standing import Standings
 from icetree.table.verify.statistics import check_statistics
@@ -139,7 +140,8 @@ def _check_trees(
 ) -> dict[str, int]:
     shape = metadata.shape()
     reader = SharedReader(files.reader(shape))
-    trees = Trees(metadata=metadata, files=files, found=found, shape=shape, reader=reader)
+    roots = Roots(files, shape)
+    trees = Trees(metadata=metadata, roots=roots, found=found, reader=reader)
     tellings = Tellings()
     for done, snapshot in enumerate(snapshots, start=1):
         seen = trees.check(snapshot)
@@ -157,7 +159,7 @@ def _check_trees(
         check = DataCheck.of(files.store, metadata, shape)
         there = told.filter(pc.invert(pc.is_in(told["location"], value_set=gone)))
         counts |= check.run(there, found, progress=tell)
-        standings = Standings(files=files, metadata=metadata, reader=reader)
+        standings = Standings(roots=roots, metadata=metadata, reader=reader)
         _check_rows(snapshots, every, standings, check.numbered, found, tell)
     return counts
 

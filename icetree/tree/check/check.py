@@ -6,9 +6,11 @@ must keep by itself is in `spec.rules.entry`; here is what only the whole tree c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -50,6 +52,10 @@ class Kind(Enum):
     ROW_IDS = "row ids"
 
 
+#: Returns what a look at a leaf finds, which follows from the leaf and from what the root says of it.
+OfLeaf: TypeAlias = Callable[[Leaf, Callable[[], Iterator[str]]], Iterable[str]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One broken rule: which file breaks it, and how."""
@@ -71,11 +77,14 @@ def check(
     snapshot_id: int | None = None,
     sequence_number: int | None = None,
     next_row_id: int | None = None,
+    of_leaf: OfLeaf = lambda _, look: look(),
+    files: Callable[[], Entries] | None = None,
 ) -> list[Finding]:
     """Return every broken rule of a snapshot's tree; an empty list for a sound one.
 
     What the snapshot itself says of the tree (`snapshot_id`, `sequence_number`, `next_row_id`)
-    is checked where it is given.
+    is checked where it is given. `of_leaf` may know what comes of a look at a leaf, and `files`
+    gives the live files, for who asks for them anyhow.
     """
     findings = [
         Finding(file=root_file, rule=rule)
@@ -91,29 +100,33 @@ def check(
         for leaf in leaves_in(only(root, is_live(root))):
             findings += [
                 Finding(file=leaf.location, rule=rule)
-                for rule in _broken_in_leaf(leaf, root, reader, shape, snapshot_id)
+                for rule in of_leaf(
+                    leaf, partial(_broken_in_leaf, leaf, root, reader, shape, snapshot_id)
+                )
             ]
-        files = concat(live_parts(root, reader, root_file=root_file))
+        live = concat(live_parts(root, reader, root_file=root_file)) if files is None else files()
     except CorruptTable as found:
         return [*findings, Finding(file=found.file, rule=found.rule)]
     across = (
-        (Kind.TREE, entry_rules.broken_uniqueness(files.filter(_is_one_of_its_kind(files)))),
-        (Kind.DANGLING_DATA_DV, _dangling(files)),
-        (Kind.TREE, _bad_data_dvs(files)),
-        (Kind.TREE, _strays(files, root)),
-        (Kind.TREE, left_behind(files, root, reader, root_file=root_file)),
-        (Kind.ROW_IDS, _shared_row_ids(files, next_row_id)),
-        (Kind.TREE, _partitions(files, shape)),
-        (Kind.TREE, broken_equality(files, shape)),
+        (Kind.TREE, _twice(live)),
+        (Kind.DANGLING_DATA_DV, _dangling(live)),
+        (Kind.TREE, _bad_data_dvs(live)),
+        (Kind.TREE, _strays(live, root)),
+        (Kind.TREE, left_behind(live, root, reader, root_file=root_file)),
+        (Kind.ROW_IDS, _shared_row_ids(live, next_row_id)),
+        (Kind.TREE, _partitions(live, shape)),
+        (Kind.TREE, broken_equality(live, shape)),
     )
     return findings + [
         Finding(file=root_file, rule=rule, kind=kind) for kind, rules in across for rule in rules
     ]
 
 
-def _is_one_of_its_kind(files: Entries) -> pa.ChunkedArray:
-    """Tell which may be live once: a data file may have many position delete files of v2, and a DV."""
-    return pc.or_(pc.invert(is_content(files, Content.POSITION_DELETES)), is_data_dv(files))
+def _twice(files: Entries) -> Iterator[str]:
+    """Yield what is live twice: a data file may have many position delete files of v2, and a DV."""
+    files = files.select(["content_type", "file_format", "location", "referenced_file", "status"])
+    once = pc.or_(pc.invert(is_content(files, Content.POSITION_DELETES)), is_data_dv(files))
+    return entry_rules.broken_uniqueness(only(files, once))
 
 
 def dangling_data_dvs(files: Entries) -> pa.Array:
@@ -206,7 +219,11 @@ def _dangling(files: Entries) -> Iterator[str]:
         yield f"{name} has a data DV but is not a live data file"
 
 
+_AGES: Final = ("content_type", "file_format", "location", "record_count", "sequence_number")
+
+
 def _bad_data_dvs(files: Entries) -> Iterator[str]:
+    files = files.select([*_AGES, "referenced_file"])
     data = only(files, is_data_file(files))
     data_dvs = only(files, is_data_dv(files))
     at = pc.index_in(data_dvs["referenced_file"], data["location"].combine_chunks())
@@ -231,7 +248,10 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
         for leaf in leaves_in(only(root, is_live(root)))
         if leaf.content_type == Content.DELETE_MANIFEST and leaf.referenced_file is not None
     }
-    data = only(files, is_data_file(files))
+    if not owners:
+        return
+    data = files.select(["content_type", "location", LEAF])
+    data = only(data, is_data_file(files))
     live = pc.and_(is_live(root), is_content(root, Content.DATA_MANIFEST))
     leaves = set(root["location"].filter(live).to_pylist())
     for leaf, owner in owners.items():
@@ -246,11 +266,9 @@ def _strays(files: Entries, root: Entries) -> Iterator[str]:
 
 
 def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
-    data = only(files, is_data_file(files))
-    data = data.filter(
-        pc.and_(pc.is_valid(data["first_row_id"]), pc.greater(data["record_count"], 0))
-    )
-    data = data.select(["location", "first_row_id", "record_count"]).sort_by("first_row_id")
+    numbered = pc.and_(pc.is_valid(files["first_row_id"]), pc.greater(files["record_count"], 0))
+    data = files.select(["location", "first_row_id", "record_count"])
+    data = only(data, pc.and_(is_data_file(files), numbered)).sort_by("first_row_id")
     ends = pc.add(data["first_row_id"], data["record_count"])
     if data.num_rows > 1:
         overlap = pc.less(data["first_row_id"].slice(1), ends.slice(0, data.num_rows - 1))
@@ -262,14 +280,16 @@ def _shared_row_ids(files: Entries, next_row_id: int | None) -> Iterator[str]:
 
 
 def _partitions(files: Entries, shape: Shape) -> Iterator[str]:
-    placed = only(files, is_content(files, Content.DATA, Content.EQUALITY_DELETES))
-    for spec_id in pc.unique(placed["partition_spec_id"]).to_pylist():
+    placed = is_content(files, Content.DATA, Content.EQUALITY_DELETES)
+    for spec_id in pc.unique(files["partition_spec_id"].filter(placed)).to_pylist():
         try:
             fields = shape.partition_fields(spec_id)
         except NotFound as missing:
             yield str(missing)
             continue
-        here = only(placed, is_of_spec(placed, spec_id))
+        if not fields:
+            continue
+        here = only(files, pc.and_(placed, is_of_spec(files, spec_id)))
         for field_id in fields:
             for name in here["location"].filter(spans(here, field_id))[:1]:
                 yield (
