@@ -16,6 +16,7 @@ from icetree.files.table_files import TableFiles
 from icetree.rows.read.deletes import Deletes, by_file, open_vector
 from icetree.rows.read.files import open_file, position_deletes
 from icetree.rows.write.deletes import as_vector, write_data_vectors
+from icetree.spec import stats
 from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.edit.refs import ancestors
 from icetree.spec.entry.entry import (
@@ -28,7 +29,12 @@ from icetree.spec.entry.entry import (
     is_data_file,
     only,
 )
-from icetree.spec.fields import DELETE_FILE_PATH_FIELD, DELETE_POS_FIELD
+from icetree.spec.fields import (
+    DELETE_FILE_PATH_FIELD,
+    DELETE_POS_FIELD,
+    LAST_UPDATED_SEQUENCE_NUMBER_FIELD,
+    ROW_ID_FIELD,
+)
 from icetree.spec.location import absolute
 from icetree.spec.metadata.encryption import is_encrypted
 from icetree.spec.metadata.metadata import TableMetadata
@@ -45,7 +51,7 @@ from icetree.table.export.stand_ins import VECTOR_WORDS, as_vectors, is_stand_in
 from icetree.table.scan.planning import planner
 from icetree.table.table import Table
 from icetree.table.transaction import Transaction
-from icetree.tree.changes import Changes, Intent
+from icetree.tree.changes import Changes, Intent, Operation
 from icetree.tree.live import placed
 from icetree.tree.plan.tasks import Plan
 
@@ -77,6 +83,8 @@ def commit_foreign(
     foreign = read_foreign(
         asked, parent, table.metadata, table.files, based_on=based_on, ahead=ahead
     )
+    if asked.operation == Operation.REPLACE.value:
+        _require_ages(foreign)
     is_free = foreign.is_append and (branch is None or _is_rebased(table, asked, branch))
     if not is_free:
         _require_head(table, asked, branch)
@@ -89,7 +97,8 @@ def commit_foreign(
             tx.rely_on(f"ref {branch or MAIN}")
         _require_kept(foreign, parent, tx)
         added, removed = _with_vectors(foreign, parent, tx)
-        age = parent.sequence_number if parent and asked.operation == "replace" else None
+        is_replaced = asked.operation == Operation.REPLACE.value
+        age = parent.sequence_number if parent and is_replaced else None
         tx.apply(
             Changes(
                 intent=_intent(foreign),
@@ -182,8 +191,27 @@ def _require_there(added: Entries, table: Table, known: frozenset[str]) -> None:
             raise InvalidInput(f"{name} cannot be added: it does not exist")
 
 
+def _require_ages(foreign: Foreign) -> None:
+    """Refuse to replace files by such as know which rows they hold, but not when these were last updated.
+
+    No file of a plan says of which commit it is: whose scan the server plans cannot carry it on.
+    """
+    added = foreign.added
+    row_ids, ages = (
+        stats.column(id, "nulls") for id in (ROW_ID_FIELD, LAST_UPDATED_SEQUENCE_NUMBER_FIELD)
+    )
+    if not {row_ids, ages} <= {*added.schema.names}:
+        return
+    if pc.any(pc.greater(added[ages], added[row_ids])).as_py():
+        raise InvalidInput(
+            f"snapshot {foreign.snapshot.snapshot_id} cannot be added: it replaces files, and does not say "
+            "of their rows when they were last updated, which no scan tells that the server has planned: "
+            "run `icetree rewrite-data-files`, or set scan-planning-mode to client for this"
+        )
+
+
 def _intent(foreign: Foreign) -> Intent:
-    if foreign.snapshot.operation == "replace":
+    if foreign.snapshot.operation == Operation.REPLACE.value:
         return Intent.REWRITE
     if foreign.is_append:
         return Intent.APPEND

@@ -6,30 +6,23 @@ the table is as icetree left it, or Spark's change lands on top of icetree's. No
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
-from typing_extensions import override
 
-from icetree.catalog.memory import MemoryCatalog
-from icetree.serve.protocol.request import Answer, Request
-from icetree.serve.server import Server
-from icetree.store.local import LocalStore
-from icetree.table.lake import Lake
-from icetree.table.table import Table
 from tests.effort import usually
-from tests.serve.listening import listening
-from tests.serve.stock_spark import told
+from tests.serve.overtaken import (
+    CONFLICTS,
+    FEW,
+    MEANWHILE,
+    Rows,
+    World,
+    new_world,
+    shown_as,
+    some,
+    wrong_with,
+)
 
-Rows = dict[int, int]
-ALL = {"rewrite-all": "true"}
-FEW = {"write.root.max-data-entries": "2", "write.root.max-delete-entries": "1"}
-#: What Java says where its validation fails, of whichever kind; and where it gives up trying.
-_CONFLICTS = ("ValidationException", "CommitFailedException")
 #: Spark's statements, all of the table's first file, by verb.
 STATEMENTS = {
     "delete": "DELETE FROM {} WHERE id = 3",
@@ -53,89 +46,10 @@ def with_statement(verb: str, rows: Rows) -> Rows:
     return {**{id: n for id, n in found.items() if id != 6}, **new}
 
 
-def some(ids: range, n: int) -> pa.Table:
-    return pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array([n] * len(ids), pa.int32())})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Meanwhile:
-    """What icetree does to the table, and to a model of it."""
-
-    does: Callable[[Table], Any]
-    leaves: Callable[[Rows], Rows]
-
-
-def _without(*ids: int) -> Callable[[Rows], Rows]:
-    return lambda rows: {id: n for id, n in rows.items() if id not in ids}
-
-
-def _compact(table: Table) -> None:
-    table.maintenance.rewrite_data_files(options=ALL)
-
-
-def _compact_without_4(table: Table) -> None:
-    table.delete("id = 4")
-    _compact(table)
-
-
-MEANWHILE = {
-    "deletes another row": Meanwhile(does=lambda t: t.delete("id = 4"), leaves=_without(4)),
-    "deletes the same row": Meanwhile(does=lambda t: t.delete("id = 3"), leaves=_without(3)),
-    "deletes the file": Meanwhile(does=lambda t: t.delete("id < 10"), leaves=_without(*range(10))),
-    "compacts": Meanwhile(does=_compact, leaves=_without()),
-    "deletes and compacts": Meanwhile(does=_compact_without_4, leaves=_without(4)),
-    "updates another row": Meanwhile(
-        does=lambda t: t.update({"n": 50}, "id = 4"),
-        leaves=lambda rows: {id: 50 if id == 4 else n for id, n in rows.items()},
-    ),
-    "overwrites": Meanwhile(
-        does=lambda t: t.overwrite("id < 10", some(range(10), 50)),
-        leaves=lambda rows: {**rows, **dict.fromkeys(range(10), 50)},
-    ),
-    "deletes elsewhere": Meanwhile(does=lambda t: t.delete("id = 14"), leaves=_without(14)),
-}
-
-
-@dataclass
-class World:
-    """A server, and what comes before the next commit of rows."""
-
-    folder: Path
-    lake: Lake
-    uri: str = ""
-    then: Callable[[], Any] | None = None
-    statuses: list[int] = field(default_factory=list)
-
-
-class Overtaken(Server):
-    """Has something done just before the first commit of rows."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(world.lake)
-        self._world = world
-
-    @override
-    def answer(self, request: Request) -> Answer:
-        if b"add-snapshot" not in request.body:
-            return super().answer(request)
-        then, self._world.then = self._world.then, None
-        if then is not None:
-            then()
-        answer = super().answer(request)
-        self._world.statuses.append(answer.status)
-        return answer
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    folder = tmp_path_factory.mktemp("same")
-    catalog, store = MemoryCatalog("m"), LocalStore()
-    with Lake(catalog=catalog, store=store, warehouse=str(folder / "lake")) as lake:
-        lake.create_namespace("db")
-        world = World(folder, lake)
-        with listening(Overtaken(world)) as at:
-            world.uri = f"http://127.0.0.1:{at.port}"
-            yield world
+    with new_world(tmp_path_factory.mktemp("same")) as world:
+        yield world
 
 
 #: How Spark writes, what it is shown, and how much it minds.
@@ -185,7 +99,7 @@ def test_no_row_comes_back_where_icetree_was_faster(
     name = str(table.name)
     world.then = lambda: MEANWHILE[meanwhile].does(world.lake.table(name))
     world.statuses.clear()
-    refusal = _told(world, STATEMENTS[verb].format(name), version)
+    refusal = wrong_with(world, STATEMENTS[verb].format(name), settings=shown_as(version))
     assert world.then is None
     assert {*world.statuses} <= {409, 200}
     assert world.statuses[0] == 409
@@ -196,20 +110,10 @@ def test_no_row_comes_back_where_icetree_was_faster(
         assert world.statuses[-1] == 200
         assert rows == with_statement(verb, left)
     else:
-        assert any(each in refusal for each in _CONFLICTS), refusal
+        assert any(each in refusal for each in CONFLICTS), refusal
         # Java's UPDATE and MERGE mind deletes by vectors of whichever file.
         is_minded = mode == "merge-on-read" and verb != "delete"
         assert meanwhile != "deletes elsewhere" or is_minded
         assert 200 not in world.statuses
         assert rows == left
     assert table.verify(deep=True).findings == ()
-
-
-def _told(world: World, statement: str, version: int) -> str | None:
-    """Run a statement; return what is wrong, None where it was carried out."""
-    shown = {"spark.sql.catalog.lake.header.X-Icetree-Format-Version": str(version)}
-    try:
-        told(world.folder, world.uri, [statement], settings=shown)
-    except AssertionError as error:
-        return str(error)
-    return None

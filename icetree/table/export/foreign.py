@@ -271,15 +271,22 @@ class _Reading:
     def _require_inside(self, added: Entries) -> None:
         for column in ("location", "referenced_file"):
             for name in added[column].drop_null().unique().to_pylist():
+                if not self._is_inside(name) and column == "location":
+                    raise self._refusal(
+                        f"file {name!r} is outside the table: what lies elsewhere is added by icetree "
+                        "alone, with `icetree add-files` or table.add_files()"
+                    )
                 # What comes to lie there is known by its name, and goes with what that says it is of.
                 if self._inside(name, "file").startswith(METADATA) and column == "location":
                     raise self._refusal(f"file {name!r} lies where the table's metadata lies")
 
     def _inside(self, location: str, what: str) -> str:
-        found = stored_form(location, self._metadata.location)
-        if not is_relative(found):
+        if not self._is_inside(location):
             raise self._refusal(f"{what} {location!r} is outside the table")
-        return found
+        return stored_form(location, self._metadata.location)
+
+    def _is_inside(self, location: str) -> bool:
+        return is_relative(stored_form(location, self._metadata.location))
 
     def _refusal(self, reason: str) -> InvalidInput:
         return InvalidInput(f"snapshot {self._snapshot.snapshot_id} cannot be added: {reason}")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from icetree.files.table_files import TableFiles
-from icetree.spec.entry import Entries
-from icetree.spec.shape import Shape
-from icetree.spec.snapshot import Snapshot
+from icetree.spec.entry.entry import Entries
+from icetree.spec.metadata.snapshot import Snapshot
+from icetree.spec.schema.shape import Shape
 
 #: Decoded roots that are kept; those beyond are decoded again.
 _KEPT_BYTES: Final = 256 * 1024 * 1024
