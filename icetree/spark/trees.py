@@ -13,6 +13,7 @@ from icetree.errors import Unsupported
 from icetree.spark.complaints import plainly
 from icetree.spark.jvm import java_of
 from icetree.spark.tokens import Cursor
+from icetree.spec.schema.metadata_columns import NAMES
 
 #: What carries out each kind of statement, told the lake, the plan and the text; false where it is not
 #: about the lake.
@@ -20,7 +21,13 @@ Statements: TypeAlias = Mapping[str, Callable[[Any, Any, str], bool]]
 
 _COMMAND = "org.apache.spark.sql.catalyst.plans.logical.Command"
 #: What may stand between a list of columns and the tables that they are of.
-_TRANSPARENT = frozenset({"Filter", "Join", "Sample", "GlobalLimit", "LocalLimit"})
+_TRANSPARENT = frozenset(
+    {"Filter", "Generate", "Join", "LateralJoin", "Sample", "GlobalLimit", "LocalLimit"}
+)
+#: What has a list of columns.
+_LISTS = frozenset({"Project", "Aggregate"})
+#: Joins that show one side alone.
+_ONE_SIDED = frozenset({"LeftSemi", "LeftAnti"})
 _RELATIONS = frozenset({"UnresolvedRelation", "RelationTimeTravel"})
 _STATEMENT = "org.apache.spark.sql.catalyst.plans.logical.ParsedStatement"
 
@@ -41,14 +48,22 @@ def parse_query(spark: SparkSession, text: str) -> Any:
 
 def analyzed(spark: SparkSession, text: str) -> Any:
     """Return the plan of a statement as Spark resolves its names, and carry out nothing."""
-    plan = parse(spark, text)
-    if kind(plan) == "ExplainCommand":
-        plan = plan.logicalPlan()
+    plan = described(parse(spark, text))
     state = spark._jsparkSession.sessionState()  # noqa: SLF001  # Spark has no other door
     mode = getattr(state, "executePlan$default$2")()
     query = state.executePlan(plan, mode)
     query.assertAnalyzed()
     return query.analyzed()
+
+
+def described(plan: Any) -> Any:
+    """Return the plan that a statement tells about, or else its own."""
+    match kind(plan):
+        case "ExplainCommand":
+            return plan.logicalPlan()
+        case "DescribeQueryCommand":
+            return plan.plan()
+    return plan
 
 
 def substituted(spark: SparkSession, text: str) -> str:
@@ -166,47 +181,76 @@ class Named:
 
 def named_tables(plan: Any, text: str) -> list[Named]:
     """Return the tables that a query names, save those that are its own CTEs."""
-    return list(_named(plan, text, frozenset(), None, ()))
+    # What a `*` stands for matters only where something may be hidden from it.
+    said = text.lower()
+    starred = "*" in text and any(name in said for name in NAMES)
+    return list(_named(plan, text, frozenset(), None, () if starred else None))
 
 
 def _named(
-    node: Any, text: str, scope: frozenset[str], above: Any, stars: Sequence[Star]
+    node: Any, text: str, scope: frozenset[str], above: Any, stars: Sequence[Star] | None
 ) -> Iterator[Named]:
+    """Yield the tables below a node; `stars` are those above that may stand for columns of them."""
+    none = None if stars is None else ()
     what = kind(node)
     if what in _RELATIONS:
-        found = _table(node, what, text, above, stars)
+        found = _table(node, what, text, above, stars or ())
         if found is not None and not (len(found.parts) == 1 and found.parts[0].lower() in scope):
             yield found
     if what == "UnresolvedWith":
         for each in seq(node.cteRelations()):
             name = each._1().lower()  # noqa: SLF001  # Scala's own name
             inner = scope | {name} if node.allowRecursion() else scope
-            yield from _named(each._2(), text, inner, None, ())  # noqa: SLF001
+            yield from _named(each._2(), text, inner, None, none)  # noqa: SLF001
             scope |= {name}
-    if what == "Project":
-        stars = _stars(node, text)
-    elif what == "SubqueryAlias":
-        # What has an alias of its own shows no more than its own columns.
-        stars = stars if kind(node.child()) in _RELATIONS else ()
-    elif what not in _TRANSPARENT:
-        stars = ()
-    for child in seq(node.children()):
-        yield from _named(child, text, scope, node, stars)
+    if stars is not None:
+        stars = _stars_below(node, what, text, stars)
+    for at, child in enumerate(seq(node.children())):
+        hides = at and what == "Join" and kind(node.joinType()) in _ONE_SIDED
+        yield from _named(child, text, scope, node, none if hides else stars)
     for inner_plan in seq(node.subqueries()):
-        yield from _named(inner_plan, text, scope, None, ())
+        yield from _named(inner_plan, text, scope, None, none)
 
 
-def _stars(project: Any, text: str) -> list[Star]:
-    """Return each `*` in a list of columns."""
+def _stars_below(node: Any, what: str, text: str, above: Sequence[Star]) -> Sequence[Star]:
+    """Return each `*` that may stand for columns of what is below a node."""
+    if what == "SubqueryAlias":
+        # What has an alias of its own shows no more than its own columns.
+        return above if kind(node.child()) in _RELATIONS else ()
+    if what in _TRANSPARENT:
+        return [*above, *_stars(node, text)]
+    return _stars(node, text) if what in _LISTS else ()
+
+
+def _stars(node: Any, text: str) -> list[Star]:
+    """Return each `*` in expressions of a node, but for those that only count rows."""
     found = []
-    for each in seq(project.projectList()):
+    for each in (star for expression in seq(node.expressions()) for star in _unfolded(expression)):
         has_some = kind(each) == "UnresolvedStarExceptOrReplace"
-        span = span_of(each) if has_some or kind(each) == "UnresolvedStar" else None
+        span = span_of(each)
         if span is not None and text[span.stop - 1] == (")" if has_some else "*"):
             of, at = option(each.target()), span.stop - has_some
             said = None if of is None else tuple(part.lower() for part in seq(of))
             found.append(Star(at=at, has_some=has_some, of=said))
     return found
+
+
+def _unfolded(expression: Any) -> Iterator[Any]:
+    """Yield each `*` in an expression."""
+    what, children = kind(expression), seq(expression.children())
+    if what in ("UnresolvedStar", "UnresolvedStarExceptOrReplace"):
+        yield expression
+    elif what == "UnresolvedFunction" and _counts_rows(expression, children):
+        return
+    for child in children:
+        yield from _unfolded(child)
+
+
+def _counts_rows(function: Any, arguments: Sequence[Any]) -> bool:
+    """Tell whether this is `count(*)`."""
+    every = [kind(each) == "UnresolvedStar" and not each.target().isDefined() for each in arguments]
+    names = [each.lower() for each in seq(function.nameParts())]
+    return names == ["count"] and every == [True] and not function.isDistinct()
 
 
 def _table(node: Any, what: str, text: str, above: Any, stars: Sequence[Star]) -> Named | None:

@@ -258,3 +258,23 @@ def test_a_row_that_is_only_to_be_deleted_may_match_often(sql: SqlLake, mode: st
 def test_rows_that_replace_others_may_be_elsewhere(sql: SqlLake) -> None:
     sql("INSERT INTO t REPLACE WHERE p = 1 AND id < 4 SELECT 20, 'o', 7, NULL")
     assert sql("SELECT id, p FROM t ORDER BY id") == [(0, 0), (2, 0), (4, 0), (5, 1), (20, 7)]
+
+
+def test_a_partition_that_is_named_is_replaced_in_every_mode(sql: SqlLake) -> None:
+    spark = sql.lake.spark
+    sql("INSERT INTO t VALUES (9, 'of none', NULL, NULL)")
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    spark.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        # All of a partition that is named goes, even where nothing comes.
+        sql("INSERT OVERWRITE t PARTITION (p = 1) SELECT 9, 's', NULL WHERE false")
+        assert sql("SELECT id, p FROM t") == [(0, 0), (2, 0), (4, 0), (9, None)]
+        # What is no number is no null either.
+        with pytest.raises(InvalidInput, match="'one'"):
+            sql("INSERT OVERWRITE t PARTITION (p = 'one') SELECT 9, 's', NULL")
+        assert sql("SELECT id, p FROM t WHERE p IS NULL") == [(9, None)]
+        sql("INSERT OVERWRITE t PARTITION (p = NULL) SELECT 8, 's', NULL")
+        assert sql("SELECT id, p FROM t WHERE p IS NULL") == [(8, None)]
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+        spark.conf.set("spark.sql.ansi.enabled", "true")

@@ -190,3 +190,13 @@ def test_a_table_that_is_not_there_is_told_with_the_nearest(sql: SqlLake, text: 
     with pytest.raises(NotFound, match=r"tt\b.*; did you mean db\.t\?$") as refused:
         sql(text)
     assert "Verify" not in str(refused.value)
+
+
+def test_what_somebody_keeps_of_a_table_stays_kept(sql: SqlLake) -> None:
+    kept = sql.lake.read("db.t").cache()
+    try:
+        assert kept.count()
+        assert sql("SELECT max(id) FROM t WHERE id > 0")
+        assert kept.storageLevel.useMemory
+    finally:
+        kept.unpersist()

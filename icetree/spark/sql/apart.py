@@ -76,6 +76,8 @@ def _calling(
     text: str, mention: Mention, runs: Sequence[Sequence[Token]], mentions: Sequence[Mention]
 ) -> Calling:
     """Return what a table goes by, whose columns have its name before theirs in some places."""
+    if not runs:
+        return Calling(alias=mention.last, edits=())
     own = {run[-2].start for run in runs}
     spans = [each.named.span for each in mentions if each.key == mention.key or not each.is_bare]
     alike = [
@@ -84,7 +86,7 @@ def _calling(
         if token.start not in own
         and not any(span.start <= token.start < span.stop for span in spans)
     ]
-    if not runs or all(alike):
+    if all(alike):
         cuts = ((run[0].start, run[-2].start, "") for run in runs)
         return Calling(alias=mention.last, edits=tuple(cuts))
     full = ".".join(mention.called[0])

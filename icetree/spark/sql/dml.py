@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as sql
 
 from icetree.errors import InvalidInput
-from icetree.spark.complaints import plainly
+from icetree.spark.complaints import one_line, plainly
 from icetree.spark.names import column
 from icetree.spark.sql.apart import Mention, told_apart
 from icetree.spark.sql.assign import Assignments, assignment
@@ -32,6 +32,7 @@ from icetree.spark.tokens import (
 )
 from icetree.spark.trees import Span, kind, named_tables, option, pairs, parse, seq
 from icetree.spark.types import default_literal, spark_type
+from icetree.spark.write.fit import raising_casts
 from icetree.spec.texts import did_you_mean
 from icetree.table.commit.counts import RowCounts
 from icetree.table.table import Table
@@ -100,12 +101,13 @@ def _insert(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     wanted = _columns(table, given, fixed, ".".join(parts))
     rows = select(lake, _with_defaults(query, wanted, table))
     rows = _placed(rows, table, None if plan.byName() else wanted, fixed, ".".join(parts))
+    _require_values(lake, fixed, table)
     write = lake.write(found.name, rows).branch(found.branch).options(_options(plan.table()))
     if not plan.overwrite():
         return write.append().rows
     if plan.ifPartitionNotExists() and _has_rows(lake, found, _partition(fixed, table)):
         return RowCounts()
-    if _is_dynamic(lake, table):
+    if _is_dynamic(lake, table, fixed):
         return write.replace_partitions().rows
     return write.overwrite(_partition(fixed, table)).rows
 
@@ -116,11 +118,20 @@ def _options(relation: Any) -> dict[str, str]:
     return {name: given[name] for name in given if not name.startswith("__")}
 
 
-def _is_dynamic(lake: SparkLake, table: Table) -> bool:
-    """Tell whether an overwrite replaces the partitions it writes to, as the session says."""
+def _is_dynamic(lake: SparkLake, table: Table, fixed: Collection[str]) -> bool:
+    """Tell whether an overwrite replaces the partitions it writes to, as the session says.
+
+    One that names a value for each column that partitions are of is of all that has these values.
+    """
     mode = lake.spark.conf.get("spark.sql.sources.partitionOverwriteMode") or "static"
-    whole = table.metadata.shape().is_unpartitioned(table.metadata.default_spec_id)
-    return mode.lower() == "dynamic" and not whole
+    shape, spec = table.metadata.shape(), table.metadata.default_spec_id
+    names = {
+        table.schema.find_column_name(each.source_ids[0])
+        for each in shape.spec(spec)
+        if each.is_identity
+    }
+    named = fixed and names <= {*fixed}
+    return mode.lower() == "dynamic" and not named and not shape.is_unpartitioned(spec)
 
 
 def _has_rows(lake: SparkLake, found: TableRef, condition: Column) -> bool:
@@ -247,6 +258,14 @@ def _partition(fixed: Mapping[str, str | None], table: Table) -> Column:
 
 def _partition_value(name: str, value: str | None, table: Table) -> Column:
     return f.lit(value).cast(spark_type(table.schema.find_field(name).field_type, column=name))
+
+
+def _require_values(lake: SparkLake, fixed: Mapping[str, str | None], table: Table) -> None:
+    """Refuse a value that is none of its column's, which the older mode of a session takes for null."""
+    with one_line(), raising_casts(lake.spark):
+        made = [_partition_value(name, value, table) for name, value in fixed.items()]
+        if made:
+            lake.spark.sql("SELECT 1").select(*made).collect()
 
 
 def _replace_where(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:

@@ -7,12 +7,14 @@ name that means something without metadata columns is left to mean that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from pyspark.errors import PySparkException
 
+from icetree.errors import InvalidInput
 from icetree.spark.sql.bind import Bound, BoundTable
 from icetree.spark.tokens import tokens
 from icetree.spark.trees import kind, seq, walk
@@ -77,8 +79,23 @@ def revealed(text: str, bound: Sequence[Bound], judge: Judge) -> list[Bound]:
             return found
         for at, name in better:
             found[at] = _shown(found[at], name)
+        _require_said(text, found)
         verdict = judge(found)
-    return _nearest(found, verdict, judge)
+    found = _nearest(found, verdict, judge)
+    _require_said(text, found)
+    return found
+
+
+def _require_said(text: str, found: Sequence[Bound]) -> None:
+    """Refuse a NATURAL JOIN that would compare what tables show of themselves."""
+    if not any(token.says("NATURAL") for token in tokens(text)):
+        return
+    for name, many in Counter(name for each in _tables(found) for name in each.hidden).items():
+        if many > 1:
+            raise InvalidInput(
+                f"NATURAL JOIN: {name} is read of more than one table, and would be compared too: say "
+                "JOIN … USING and the columns that are to be equal"
+            )
 
 
 def _tables(bound: Sequence[Bound]) -> Iterator[BoundTable]:

@@ -261,7 +261,7 @@ def _make(
             found = _view_frame(lake, each)
         else:
             found = frame(each)
-        found.createOrReplaceTempView(each.view)
+        _apart(found).createOrReplaceTempView(each.view)
         made.append(each.view)
 
 
@@ -269,7 +269,7 @@ def _view_frame(lake: SparkLake, bound: BoundView) -> DataFrame:
     """Return what a view finds, once views stand for the tables that it names."""
     if bound.held is not None:
         assert isinstance(bound.saved, TemporaryView)  # of no other rows are kept
-        return _apart(_held_view(lake, bound.saved, bound.held))
+        return _held_view(lake, bound.saved, bound.held)
     try:
         with plainly(called(bound.within)):
             return bound.saved.named(lake.spark.sql(rewrite(bound.saved.text, bound.within)))
@@ -294,7 +294,7 @@ def _reading(
 
 def _frame(lake: SparkLake, bound: BoundTable, where: BooleanExpression) -> DataFrame:
     if bound.kept is not None:
-        return _apart(bound.kept)
+        return bound.kept
     if bound.scan is None:
         ref = bound.ref
         assert ref.metadata is not None
@@ -303,6 +303,6 @@ def _frame(lake: SparkLake, bound: BoundTable, where: BooleanExpression) -> Data
     return dataframe(lake.spark, bound.scan(where), files_only=True)
 
 
-def _apart(kept: DataFrame) -> DataFrame:
-    """Return rows that are kept, as another plan: when a view goes, Spark lets go of its plan's."""
-    return kept.where(f.lit(True))
+def _apart(rows: DataFrame) -> DataFrame:
+    """Return rows as another plan: when a view goes, Spark lets go of what anybody keeps of its plan."""
+    return rows.where(f.lit(True))

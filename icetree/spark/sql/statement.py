@@ -26,7 +26,7 @@ from icetree.spark.sql.views.show import run_show_view
 from icetree.spark.sql.views.temporary import find_view
 from icetree.spark.sql.views.temporary_statements import run_view
 from icetree.spark.tokens import Cursor
-from icetree.spark.trees import carry_out, is_query, kind, parse, seq, substituted
+from icetree.spark.trees import carry_out, described, is_query, kind, parse, seq, substituted
 from icetree.surroundings import random_bits
 from icetree.table.commit.counts import RowCounts
 from icetree.table.point import Point
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 _NAMES: Final = frozenset({"UnresolvedTable", "UnresolvedTableOrView"})
 #: Statements that tell of a view what Spark knows of it.
 _TELLING: Final = frozenset({"DescribeRelation", "DescribeColumn", "ShowColumns"})
+#: Those that tell of a query.
+_TELLING_OF_QUERIES: Final = frozenset({"DescribeQueryCommand", "ExplainCommand"})
 
 
 def run_sql(lake: SparkLake, text: str) -> DataFrame:
@@ -132,9 +134,11 @@ def _by_spark(lake: SparkLake, plan: Any, text: str) -> DataFrame:
             raise Unsupported(f"{words}: not for {'.'.join(parts)}, a {of} of the lake")
     if run_view(lake.moment(), plan, text):
         return _nothing(lake)
-    moment = lake.moment(reads_cache=what == "ExplainCommand")
+    moment = lake.moment(reads_cache=what in _TELLING_OF_QUERIES)
+    if what == "DescribeQueryCommand":
+        return unpruned(moment, text, bound_to(moment, text, described(plan)))
     if what == "ExplainCommand":
-        inner = plan.logicalPlan()
+        inner = described(plan)
         bound = bound_to(moment, text, inner)
         query = _explained(text) if is_query(lake.spark, inner) else None
         if query is not None and (found := told_alone(moment, query)) is not None:
