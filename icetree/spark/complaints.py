@@ -5,7 +5,6 @@ Errors of ours that were raised on an executor come back as they were.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.logger import PySparkLogger
 
 from icetree import errors
 from icetree.errors import CorruptTable, IcetreeError, InvalidInput, NotFound
@@ -75,7 +75,8 @@ def plainly(called: Mapping[str, str] | None = None) -> Iterator[None]:
 @contextmanager
 def quietly() -> Iterator[None]:
     """Have pyspark print nothing of the errors that it raises."""
-    logger = logging.getLogger(_NOISE)
+    # Made by anybody else it would not know what pyspark tells it, and raise that in place of the error.
+    logger = PySparkLogger.getLogger(_NOISE)
     was = logger.disabled
     logger.disabled = True
     try:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from icetree.errors import Unsupported
@@ -20,6 +21,9 @@ LOOPBACK = "127.0.0.1"
 #: Without this, rows of a table are read wrong: columns are matched by field id and never by name,
 #: as the format asks.
 READ_SETTINGS: Mapping[str, str] = {"spark.sql.parquet.fieldId.read.enabled": "true"}
+
+#: Where pyspark prints the stacks of errors that it also raises.
+_LOGGERS: Final = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 #: Columns that may come to those of a table: facts, lineage, marks, the row's number.
 BESIDE: Final = 12
@@ -115,6 +119,7 @@ def local_session(
         # Before any setting is read, Spark looks up the machine's name; not every machine has one.
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     # What it would log is raised, too.
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master("local[*]").appName(app_name)
     return builder.config(map=settings).getOrCreate()

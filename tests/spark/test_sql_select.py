@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 
 from icetree.errors import InvalidInput, NotFound, Unsupported
@@ -200,3 +201,9 @@ def test_what_somebody_keeps_of_a_table_stays_kept(sql: SqlLake) -> None:
         assert kept.storageLevel.useMemory
     finally:
         kept.unpersist()
+
+
+def test_what_spark_has_against_a_row_is_raised_as_spark_says_it(sql: SqlLake) -> None:
+    rows = run_sql(sql.lake, "SELECT 1 / (id - id) FROM t WHERE id >= 0")
+    with pytest.raises(ArithmeticException, match="DIVIDE_BY_ZERO"):
+        rows.collect()
