@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice, pairwise, takewhile
 from typing import Final, TypeAlias
 
 from icetree.errors import InvalidInput
 
+#: A comment, with others in it up to some depth.
+_COMMENT: Final = reduce(
+    lambda inner, _: rf"/\*(?:[^*/]|\*(?!/)|/(?!\*)|{inner})*\*/", range(4), r"(?!)"
+)
 _TOKEN: Final = re.compile(
-    r"""
-    (?P<gap>\s+|--[^\n]*|/\*.*?\*/)
+    rf"""
+    (?P<gap>\s+|--(?:\\\n|[^\r\n])*|{_COMMENT})
     |(?P<string>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     |(?P<quoted>`(?:[^`]|``)*`)
     |(?P<number>\d+\.\d+(?:[eE][+-]?\d+)?\w*|\d+[eE][+-]?\d+\w*|\d+\b)

@@ -278,3 +278,16 @@ def test_a_partition_that_is_named_is_replaced_in_every_mode(sql: SqlLake) -> No
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
         spark.conf.set("spark.sql.ansi.enabled", "true")
+
+
+def test_a_condition_is_found_wherever_spark_finds_it(sql: SqlLake) -> None:
+    sql("DELETE FROM t -- all of them\r WHERE id = 0")
+    sql("DELETE FROM t /* WHERE id = 1 /* not */ OR */ WHERE id = 2 -- \\\n OR true")
+    assert sql("SELECT id FROM t") == [(1,), (3,), (4,), (5,)]
+    sql("CREATE TABLE `case` AS SELECT id FROM t")
+    for statement in ("DELETE FROM case WHERE id = 1", "DELETE FROM t AS case WHERE id = 1"):
+        with pytest.raises(InvalidInput, match="backticks"):
+            sql(statement)
+    sql("DELETE FROM `case` WHERE id = 1")
+    assert sql("SELECT id FROM `case`") == [(3,), (4,), (5,)]
+    assert sql("SELECT count(*) FROM t") == [(4,)]

@@ -16,6 +16,14 @@ def test_words_know_strings_comments_names_and_numbers() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["a -- b\r c", "a -- b \\\n b\n c", "a /* b /* b */ b */ c", "/**/ a /* b * / /*/* b */*/ */c"],
+)
+def test_a_comment_ends_where_it_does_to_spark(text: str) -> None:
+    assert [token.text for token in tokens(text)] == ["a", "c"]
+
+
 def test_names_lose_their_backticks() -> None:
     assert Cursor("`d b`.`x``y`.t rest").name() == ["d b", "x`y", "t"]
 

@@ -303,6 +303,7 @@ def _delete(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     ctes = cursor.until("DELETE")
     cursor.until("WHERE", ";")
     condition = knowing(ctes, cursor.until(";")) if cursor.accept("WHERE") else None
+    _require_found(condition, None if plan.condition().toString() == "true" else plan.condition())
     with ExitStack() as views:
         if condition is not None:
             own = _shortened(lake, condition, parts, alias, found.name)
@@ -323,6 +324,7 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
     cursor.expect("SET")
     pairs_given = [assignment(each) for each in cursor.listed("WHERE", ";")]
     condition = cursor.until(";") if cursor.accept("WHERE") else None
+    _require_found(condition, option(plan.condition()))
     table = lake.table(found.name)
     to = Assignments(table.schema)
     with ExitStack() as views:
@@ -337,6 +339,15 @@ def _update(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
         where = None if condition is None else bound(condition)
         done = lake.update(found.name, to.values, where, alias=alias or parts[-1], **found.how)
     return done.rows
+
+
+def _require_found(condition: str | None, parsed: Any) -> None:
+    """Refuse a statement whose condition Spark sees and we do not: all rows would be meant."""
+    if condition is None and parsed is not None:
+        raise InvalidInput(
+            "it cannot be told where the condition of the statement begins: put names that are "
+            "keywords, such as `case`, in backticks"
+        )
 
 
 def _with_subqueries(
