@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import index_by_id
+from pyiceberg.types import NestedField, StructType
 
 from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.table_files import TableFiles
@@ -71,6 +72,7 @@ def validate(
     _require_layouts(work, head)
     _require_columns(work, head)
     _require_no_new_nulls(work, head)
+    _require_no_nulls(work, head)
     since = commits_since(work, head, files) if _minds_others(work) else []
     shape = head.metadata.shape()
     changes = work.changes if carrier is None else carrier.landing(head, since)
@@ -255,6 +257,35 @@ def _require_no_new_nulls(work: Work, head: State) -> None:
                     f"and {location} may have a null there; refresh the table and write its rows "
                     "again"
                 )
+
+
+def _require_no_nulls(work: Work, head: State) -> None:
+    """Refuse data files that tell of nulls where there are none: the table could not be read any more.
+
+    Whoever wrote them may have seen the column before it was required, and commit on what there is now.
+    """
+    now = head.metadata
+    for column in _always_there(now.schema().fields):
+        nulls = stats.column(column.field_id, "nulls")
+        for change in work.changes:
+            # One that rewrites has what there was.
+            if change.intent is Intent.REWRITE or nulls not in change.added.column_names:
+                continue
+            data = only(change.added, is_data_file(change.added))
+            for location in data["location"].filter(pc.greater(data[nulls], 0))[:1].to_pylist():
+                raise InvalidInput(
+                    f"table {head.name}: column {now.shape().names[column.field_id]!r} is required, and "
+                    f"{location} tells of a null there: write its rows again, with a value in each"
+                )
+
+
+def _always_there(fields: Iterable[NestedField]) -> Iterator[NestedField]:
+    """Yield required fields that no struct around them can lack."""
+    for field in fields:
+        if field.required:
+            yield field
+            if isinstance(field.field_type, StructType):
+                yield from _always_there(field.field_type.fields)
 
 
 def _may_hold_null(added: Entries, field_id: int) -> pa.ChunkedArray:
