@@ -16,9 +16,9 @@ from icetree.files.table_files import TableFiles
 from icetree.rows.read.deletes import Deletes, by_file, open_vector
 from icetree.rows.read.files import open_file, position_deletes
 from icetree.rows.write.deletes import as_vector, write_data_vectors
-from icetree.spec import stats
 from icetree.spec.arrays import is_among, one_chunk, without
 from icetree.spec.edit.refs import ancestors
+from icetree.spec.entry import stats
 from icetree.spec.entry.entry import (
     Content,
     Entries,

@@ -32,6 +32,7 @@ from icetree.table.verify.roots import Roots
 from icetree.table.verify.row_texts import sparse_texts
 from icetree.tree.check import check
 from icetree.tree.check.change import told_of, untold
+from icetree.tree.check.check import OfLeaf
 from icetree.tree.diff.diff import Diff, diff
 from icetree.tree.files import FileReader
 from icetree.tree.live import live_parts
@@ -219,7 +220,7 @@ class Trees:
                 self.found.add(Kind.TREE, file, rule, snapshot_id=id)
         return not broken
 
-    def _looker(self, root: Entries, id: int) -> check.OfLeaf:
+    def _looker(self, root: Entries, id: int) -> OfLeaf:
         """Return what looks at a leaf of a root, unless an equal root was there before."""
         tops = only(root, pc.and_(is_live(root), is_content(root, *MANIFESTS)))
         # Bounds are loose while a manifest DV removes from the leaf, which nothing here is held against.
