@@ -18,7 +18,8 @@ from icetree.catalog.base import Catalog
 from icetree.errors import CommitExhausted, CommitUnknown, IcetreeError
 from icetree.files.table_files import TableFiles
 from icetree.spec.location import absolute, stored_form
-from icetree.spec.metadata.metadata import with_previous
+from icetree.spec.metadata.metadata import TableMetadata, with_previous
+from icetree.spec.metadata.snapshot import LogEntry
 from icetree.store.aside import AsideStore
 from icetree.table.commit.attempt import metadata_file, with_pages
 from icetree.table.commit.turn import Turn
@@ -114,13 +115,7 @@ class _Group:
         metadata = structs.replace(
             made.metadata,
             metadata_log=start.metadata.metadata_log,
-            # Nor does a moment show them: nobody could have seen one.
-            snapshot_log=tuple(
-                each
-                for each in made.metadata.snapshot_log
-                if each in start.metadata.snapshot_log
-                or each.snapshot_id == made.metadata.current_snapshot_id
-            ),
+            snapshot_log=_log(start.metadata, made.metadata),
         )
         paged = with_pages(metadata, self._side.table.files)
         metadata = with_previous(paged.metadata, previous, start.metadata)
@@ -140,6 +135,17 @@ class _Group:
         """Remove files that no head can name; leaving one behind does no harm but space."""
         with suppress(Exception):
             self._files.store.delete(new)
+
+
+def _log(start: TableMetadata, made: TableMetadata) -> tuple[LogEntry, ...]:
+    """Return which snapshot was current when: of all that a group made only the last, and from its end.
+
+    A moment shows nothing before that, since nobody could have seen it.
+    """
+    known = [each for each in made.snapshot_log if each in start.snapshot_log]
+    new = [each for each in made.snapshot_log if each not in start.snapshot_log]
+    last = [structs.replace(each, timestamp_ms=made.last_updated_ms) for each in new[-1:]]
+    return (*known, *last)
 
 
 def _with_store(table: Table, store: AsideStore) -> Table:

@@ -11,12 +11,14 @@ from icetree.catalog.memory import MemoryCatalog
 from icetree.errors import CommitUnknown, CorruptTable, InvalidInput, NotFound, Unavailable
 from icetree.store.base import Store
 from icetree.store.memory import MemoryStore
+from icetree.surroundings import within
 from icetree.table.group import commit_group
 from icetree.table.lake import Lake
 from icetree.table.table import Table
 from tests.catalog.flaky import Before, FlakyCatalog, LoseAnswer, LoseRequest, Refuse
 from tests.store.flaky import Fault, FlakyStore, How
 from tests.table.changing import ARROW, some
+from tests.table.maintain.history import Clock
 
 
 def lake_on(store: Store, catalog: Catalog) -> Lake:
@@ -71,10 +73,19 @@ def test_no_moment_shows_what_nobody_could_have_seen() -> None:
     lake = new_lake()
     table = lake.table("db.t")
     before = table.metadata.snapshot_log
-    commit_group(table, [append(1), append(2), append(3)])
+
+    def later(made: Table) -> None:
+        # As whoever began the next commit of a group a second after this one.
+        clock.tick()
+        made.create_branch("late", at=made.metadata.current_snapshot_id)
+
+    clock = Clock()
+    with within(clock):
+        commit_group(table, [append(1), append(2), append(3), later])
     [*old, newest] = table.metadata.snapshot_log
     assert tuple(old) == before
     assert newest.snapshot_id == table.metadata.current_snapshot_id
+    assert newest.timestamp_ms == table.metadata.last_updated_ms == clock.at_ms
 
 
 def test_no_page_of_history_shows_what_nobody_could_have_seen() -> None:
