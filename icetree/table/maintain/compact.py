@@ -19,7 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 
-from icetree.errors import CommitConflict, CommitUnknown, IcetreeError, InvalidInput
+from icetree.errors import (
+    CommitConflict,
+    CommitUnknown,
+    CorruptTable,
+    IcetreeError,
+    InvalidInput,
+    NotFound,
+)
 from icetree.filters.filter import Filter, parse_filter
 from icetree.spec.entry.entry import Entries, concat
 from icetree.spec.short import short
@@ -113,8 +120,9 @@ def rewrite_data_files(
     predicate = AlwaysTrue() if where is None else parse_filter(where)
     done, left = Rewritten(dry_run=dry_run), None
     for attempt in range(_TRIES):
+        state = table.refresh().state
         job = _Job(
-            base=copy.copy(table.refresh()),
+            base=copy.copy(table),
             branch=branch,
             options=options_of(options, table.metadata),
             arrangement=arrangement_of(strategy, order_by, table.metadata),
@@ -123,11 +131,17 @@ def rewrite_data_files(
             run=run,
             worth=worth,
         )
-        plan = job.planned(predicate, left)
-        groups = job.groups(plan)
-        if dry_run:
-            return done + sum((job.would(plan, each) for each in groups), Rewritten())
-        outcome = job.carry_out(plan, groups)
+        try:
+            plan = job.planned(predicate, left)
+            groups = job.groups(plan)
+            if dry_run:
+                return done + sum((job.would(plan, each) for each in groups), Rewritten())
+            outcome = job.carry_out(plan, groups)
+        except (CorruptTable, NotFound):
+            # What is gone may have expired meanwhile.
+            if attempt == _TRIES - 1 or table.refresh().state is state:
+                raise
+            continue
         done, left = done + outcome.done, outcome.left
         if left is None:
             break

@@ -41,6 +41,7 @@ from icetree.spec.properties.values import whole_number
 from icetree.spec.short import short
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.removing import removal_of, removal_of_tasks
+from icetree.table.maintain.newest import on_newest
 from icetree.table.progress import Progress
 from icetree.table.rows.target import Target, positions_of
 from icetree.tree.changes import Changes, Intent
@@ -133,11 +134,27 @@ def rewrite_position_delete_files(
     """Rewrite the deletes of a branch that gain from it, as one snapshot that changes no row."""
     tell = progress or (lambda *_: None)
     condition = AlwaysTrue() if where is None else parse_filter(where)
+    equality = rewrite_equality_deletes
+    return on_newest(
+        table,
+        lambda: _rewritten(table, condition, branch, equality=equality, dry_run=dry_run, tell=tell),
+    )
+
+
+def _rewritten(
+    table: Table,
+    condition: BooleanExpression,
+    branch: str,
+    *,
+    equality: bool,
+    dry_run: bool,
+    tell: Progress,
+) -> RewrittenDeletes:
     for attempt in range(_TRIES):
         table.refresh()
         with table.transaction(branch=branch) as transaction:
             transaction.require_version()
-            choice = _chosen(transaction, condition, equality=rewrite_equality_deletes)
+            choice = _chosen(transaction, condition, equality=equality)
             if dry_run or not (len(choice.tasks) or choice.gone.num_rows):
                 return _told(choice, choice.replaced.slice(0, 0), dry_run=dry_run)
             made = _made(choice, tell)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from icetree.errors import CommitConflict, CorruptTable, IcetreeError, InvalidInput, NotFound
+from icetree.errors import CommitConflict, IcetreeError, InvalidInput
 from icetree.spec.edit.unused import unused
 from icetree.spec.entry.entry import Content
 from icetree.spec.location import stored_form
@@ -23,6 +23,7 @@ from icetree.table.arguments import whole
 from icetree.table.export.places import EXPORTS
 from icetree.table.maintain.deleting import counts_of, delete, own_files, require_own_files
 from icetree.table.maintain.exports import exports_only_of, stand_ins_of
+from icetree.table.maintain.newest import on_newest
 from icetree.table.maintain.reach import (
     Reach,
     both,
@@ -125,14 +126,10 @@ def expire_snapshots(
         raise InvalidInput("give snapshot_ids, or older_than and retain_last, not both")
     tell = progress or (lambda *_: None)
     for attempt in range(_TRIES):
-        seen = table.refresh().state.metadata_location
-        try:
-            plan = _plan(table, tell, older_than_ms=older_than_ms, retain_last=least, ids=ids)
-        except (CorruptTable, NotFound):
-            # Another may have expired what was being looked at.
-            if attempt == _TRIES - 1 or table.refresh().state.metadata_location == seen:
-                raise
-            continue
+        plan = on_newest(
+            table,
+            lambda: _plan(table, tell, older_than_ms=older_than_ms, retain_last=least, ids=ids),
+        )
         if dry_run:
             names = _unused_after(table, plan) if clean else ()
             return _told(plan, plan.files, dry_run=True, cleaned=names)

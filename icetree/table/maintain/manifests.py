@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from icetree.errors import CommitConflict, InvalidInput
+from icetree.errors import CommitConflict, InvalidInput, NotFound
 from icetree.files.parallel import in_order
 from icetree.files.table_files import TableFiles
 from icetree.spec.entry.entry import Entries, is_live, only
@@ -18,6 +18,7 @@ from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
 from icetree.table.commit.attempt import head_of
+from icetree.table.maintain.newest import on_newest
 from icetree.table.progress import Progress
 from icetree.tree.draft import Head
 from icetree.tree.leaves.arrange import Arrangement, Run, arrange
@@ -116,6 +117,21 @@ def rewrite_manifests(
     `workers` gives, in the place of this process, others that read and make leaves.
     """
     tell = progress or (lambda *_: None)
+    return on_newest(
+        table,
+        lambda: _rewritten(table, by, branch, dry_run=dry_run, tell=tell, workers=workers),
+    )
+
+
+def _rewritten(
+    table: Table,
+    by: str | Iterable[str] | None,
+    branch: str,
+    *,
+    dry_run: bool,
+    tell: Progress,
+    workers: Callable[[Here], Workers],
+) -> RewrittenManifests:
     for attempt in range(_TRIES):
         table.refresh()
         with table.transaction(branch=branch) as transaction:
@@ -138,7 +154,11 @@ def rewrite_manifests(
                     raise
                 continue
         assert done.snapshot is not None
-        root = table.files.root(done.snapshot, table.metadata.shape())
+        try:
+            root = table.files.root(done.snapshot, table.metadata.shape())
+        except NotFound:
+            # It has landed, and expired since.
+            return _told(made.arrangement, dead=dead)
         there = set(root["location"].to_pylist())
         table.files.delete(each for each in made.locations if each not in there)
         return _told(made.arrangement, there, dead=dead)

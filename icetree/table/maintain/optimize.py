@@ -20,6 +20,7 @@ from icetree.table.maintain.deletes import rewrite_position_delete_files
 from icetree.table.maintain.expire import expire_snapshots
 from icetree.table.maintain.health import Health, health_of, overlap_of, sort_column, total
 from icetree.table.maintain.manifests import rewrite_manifests
+from icetree.table.maintain.newest import on_newest
 from icetree.table.maintain.orphans import remove_orphan_files
 from icetree.table.progress import Progress
 from icetree.tree.plan.tasks import Plan
@@ -122,7 +123,7 @@ def optimize(
     if max_bytes is not None:
         whole(max_bytes, what="max_bytes", least=1)
     budget = _Budget(max_seconds, max_bytes)
-    health = health_of(table.refresh(), branch)
+    health = on_newest(table, lambda: health_of(table, branch))
     work = _Work(table, branch, health, budget, dry_run, progress or (lambda *_: None))
     steps = [
         *work.data_files(),

@@ -18,6 +18,7 @@ from icetree.spec.schema.metadata_columns import partition_type
 from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
 from icetree.surroundings import new_uuid
+from icetree.table.maintain.newest import on_newest
 from icetree.table.maintain.partition_rows import committed_at, partition_rows, settled
 from icetree.table.maintain.partitions_since import since_last
 from icetree.table.maintain.statistics import keep, stored_name
@@ -64,15 +65,10 @@ def compute_partition_stats(
             f"table {table.name} is encrypted, and the specification has no place for the key of a "
             "file with partition statistics, which would tell values"
         )
-    snapshot = table.refresh().snapshot(at)
-    shape = table.metadata.shape()
-    if not partition_type(shape).fields:
-        raise InvalidInput(f"table {table.name} has no partitions that statistics could be of")
-    if snapshot is None:
+    told = on_newest(table, lambda: _told(table, at))
+    if told is None:
         return PartitionStatistics(partition_statistics_file=None, dry_run=dry_run)
-    found = since_last(table, snapshot, shape)
-    if found is None:
-        found = partition_statistics(table, snapshot, shape)
+    snapshot, found = told
     tell("partitions", found.num_rows, found.num_rows)
     if dry_run:
         return PartitionStatistics(
@@ -92,6 +88,17 @@ def compute_partition_stats(
     return PartitionStatistics(
         partition_statistics_file=absolute(name, table.location), partition_count=found.num_rows
     )
+
+
+def _told(table: Table, at: Point | None) -> tuple[Snapshot, pa.Table] | None:
+    """Return a snapshot and the statistics of its partitions; None of a table without rows ever."""
+    snapshot, shape = table.snapshot(at), table.metadata.shape()
+    if not partition_type(shape).fields:
+        raise InvalidInput(f"table {table.name} has no partitions that statistics could be of")
+    if snapshot is None:
+        return None
+    found = since_last(table, snapshot, shape)
+    return snapshot, partition_statistics(table, snapshot, shape) if found is None else found
 
 
 def partition_statistics(table: Table, snapshot: Snapshot, shape: Shape) -> pa.Table:

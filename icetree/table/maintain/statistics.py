@@ -23,13 +23,14 @@ from icetree.spec.short import short
 from icetree.spec.texts import did_you_mean
 from icetree.surroundings import new_uuid
 from icetree.table.arguments import texts
+from icetree.table.maintain.newest import on_newest
 from icetree.table.point import Point
 from icetree.table.progress import Progress
 from icetree.tree.leaf import NewFile
+from icetree.visible import visible
 
 if TYPE_CHECKING:
     from icetree.table.table import Table
-from icetree.visible import visible
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +64,10 @@ def compute_table_stats(
 ) -> TableStatistics:
     """Read the columns of a snapshot, and keep how many distinct values they have."""
     tell = progress or (lambda *_: None)
-    snapshot = table.refresh().snapshot(at)
-    if snapshot is None:
+    found = on_newest(table, lambda: _read(table, at, columns, tell))
+    if found is None:
         return TableStatistics(statistics_file=None, dry_run=dry_run)
-    wanted = _wanted(table.scan(at=at).schema, columns)
-    sketches = _sketches(table, at, wanted, tell)
+    snapshot, wanted, sketches = found
     ndv = {each.name: int(sketches[each.name].estimate) for each in wanted}
     if dry_run:
         return TableStatistics(statistics_file=None, ndv=ndv, dry_run=True)
@@ -144,6 +144,17 @@ def _wanted(schema: Schema, columns: Iterable[str] | None) -> list[NestedField]:
             )
         found.append(known[name])
     return found
+
+
+def _read(
+    table: Table, at: Point | None, columns: Iterable[str] | None, tell: Progress
+) -> tuple[Snapshot, list[NestedField], dict[str, theta.Sketch]] | None:
+    """Return a snapshot, columns and what they hold; None of a table without rows ever."""
+    snapshot = table.snapshot(at)
+    if snapshot is None:
+        return None
+    wanted = _wanted(table.scan(at=at).schema, columns)
+    return snapshot, wanted, _sketches(table, at, wanted, tell)
 
 
 def _sketches(

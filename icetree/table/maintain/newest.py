@@ -1,0 +1,32 @@
+"""Looking at the newest state of a table while others expire what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from icetree.errors import CorruptTable, NotFound
+
+if TYPE_CHECKING:
+    from icetree.table.table import Table
+
+#: How often one looks anew.
+_TRIES: Final = 5
+
+T = TypeVar("T")
+
+
+def on_newest(table: Table, look: Callable[[], T]) -> T:
+    """Return what a look at the newest state finds.
+
+    Files that are gone count where the table has not moved on since: otherwise they may have gone by
+    rights, and one looks again.
+    """
+    for attempt in range(_TRIES):
+        state = table.refresh().state
+        try:
+            return look()
+        except (CorruptTable, NotFound):
+            if attempt == _TRIES - 1 or table.refresh().state is state:
+                raise
+    raise AssertionError("every try ends in an answer or an error")
