@@ -309,3 +309,21 @@ def test_history_that_was_written_anew_is_told_with_what_to_do(
         read(seen.stale, seen.made[2].snapshot_id)
     seen.stale.refresh()
     assert seen.stale.snapshot(seen.made[2].snapshot_id) == seen.made[2]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda table: table.scan().plan(),
+        lambda table: table.export(),
+        lambda table: table.inspect.files(),
+        lambda table: table.explain("n = 1"),
+    ],
+)
+def test_a_tree_that_expired_is_told_with_what_to_do(
+    seen: Seen, read: Callable[[Table], object]
+) -> None:
+    seen.other.append_files([data_file("after", 0, 0)])
+    seen.other.maintenance.expire_snapshots(older_than="2100-01-01", retain_last=1)
+    with pytest.raises(NotFound, match="refresh the table"):
+        read(seen.stale)
