@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from campaigns.simulate.intent import Commit, commit_on
@@ -148,7 +149,9 @@ def _pick(turn: Turn, table: Table, branch: str, picked: State) -> Commit:
     text = f"pick #{picked.sequence} into {branch!r}"
     relies_on = frozenset({f"ref {branch}"})
     needs = frozenset[int]() if picked.id is None else frozenset({picked.id})
-    past = list(history.ancestors(head))
+    # Behind what has expired nobody can tell what a branch was made of.
+    seen = table.state.metadata_location
+    past = takewhile(lambda each: history.knows(seen, each.id), history.ancestors(head))
     twice = any(state.id == picked.id or state.source == picked.id for state in past)
     if head is not None and picked.parent == head:
         return commit_on(
