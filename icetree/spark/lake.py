@@ -17,7 +17,7 @@ from icetree.filters.filter import Filter
 from icetree.rows.write.fit import ArrowData
 from icetree.spark.cache import Cache
 from icetree.spark.kept import Kept
-from icetree.spark.lake_maintenance import LakeMaintenance
+from icetree.spark.maintain.maintain import LakeMaintenance
 from icetree.spark.names import quoted
 from icetree.spark.read.metadata_tables import metadata_kind, metadata_table
 from icetree.spark.read.scan import dataframe

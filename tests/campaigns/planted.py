@@ -16,7 +16,9 @@ from icetree.spec.entry.entry import with_columns
 from icetree.table import group
 from icetree.table.commit import commit
 from icetree.table.commit import swap as swapping
-from icetree.table.maintain import compact, deleting, expire, exports, orphans, reach
+from icetree.table.maintain import deleting, expire, exports, reach
+from icetree.table.maintain.compact import compact
+from icetree.table.maintain.orphans import orphans
 from icetree.tree import aggregate, changes
 from icetree.tree.conflict import conflict
 from icetree.tree.grow import grow

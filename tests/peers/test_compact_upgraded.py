@@ -10,7 +10,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 import icetree
 from icetree.errors import Unsupported
-from icetree.table.maintain import compact_groups as compacting
+from icetree.table.maintain.compact import groups as compacting
 from icetree.table.table import Table
 from tests.peers.pyiceberg_tables import plain_v1
 from tests.rows.lake import rows

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import icetree
-from icetree.table.maintain.partitions_since import since_last
+from icetree.table.maintain.statistics.since import since_last
 from icetree.table.table import Table
 from tests.java import IcebergJava
 

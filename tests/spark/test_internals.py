@@ -19,8 +19,8 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StringType, Str
 
 from icetree.errors import CorruptTable
 from icetree.spark.read import internals as read
+from icetree.spark.read.deletes.marks import is_marked, marks_of
 from icetree.spark.read.internals import ROW_INDEX, Asked, Internals, internals
-from icetree.spark.read.marks import is_marked, marks_of
 from icetree.spark.write.internals import Bounds, bounds, is_all_javas, not_weighed
 from tests.spark.files_read import files_read
 from tests.spark.reading import reading

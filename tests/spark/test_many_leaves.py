@@ -138,7 +138,7 @@ def test_what_goes_wrong_on_an_executor_leaves_nothing_and_changes_nothing(
     lake: SparkLake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several tasks: what the others made goes too.
-    monkeypatch.setattr("icetree.spark.manifests.AT_ONCE", 4)
+    monkeypatch.setattr("icetree.spark.maintain.manifests.AT_ONCE", 4)
     table = lake.table("db.t")
     files, state = stored(table), table.refresh().state
     full = SparkLake(spark, Lake(catalog=lake.catalog, store=Full(), warehouse=lake.warehouse))
@@ -207,8 +207,8 @@ def test_few_files_start_no_job(lake: SparkLake, monkeypatch: pytest.MonkeyPatch
     def no_job(*_: object, **__: object) -> None:
         raise AssertionError("a job was started")
 
-    monkeypatch.setattr("icetree.spark.manifests.spread", no_job)
-    monkeypatch.setattr("icetree.spark.orphans.spread", no_job)
+    monkeypatch.setattr("icetree.spark.maintain.manifests.spread", no_job)
+    monkeypatch.setattr("icetree.spark.maintain.orphans.spread", no_job)
     lake.remove_orphan_files("db.t", older_than=SOON, force=True)
     assert lake.rewrite_manifests("db.t").rewritten_manifests_count > 0
     lake.spark.conf.set(SETTING, "many")

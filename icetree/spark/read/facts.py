@@ -18,11 +18,11 @@ from icetree.errors import CorruptTable
 from icetree.rows.read.deletes import Deletes
 from icetree.rows.read.partition_values import partition_column
 from icetree.spark.read.addresses import addresses
-from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.arrow import for_spark
 from icetree.spark.read.constant import constant_values
+from icetree.spark.read.deletes.applying import APPLYING, texts
+from icetree.spark.read.deletes.marks import MOST_ROWS, marks_of
 from icetree.spark.read.listing import ORDINAL
-from icetree.spark.read.marks import MOST_ROWS, marks_of
 from icetree.spark.types import spark_type
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array

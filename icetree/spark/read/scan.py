@@ -22,8 +22,8 @@ from icetree.rows.read.deletes import key_column
 from icetree.rows.read.equality_files import require_fields_of
 from icetree.spark.frames import empty_frame
 from icetree.spark.names import quoted
-from icetree.spark.read.applying import numbered
-from icetree.spark.read.deleted import without_equality_deletes
+from icetree.spark.read.deletes.applying import numbered
+from icetree.spark.read.deletes.deleted import without_equality_deletes
 from icetree.spark.read.facts import FACT, marked
 from icetree.spark.read.internals import internals
 from icetree.spark.read.listing import GONE, ORDINAL, POSITION

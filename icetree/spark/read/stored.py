@@ -19,11 +19,12 @@ from icetree.rows.read.partition_values import partition_column
 from icetree.spark.frames import arrow_frame
 from icetree.spark.names import quoted
 from icetree.spark.read.addresses import address
-from icetree.spark.read.applying import APPLYING, texts
 from icetree.spark.read.ask import known_files, planned_files
 from icetree.spark.read.checksums import reader_options
 from icetree.spark.read.constant import constant_fields
-from icetree.spark.read.deleted import KEY_PREFIX, marked_by_data_dvs
+from icetree.spark.read.deletes.applying import APPLYING, texts
+from icetree.spark.read.deletes.deleted import KEY_PREFIX, marked_by_data_dvs
+from icetree.spark.read.deletes.marks import is_marked
 from icetree.spark.read.facts import FACT, FACTS, LAST, MARKS, Facts
 from icetree.spark.read.internals import ROW_INDEX, Internals
 from icetree.spark.read.listing import (
@@ -35,7 +36,6 @@ from icetree.spark.read.listing import (
     listed,
     read_listed,
 )
-from icetree.spark.read.marks import is_marked
 from icetree.spark.read.reading import Reading
 from icetree.spark.session import make_room
 from icetree.spark.types import reader_schema, safe_names

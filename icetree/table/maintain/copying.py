@@ -25,8 +25,8 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.pages import history
 from icetree.spec.short import short
 from icetree.store.base import Store
-from icetree.table.maintain.links import comparable
-from icetree.table.maintain.neighbours import neighbours, require_apart
+from icetree.table.maintain.orphans.links import comparable
+from icetree.table.maintain.orphans.neighbours import neighbours, require_apart
 from icetree.table.maintain.reach import (
     VERSION_HINT,
     Reach,

@@ -12,7 +12,7 @@ from pyiceberg.expressions import AlwaysTrue
 from icetree.spec.entry.entry import MANIFESTS, is_content, is_live
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.short import short
-from icetree.table.maintain.compact_options import options_of
+from icetree.table.maintain.compact.options import options_of
 from icetree.table.scan.planning import planner
 from icetree.tree.overlap import overlap
 

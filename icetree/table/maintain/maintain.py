@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 from icetree.filters.filter import Filter
 from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.spelled import spelled
-from icetree.table.maintain.compact import Rewritten, rewrite_data_files
+from icetree.table.maintain.compact.compact import Rewritten, rewrite_data_files
 from icetree.table.maintain.deletes import RewrittenDeletes, rewrite_position_delete_files
 from icetree.table.maintain.expire import Expired, expire_snapshots
 from icetree.table.maintain.manifests import RewrittenManifests, rewrite_manifests
 from icetree.table.maintain.optimize import Optimized, optimize
-from icetree.table.maintain.orphans import Orphans, remove_orphan_files
-from icetree.table.maintain.partition_statistics import (
+from icetree.table.maintain.orphans.orphans import Orphans, remove_orphan_files
+from icetree.table.maintain.statistics.partitions import (
     PartitionStatistics,
     compute_partition_stats,
 )
-from icetree.table.maintain.statistics import TableStatistics, compute_table_stats
+from icetree.table.maintain.statistics.statistics import TableStatistics, compute_table_stats
 from icetree.table.point import Point
 from icetree.table.progress import Progress
 

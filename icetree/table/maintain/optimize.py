@@ -13,15 +13,15 @@ from icetree.errors import InvalidInput
 from icetree.spec.short import short
 from icetree.surroundings import elapsed_s
 from icetree.table.arguments import whole
-from icetree.table.maintain.compact import Rewritten, rewrite_data_files
-from icetree.table.maintain.compact_groups import side_by_side
-from icetree.table.maintain.compact_options import MAX_GROUP_SIZE, options_of
+from icetree.table.maintain.compact.compact import Rewritten, rewrite_data_files
+from icetree.table.maintain.compact.groups import side_by_side
+from icetree.table.maintain.compact.options import MAX_GROUP_SIZE, options_of
 from icetree.table.maintain.deletes import rewrite_position_delete_files
 from icetree.table.maintain.expire import expire_snapshots
 from icetree.table.maintain.health import Health, health_of, overlap_of, sort_column, total
 from icetree.table.maintain.manifests import rewrite_manifests
 from icetree.table.maintain.newest import on_newest
-from icetree.table.maintain.orphans import remove_orphan_files
+from icetree.table.maintain.orphans.orphans import remove_orphan_files
 from icetree.table.progress import Progress
 from icetree.tree.plan.tasks import Plan
 from icetree.visible import visible

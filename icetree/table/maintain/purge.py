@@ -22,9 +22,10 @@ from icetree.spec.locations import is_uri
 from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.short import short
 from icetree.table.maintain.deleting import counts_of, delete, require_own_files
-from icetree.table.maintain.links import comparable
-from icetree.table.maintain.neighbours import Neighbour, neighbours, require_apart
-from icetree.table.maintain.orphan_names import Place
+from icetree.table.maintain.orphans.links import comparable
+from icetree.table.maintain.orphans.names import Place
+from icetree.table.maintain.orphans.neighbours import Neighbour, neighbours, require_apart
+from icetree.table.maintain.orphans.theirs import Theirs
 from icetree.table.maintain.reach import (
     VERSION_HINT,
     Reach,
@@ -36,7 +37,6 @@ from icetree.table.maintain.reach import (
     once,
     tops_of,
 )
-from icetree.table.maintain.theirs import Theirs
 from icetree.table.progress import Progress
 from icetree.visible import log_of
 

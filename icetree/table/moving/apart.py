@@ -24,7 +24,7 @@ from icetree.spec.locations import is_uri, stored_form_array
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.pages import history
 from icetree.store.base import Store
-from icetree.table.maintain.neighbours import WRITE_PATHS
+from icetree.table.maintain.orphans.neighbours import WRITE_PATHS
 from icetree.table.maintain.reach import Reach, needed_below
 
 

@@ -23,7 +23,7 @@ from icetree.store.base import Store
 from icetree.surroundings import new_uuid, now_ms
 from icetree.table.commit.attempt import next_metadata_location
 from icetree.table.evolve.evolve import upgrading
-from icetree.table.maintain.neighbours import WRITE_PATHS
+from icetree.table.maintain.orphans.neighbours import WRITE_PATHS
 from icetree.table.moving.apart import require_beside_table
 from icetree.table.moving.source import Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from icetree.spec.entry.entry import Entry
 from icetree.spec.entry.stats import FieldStats
 from icetree.surroundings import within
-from icetree.table.maintain.orphans import Orphans
+from icetree.table.maintain.orphans.orphans import Orphans
 from icetree.table.table import Table
 from tests.table.changing import changing_table, some
 from tests.table.maintain.history import SECOND, Clock

@@ -10,8 +10,8 @@ import pytest
 
 from icetree.errors import IcetreeError, InvalidInput, NotFound
 from icetree.table.commit import carry
-from icetree.table.maintain import compact_groups as compacting
-from icetree.table.maintain.compact import Rewritten
+from icetree.table.maintain.compact import groups as compacting
+from icetree.table.maintain.compact.compact import Rewritten
 from icetree.table.table import Table
 from tests.effort import EFFORT
 from tests.rows.lake import rows

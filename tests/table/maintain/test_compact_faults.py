@@ -11,7 +11,7 @@ from icetree.errors import IcetreeError, Unavailable
 from icetree.store.local import TEMPORARY
 from icetree.store.memory import MemoryStore
 from icetree.table.lake import Lake
-from icetree.table.maintain import compact_groups as compacting
+from icetree.table.maintain.compact import groups as compacting
 from icetree.table.table import Table
 from tests.catalog.flaky import FlakyCatalog, LoseAnswer
 from tests.effort import usually

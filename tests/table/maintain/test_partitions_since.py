@@ -8,8 +8,8 @@ import pytest
 
 from icetree.surroundings import within
 from icetree.table.lake import Lake
-from icetree.table.maintain.partition_statistics import partition_statistics
-from icetree.table.maintain.partitions_since import since_last
+from icetree.table.maintain.statistics.partitions import partition_statistics
+from icetree.table.maintain.statistics.since import since_last
 from icetree.table.table import Table
 from icetree.tree.reading import leaves_in
 from tests.effort import EFFORT

@@ -19,8 +19,8 @@ from icetree.spark.complaints import one_line
 from icetree.spark.frames import arrow_frame
 from icetree.spark.leaves import files_in, min_files, sent, spread, unspread
 from icetree.spark.progress import telling
-from icetree.table.maintain.orphan_names import Place, listed, spelled
-from icetree.table.maintain.orphans import Listed, Lister, list_here
+from icetree.table.maintain.orphans.names import Place, listed, spelled
+from icetree.table.maintain.orphans.orphans import Listed, Lister, list_here
 from icetree.table.maintain.reach import Reach, named, needed_below
 from icetree.table.progress import Progress
 from icetree.tree.reading import leaves_in

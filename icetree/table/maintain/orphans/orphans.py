@@ -31,9 +31,8 @@ from icetree.store.local import TEMPORARY
 from icetree.surroundings import now_ms
 from icetree.table.maintain.deleting import BATCH, delete, require_own_files, shares_files
 from icetree.table.maintain.exports import less_exports
-from icetree.table.maintain.links import comparable
-from icetree.table.maintain.neighbours import WRITE_PATHS, neighbours, require_apart
-from icetree.table.maintain.orphan_names import (
+from icetree.table.maintain.orphans.links import comparable
+from icetree.table.maintain.orphans.names import (
     Place,
     listed,
     mismatched,
@@ -41,8 +40,9 @@ from icetree.table.maintain.orphan_names import (
     same_schemes,
     spelled,
 )
+from icetree.table.maintain.orphans.neighbours import WRITE_PATHS, neighbours, require_apart
+from icetree.table.maintain.orphans.theirs import Theirs
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below
-from icetree.table.maintain.theirs import Theirs
 from icetree.table.point import milliseconds
 from icetree.table.progress import Progress
 

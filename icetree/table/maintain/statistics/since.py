@@ -20,7 +20,7 @@ from icetree.spec.edit.refs import ancestors
 from icetree.spec.metadata.metadata import PartitionStatisticsFile
 from icetree.spec.metadata.snapshot import Snapshot
 from icetree.spec.schema.shape import Shape
-from icetree.table.maintain.partition_rows import (
+from icetree.table.maintain.statistics.rows import (
     SUMS,
     committed_at,
     partition_rows,

@@ -30,7 +30,7 @@ from icetree.tree.live import live_in_leaf
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake_maintenance import LakeMaintenance
+    from icetree.spark.maintain.maintain import LakeMaintenance
 
 _READ: Final = "number int, entries binary"
 _READ_SCHEMA: Final = pa.schema([("number", pa.int32()), ("entries", pa.binary())])

@@ -9,15 +9,15 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from icetree.filters.filter import Filter
-from icetree.spark.compact import rewrite_data_files
-from icetree.spark.manifests import rewrite_manifests
-from icetree.spark.orphans import lister
+from icetree.spark.maintain.compact import rewrite_data_files
+from icetree.spark.maintain.manifests import rewrite_manifests
+from icetree.spark.maintain.orphans import lister
 from icetree.spec.metadata.snapshot import MAIN
 from icetree.spec.spelled import spelled
 from icetree.table.lake import Lake
-from icetree.table.maintain.compact import Rewritten
+from icetree.table.maintain.compact.compact import Rewritten
 from icetree.table.maintain.manifests import RewrittenManifests
-from icetree.table.maintain.orphans import Orphans, remove_orphan_files
+from icetree.table.maintain.orphans.orphans import Orphans, remove_orphan_files
 from icetree.table.progress import Progress
 
 

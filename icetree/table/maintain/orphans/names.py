@@ -18,7 +18,7 @@ from icetree.spec.arrays import one_chunk
 from icetree.spec.location import absolute
 from icetree.spec.locations import absolute_array, canonical_array, is_uri, stored_form_array
 from icetree.store.base import Store
-from icetree.table.maintain.links import behind_links, comparable
+from icetree.table.maintain.orphans.links import behind_links, comparable
 from icetree.table.progress import Progress
 
 #: Listed names become Arrow so many at a time.

@@ -24,7 +24,7 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.schema.columns import holders
 from icetree.store.base import Store
 from icetree.surroundings import new_pool
-from icetree.table.maintain.compact_options import Arrangement, CompactOptions
+from icetree.table.maintain.compact.options import Arrangement, CompactOptions
 from icetree.tree.compaction import file_count
 from icetree.tree.plan.tasks import Plan
 

@@ -15,8 +15,8 @@ from pyspark.sql import functions as f
 
 from icetree.rows.read.deletes import VECTOR_COLUMNS, Deletes, KeyColumn, Rows
 from icetree.spark.names import quoted
-from icetree.spark.read.applying import APPLYING, applies, word
 from icetree.spark.read.checksums import CHECKED
+from icetree.spark.read.deletes.applying import APPLYING, applies, word
 from icetree.spark.read.listing import (
     GONE,
     ORDINAL,

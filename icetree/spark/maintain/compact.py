@@ -17,17 +17,17 @@ from icetree.filters.filter import Filter
 from icetree.spark.complaints import one_line
 from icetree.spark.progress import telling
 from icetree.spark.ship import shipped, shipped_metadata, unshipped
-from icetree.table.maintain import compact
-from icetree.table.maintain.compact import Rewritten
-from icetree.table.maintain.compact_groups import Came, Rewriting
-from icetree.table.maintain.compact_options import BINPACK, MAX_GROUP_SIZE, options_of
+from icetree.table.maintain.compact import compact
+from icetree.table.maintain.compact.compact import Rewritten
+from icetree.table.maintain.compact.groups import Came, Rewriting
+from icetree.table.maintain.compact.options import BINPACK, MAX_GROUP_SIZE, options_of
 from icetree.table.progress import Progress
 from icetree.tree.plan.tasks import Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from icetree.spark.lake_maintenance import LakeMaintenance
+    from icetree.spark.maintain.maintain import LakeMaintenance
 
 #: A task that packs files makes so many new ones at most, so that there are tasks for all.
 _FILES_A_TASK: Final = 4

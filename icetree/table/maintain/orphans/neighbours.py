@@ -14,7 +14,7 @@ from icetree.files.table_files import read_metadata
 from icetree.spec.location import absolute
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.store.places import folder_behind
-from icetree.table.maintain.links import comparable, seen_below
+from icetree.table.maintain.orphans.links import comparable, seen_below
 from icetree.table.state import State
 
 if TYPE_CHECKING:

@@ -26,9 +26,9 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.pages import history
 from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.maintain.deleting import shares_files
-from icetree.table.maintain.links import comparable
-from icetree.table.maintain.neighbours import neighbours_of, of_others, require_apart
-from icetree.table.maintain.orphan_names import Place, less_others, spelled
+from icetree.table.maintain.orphans.links import comparable
+from icetree.table.maintain.orphans.names import Place, less_others, spelled
+from icetree.table.maintain.orphans.neighbours import neighbours_of, of_others, require_apart
 from icetree.table.maintain.reach import Reach, less, named, named_by, needed_below, tops_of
 from icetree.table.state import State, read_newest
 from icetree.tree.summary import FILES_OUTSIDE

@@ -19,9 +19,9 @@ from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
 from icetree.surroundings import new_uuid
 from icetree.table.maintain.newest import on_newest
-from icetree.table.maintain.partition_rows import committed_at, partition_rows, settled
-from icetree.table.maintain.partitions_since import since_last
-from icetree.table.maintain.statistics import keep, stored_name
+from icetree.table.maintain.statistics.rows import committed_at, partition_rows, settled
+from icetree.table.maintain.statistics.since import since_last
+from icetree.table.maintain.statistics.statistics import keep, stored_name
 from icetree.table.point import Point
 from icetree.table.progress import Progress
 from icetree.tree.leaf import NewFile

@@ -33,8 +33,8 @@ from icetree.spec.short import short
 from icetree.table.commit.counts import RowCounts
 from icetree.table.commit.options import branch_of
 from icetree.table.commit.removing import removal_of_tasks
-from icetree.table.maintain.compact_groups import Rewriting, Runner, live_rows, side_by_side
-from icetree.table.maintain.compact_options import (
+from icetree.table.maintain.compact.groups import Rewriting, Runner, live_rows, side_by_side
+from icetree.table.maintain.compact.options import (
     Arrangement,
     CompactOptions,
     arrangement_of,

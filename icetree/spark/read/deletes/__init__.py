@@ -1,0 +1,1 @@
+"""Rows that are gone: which deletes apply to a file, and how Spark leaves the rows out."""

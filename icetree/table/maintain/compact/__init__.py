@@ -1,0 +1,1 @@
+"""Compacting data: which files go together, and how they become new ones."""
