@@ -63,10 +63,11 @@ class Commits:
         progress: Progress | None = None,
         **how: Unpack[CommitOptions],
     ) -> Committed:
-        """Add Parquet files that are there already, as one snapshot; none is copied or changed.
+        """Add files that are there already, as one snapshot; none is copied or changed.
 
-        A path that ends with a slash is a folder, of which all Parquet files are added. Columns are
-        found by field ids, else by names; stats come from footers. A file belongs to one partition:
+        They are of Parquet, ORC or Avro. A path that ends with a slash is a folder, of which all such
+        files are added. Columns are found by field ids, else by names; stats come from the footers of
+        Parquet, and of the others from all rows. A file belongs to one partition:
         a column that it lacks is told by its path (`country=DE/…`). `progress` is told how many
         files have been looked at, and of how many. With `dry_run` all is looked at and refused as
         ever, and nothing changes: what is returned is the commit as it would be.

@@ -40,7 +40,7 @@ class FileVerbs:
         self._add(Changes(intent=Intent.APPEND, added=added), inserting(added))
 
     def add_files(self: Transaction, paths: Paths, *, progress: Progress | None = None) -> None:  # type: ignore[misc]
-        """Add Parquet files where they are, by their footers; see `Table.add_files`."""
+        """Add files where they are; see `Table.add_files`."""
         store = self._table.files.store
         found = found_files(paths, metadata=self.metadata, store=store, progress=progress)
         if found.properties:

@@ -24,9 +24,9 @@ from icetree.cli.options import (
 def add_files(
     lake: Chosen, name: str, paths: tuple[str, ...], branch: str, dry_run: bool, as_json: bool
 ) -> None:
-    """Add Parquet files that are there already; none is copied or changed.
+    """Add Parquet, ORC and Avro files that are there already; none is copied or changed.
 
-    A path that ends with a slash is a folder, of which all Parquet files are added.
+    A path that ends with a slash is a folder, of which all such files are added.
     """
     from icetree.cli.output import print_json, say
 

@@ -46,7 +46,7 @@ class Found:
 def found_files(
     paths: Paths, *, metadata: TableMetadata, store: Store, progress: Progress | None = None
 ) -> Found:
-    """Return Parquet files as entries; only their footers are read, a few at a time.
+    """Return files as entries; of Parquet only footers are read, a few at a time.
 
     Columns of files without field ids are found by their names: then the table gets a name
     mapping, where it has none.
