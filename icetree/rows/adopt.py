@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.name_mapping import NameMapping
-from pyiceberg.types import NestedField, StructType
+from pyiceberg.types import NestedField, StructType, UnknownType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
 from icetree.rows.formats.formats import format_by_name
@@ -76,6 +76,7 @@ def adopt(
             if id in shape.columns
         }
         _require_no_nulls(location, told, shape)
+    _require_no_values(file, shape)
     stats: FileStats = {}
     for id, each in told.items():
         if id in modes and modes[id].kind != "none":
@@ -249,6 +250,30 @@ def _require_no_nulls(location: str, told: dict[int, _Column], shape: Shape) -> 
             raise InvalidInput(
                 f"{location} cannot be added: column {field.name!r} is required, and the file {why}"
             )
+
+
+def _require_no_values(file: DataFile, shape: Shape) -> None:
+    """Refuse values in a column without a type yet: read as nulls, the next rewrite would lose them."""
+    untyped = {id for id, each in shape.columns.items() if isinstance(each.field_type, UnknownType)}
+    for id in sorted(untyped):
+        node = _node_of(file.nodes, id)
+        if not (node is None or pa.types.is_null(node.type) or _is_of_nulls(file, id)):
+            raise InvalidInput(
+                f"{file.location} cannot be added: column {shape.names[id]!r} has no type yet, so it "
+                "takes nulls alone: give it a type first, with edit_schema().widen(…)"
+            )
+
+
+def _is_of_nulls(file: DataFile, id: int) -> bool:
+    """Tell whether a footer says of a column that it has nulls alone."""
+    leaf = dict(flat_leaves(file.nodes)).get(id) if file.format == PARQUET.name else None
+    if leaf is None:
+        return False
+    told = [file.reader.statistics(each.ordinal, leaf) for each in file.groups]
+    return all(
+        one is not None and one.has_null_count and one.null_count == each.rows
+        for one, each in zip(told, file.groups, strict=True)
+    )
 
 
 # --- partitions ------------------------------------------------------------------------------

@@ -233,6 +233,20 @@ def test_a_file_that_does_not_fit_is_refused(
     assert table.refresh().current_snapshot is None
 
 
+def test_a_column_without_a_type_takes_no_values_of_a_file(lake: Lake, tmp_path: Path) -> None:
+    table = lake.create_table("db.t", [("id", "long"), ("v", "unknown")])
+    nulls = pa.table({"id": [1, 2], "v": pa.array([None, None], pa.string())})
+    table.add_files([put(tmp_path, "nulls.parquet", nulls)])
+    values = pa.table({"id": [3], "v": ["lost"]})
+    for name in ("values.parquet", "deep/values.parquet"):
+        with pytest.raises(InvalidInput, match="column 'v' has no type yet"):
+            table.add_files([put(tmp_path, name, values)])
+    with table.edit_schema() as schema:
+        schema.widen("v", "string")
+    table.add_files([put(tmp_path, "values.parquet", values)])
+    assert [row["v"] for row in rows_of(table)] == [None, None, "lost"]
+
+
 def test_a_file_is_in_a_table_once(lake: Lake, tmp_path: Path) -> None:
     at = put(tmp_path, "one.parquet", ROWS)
     table = lake.create_table("db.t", ROWS.schema)
