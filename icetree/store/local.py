@@ -120,6 +120,9 @@ class LocalStore:
             with _asked(prefix), gone, os.scandir(path) as found:
                 entries = [*found]
             for entry in entries:
+                if not _is_text(entry.name):
+                    # No table can name it, nor anything below it.
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     left.append((entry.path, f"{prefix}{entry.name}/"))
                 # A link to a folder is neither: what lies behind it is another place's.
@@ -153,6 +156,15 @@ class LocalStore:
                     new.mkdir()
                 _flush_folder(str(new.parent))
             self._folders.add(folder)
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name is text, and not bytes of another encoding."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _about(entry: os.DirEntry[str], prefix: str) -> FileInfo | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,6 +49,23 @@ def test_a_partition_may_have_a_name_that_starts_with_a_line() -> None:
         plant(table, "data/_w=1/stray.parquet")
     clock.at_ms += LONG
     assert set(remove(table, clock).orphan_file_location) == gone
+
+
+def test_a_name_that_is_no_text_is_nobodys_and_left_alone(tmp_path: Path) -> None:
+    lake = icetree.connect(f"sqlite:///{tmp_path}/catalog.db", warehouse=str(tmp_path / "lake"))
+    lake.create_namespace("db")
+    table = lake.create_table("db.rows", [("id", "long")])
+    table.append(pa.table({"id": [1]}))
+    data = tmp_path / "lake/db/rows/data"
+    odd = [data / os.fsdecode(name) for name in (b"\xff.parquet", b"\xfe/x.parquet")]
+    for each in (*odd, data / "stray.parquet"):
+        each.parent.mkdir(exist_ok=True)
+        each.write_bytes(b"")
+    done = table.maintenance.remove_orphan_files(older_than="2100-01-01", force=True)
+    assert [each.rpartition("/")[2] for each in done.orphan_file_location] == ["stray.parquet"]
+    assert table.scan().count() == 1
+    lake.drop_table("db.rows", purge=True)
+    assert all(each.exists() for each in odd)
 
 
 def mismatched(clock: Clock) -> tuple[Table, str]:
