@@ -25,7 +25,7 @@ from icetree.keys.open import KEY_PROPERTIES, open_keeper
 from icetree.keys.ring import ring_of
 from icetree.spec.edit.create import table_metadata
 from icetree.spec.edit.new_columns import SchemaLike
-from icetree.spec.location import absolute
+from icetree.spec.location import absolute, scheme_of
 from icetree.spec.metadata.encryption import KEY_PROPERTY, is_encrypted
 from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.properties.values import whole_number
@@ -313,7 +313,7 @@ def open_lake(uri: str | None, properties: Mapping[str, Any]) -> Lake:
     config = resolve(uri, properties)
     _check_given(config)
     warehouse = config.warehouse
-    if warehouse is not None and "://" not in warehouse:
+    if warehouse is not None and not scheme_of(warehouse):
         warehouse = local_folder(warehouse)
     store = EveryStore(config.properties)
     if warehouse is not None:

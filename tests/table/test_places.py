@@ -155,6 +155,20 @@ def test_a_warehouse_may_be_given_by_leading_up(
     assert lake.create_table("db.t", SCHEMA).location == f"{tmp_path}/lake/db/t"
 
 
+@pytest.mark.parametrize("spelt", ["file:{}", "file://{}", "FILE:{}"])
+def test_a_warehouse_with_a_scheme_is_where_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spelt: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    place = spelt.format(f"{tmp_path}/lake")
+    lake = icetree.connect(f"sqlite:///{tmp_path}/catalog.db", warehouse=place)
+    lake.create_namespace("db")
+    assert lake.create_table("db.t", SCHEMA).location == f"{place}/db/t"
+    assert (tmp_path / "lake/db/t/metadata").is_dir()
+    assert not [*(tmp_path / "here").iterdir()]
+
+
 # --- places in full ------------------------------------------------------------------------------
 
 
