@@ -43,7 +43,7 @@ FLOORS = {
     "spec": [["properties", "schema"], ["entry"], ["metadata"], ["rules"], ["apply", "edit"]],
     "codec": [["encryption"], ["avro", "orc", "parquet", "variant"], ["legacy", "manifest"]],
     "tree": [["diff", "leaves", "prune"], ["plan"], ["check", "conflict", "grow"]],
-    "rows": [["formats"], ["read"], ["write"], ["adopt", "matching"], ["infer"]],
+    "rows": [["formats"], ["read"], ["adoptable", "write"], ["adopt", "matching"], ["infer"]],
     "table": [
         ["export"],
         ["commit", "scan", "changes", "inspect", "verify"],

@@ -15,9 +15,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.table.name_mapping import NameMapping
-from pyiceberg.types import NestedField, StructType, UnknownType
+from pyiceberg.types import NestedField, StructType
 
 from icetree.errors import CorruptTable, InvalidInput, Unsupported
+from icetree.rows.adoptable import node_of, require_no_values, require_readable
 from icetree.rows.formats.formats import format_by_name
 from icetree.rows.formats.parquet import PARQUET
 from icetree.rows.project import Node, project
@@ -65,6 +66,7 @@ def adopt(
         file, has_ids = _opened(store, location, mapping)
         constants = _left_out(location, file, metadata, shape, values)
         _require_fit(file, shape, metadata, constants)
+        require_readable(file, shape)
     except CorruptTable as error:
         raise InvalidInput(f"{error.file} cannot be added: {error.rule}") from None
     rows = sum(group.rows for group in file.groups)
@@ -76,7 +78,7 @@ def adopt(
             if id in shape.columns
         }
         _require_no_nulls(location, told, shape)
-    _require_no_values(file, shape)
+    require_no_values(file, shape)
     stats: FileStats = {}
     for id, each in told.items():
         if id in modes and modes[id].kind != "none":
@@ -188,7 +190,7 @@ def _told(file: DataFile, id: int, leaf: int, shape: Shape) -> _Column:
     counts = [None] * len(file.groups) if nulls is None else nulls.to_pylist()
     total = None if None in counts else sum(counts)
     lower, upper = (found.get(column(id, stat)) for stat in ("lower", "upper"))
-    node = _node_of(file.nodes, id)
+    node = node_of(file.nodes, id)
     if lower is None or upper is None or node is None or not _is_same(node.type, shape, id):
         return _Column(rows, total, None, None, type)
     # A row group of nulls alone has no bounds, and needs none.
@@ -212,15 +214,6 @@ def _is_same(have: pa.DataType, shape: Shape, id: int) -> bool:
         return have.unit == want.unit and (have.tz is None) == (want.tz is None)
     families = (is_.is_integer, is_.is_floating, is_.is_decimal, is_.is_string, is_.is_binary)
     return bool(have == want) or any(kind(have) and kind(want) for kind in families)
-
-
-def _node_of(nodes: Sequence[Node], id: int) -> Node | None:
-    for node in nodes:
-        if node.id == id:
-            return node
-        if (found := _node_of(node.children, id)) is not None:
-            return found
-    return None
 
 
 def _kept(id: int, told: _Column, mode: Mode) -> FileStats:
@@ -250,30 +243,6 @@ def _require_no_nulls(location: str, told: dict[int, _Column], shape: Shape) -> 
             raise InvalidInput(
                 f"{location} cannot be added: column {field.name!r} is required, and the file {why}"
             )
-
-
-def _require_no_values(file: DataFile, shape: Shape) -> None:
-    """Refuse values in a column without a type yet: read as nulls, the next rewrite would lose them."""
-    untyped = {id for id, each in shape.columns.items() if isinstance(each.field_type, UnknownType)}
-    for id in sorted(untyped):
-        node = _node_of(file.nodes, id)
-        if not (node is None or pa.types.is_null(node.type) or _is_of_nulls(file, id)):
-            raise InvalidInput(
-                f"{file.location} cannot be added: column {shape.names[id]!r} has no type yet, so it "
-                "takes nulls alone: give it a type first, with edit_schema().widen(…)"
-            )
-
-
-def _is_of_nulls(file: DataFile, id: int) -> bool:
-    """Tell whether a footer says of a column that it has nulls alone."""
-    leaf = dict(flat_leaves(file.nodes)).get(id) if file.format == PARQUET.name else None
-    if leaf is None:
-        return False
-    told = [file.reader.statistics(each.ordinal, leaf) for each in file.groups]
-    return all(
-        one is not None and one.has_null_count and one.null_count == each.rows
-        for one, each in zip(told, file.groups, strict=True)
-    )
 
 
 # --- partitions ------------------------------------------------------------------------------
