@@ -202,7 +202,8 @@ class Table(Commits, Evolution[Committed], References, Shown):
         """Write a snapshot as v3 or v2 has it, for clients that read manifests themselves.
 
         Data files and DVs are shared, and so are manifests with exports before: only what changed
-        is written. It lives as long as the snapshot. With `history`, every snapshot that the table has.
+        is written, and what of it is gone or broken. It lives as long as the snapshot. With `history`,
+        every snapshot that the table has.
         """
         from icetree.table.export.export import export
         from icetree.table.export.shown import older_pages
@@ -212,7 +213,14 @@ class Table(Commits, Evolution[Committed], References, Shown):
         snapshot = self.snapshot(at)
         format_version = whole(format_version, what="format_version")
         pages = older_pages(self.metadata, self.files.page) if history else None
-        return export(self.state, self.files, snapshot, format_version=format_version, pages=pages)
+        return export(
+            self.state,
+            self.files,
+            snapshot,
+            format_version=format_version,
+            pages=pages,
+            look=True,
+        )
 
     # --- questions -------------------------------------------------------------------------
 

@@ -14,10 +14,11 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from icetree.codec import metadata as metadata_codec
+from icetree.codec.avro.avro import open_avro
 from icetree.codec.encryption.stream import seal
 from icetree.codec.legacy.encode_list import Listed, encode_manifest_list
 from icetree.codec.legacy.encode_manifest import Layout
-from icetree.errors import AlreadyExists, IcetreeError, Unsupported
+from icetree.errors import AlreadyExists, CorruptTable, IcetreeError, Unsupported
 from icetree.files.table_files import TableFiles
 from icetree.spec.entry.entry import Entries
 from icetree.spec.location import absolute
@@ -27,7 +28,14 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.snapshot import Page, Snapshot
 from icetree.spec.schema.shape import Shape
 from icetree.spec.short import short
-from icetree.table.export.known import Known, heads_of, known_in, known_of, known_to_relatives
+from icetree.table.export.known import (
+    Known,
+    Present,
+    heads_of,
+    known_in,
+    known_of,
+    known_to_relatives,
+)
 from icetree.table.export.places import (
     apart,
     export_folder,
@@ -84,12 +92,14 @@ def export(
     *,
     format_version: int = 3,
     pages: Sequence[Page] | None = None,
+    look: bool = False,
 ) -> Exported:
     """Write a snapshot, and the table's metadata, as an older version has them.
 
     With the `pages` of its history every snapshot of the table is written, and shown. Without,
     snapshots other than this one are shown where their exports would lie, whether they are there or
-    not. `Unsupported` says what that version cannot say.
+    not. `Unsupported` says what that version cannot say. What lists of exports name is taken for
+    there, unless told to `look`: then whatever is missing, or broken, is made anew.
     """
     metadata = state.metadata
     is_past = snapshot is not None and snapshot.snapshot_id not in metadata.by_id
@@ -105,12 +115,13 @@ def export(
         others = {each.snapshot_id: each for each in (*more, *metadata.snapshots)}
         by_age = sorted(others.values(), key=lambda each: each.sequence_number, reverse=True)
         wanted += [each for each in by_age if each != snapshot]
-    series, every = Series(format_version=format_version), list[Made]()
+    folder = export_folder(metadata.location, format_version)
+    present = Present.seen(files, absolute(folder, metadata.location)) if look else None
+    series, every = Series(format_version=format_version, present=present), list[Made]()
     for each in wanted:
         made = series.export(metadata, files, each, keep=each is snapshot)
         document = told_of(document, each, made, files)
         every.append(made)
-    folder = export_folder(metadata.location, format_version)
     past = "history" if pages else str(snapshot.snapshot_id) if snapshot and is_past else None
     location = metadata_at(folder, state.metadata_location, past)
     location = location if all(each.key is None for each in every) else apart(location)
@@ -219,12 +230,13 @@ def export_snapshot(
     there: Collection[str] = frozenset(),
     look: bool = True,
     keep: bool = True,
+    present: Present | None = None,
 ) -> Made:
     """Make sure that a snapshot's export is there, but for the metadata that shows it.
 
     Manifests that are there are those `known`, or looked for: in exports that are `there` for sure, before
     others. Unless told to `look` whether it is there as a whole, it is made. Its root is kept, for who
-    reads it next, if so told.
+    reads it next, if so told. A list is believed, but for what is not `present` where that is known.
     """
     at = list_shown(snapshot, metadata.location, format_version)
     if at == snapshot.manifest_list:
@@ -234,7 +246,10 @@ def export_snapshot(
     at = at if key_bytes is None else apart(at)
     absolute_at = absolute(at, metadata.location)
     if look and key_bytes is None and files.store.exists(absolute_at):
-        return Made(manifest_list=absolute_at)
+        if present is None or _is_whole(absolute_at, files, present):
+            return Made(manifest_list=absolute_at)
+        # A list that is there is of what is there.
+        files.store.delete([absolute_at])
     stand_ins = StandIns(files=files, table_location=metadata.location)
     without_dvs = stand_ins.told if format_version < 3 else None
     tree = _tree(metadata, files, snapshot, format_version, folder, without_dvs, keep=keep)
@@ -244,9 +259,15 @@ def export_snapshot(
         known = {}
     elif known is None:
         known = known_to_relatives(metadata, files, snapshot, folder, there)
+    if present is not None:
+        known = {part: some for part, some in known.items() if not present.missing(some)}
     for made in tree.manifests(known):
-        listed.append(made.listed if made.file is None else _stored(made.listed, made.file, files))
+        listed.append(
+            made.listed if made.file is None else _stored(made.listed, made.file, files, present)
+        )
         written += [] if made.file is None else [made.file.location]
+    if present is not None:
+        present.add(listed)
     told = _header(snapshot, format_version)
     content = encode_manifest_list(listed, told, format_version=format_version)
     content, key = seal(content, key_bytes)
@@ -266,6 +287,8 @@ class Series:
     """Exports snapshots of a table one after the other: each uses what those before it have."""
 
     format_version: int
+    #: What is there, where that was looked at.
+    present: Present | None = None
     _known: dict[str, list[Listed]] = field(default_factory=dict)
 
     def learn(
@@ -289,20 +312,49 @@ class Series:
         """Do `export_snapshot`."""
         known, version = self._known or None, self.format_version
         made = export_snapshot(
-            metadata, files, snapshot, version, known=known, look=look, keep=keep
+            metadata,
+            files,
+            snapshot,
+            version,
+            known=known,
+            look=look,
+            keep=keep,
+            present=self.present,
         )
         place = absolute(export_folder(metadata.location, version), metadata.location)
         self._known |= known_of(made.listed, place)
         return made
 
 
-def _stored(listed: Listed, file: NewFile, files: TableFiles) -> Listed:
-    """Store a manifest, and return how it is listed; it may be there, packed by another machine."""
+def _is_whole(at: str, files: TableFiles, present: Present) -> bool:
+    """Tell whether a list can be read, and all that it names is there."""
+    found = known_in(at, files, present.place)
+    return found is not None and not any(map(present.missing, found.values()))
+
+
+def _stored(listed: Listed, file: NewFile, files: TableFiles, present: Present | None) -> Listed:
+    """Store a manifest, and return how it is listed; it may be there, packed by another machine.
+
+    Where it is looked at what is present, one that cannot be read gives way.
+    """
+    at = listed.location
     try:
-        files.store.write_new(listed.location, file.content)
+        files.store.write_new(at, file.content)
     except AlreadyExists:
-        return replace(listed, size_bytes=files.store.size(listed.location))
+        size_bytes = files.store.size(at)
+        if present is None or size_bytes == listed.size_bytes or _is_sound(at, files):
+            return replace(listed, size_bytes=size_bytes)
+        files.store.delete([at])
+        files.store.write_new(at, file.content)
     return listed
+
+
+def _is_sound(at: str, files: TableFiles) -> bool:
+    """Tell whether a manifest can be read to its end."""
+    try:
+        return all(row is not None for row in open_avro(files.store.read(at), file=at).rows())
+    except CorruptTable:
+        return False
 
 
 def _tree(

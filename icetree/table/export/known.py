@@ -6,6 +6,8 @@ Names follow from content, so that a list of any relative will do: the nearest h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from icetree.codec.legacy.encode_list import Listed, read_listed
@@ -36,6 +38,43 @@ def known_in(at: str, files: TableFiles, place: str) -> dict[str, list[Listed]] 
         return known_of(read_listed(files.store.read(at), file=at), place)
     except (NotFound, CorruptTable):
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What is there of a table's exports, as one look at their folder tells; and what was made since."""
+
+    files: TableFiles
+    #: The folder, in full.
+    place: str
+    sizes: dict[str, int]
+
+    @classmethod
+    def seen(cls, files: TableFiles, place: str) -> Present:
+        """Look what is there."""
+        sizes = {each.location: each.size_bytes for each in files.store.list(place)}
+        return cls(files=files, place=place, sizes=sizes)
+
+    def missing(self, listed: Iterable[Listed]) -> list[Listed]:
+        """Return the manifests of exports that are not there, or not as they are told of.
+
+        Those of before an upgrade are the tree's own, wherever they lie.
+        """
+        return [each for each in listed if not self._is_there(each)]
+
+    def add(self, listed: Iterable[Listed]) -> None:
+        """Take in manifests that are there by now."""
+        self.sizes.update((each.location, each.size_bytes) for each in listed)
+
+    def _is_there(self, listed: Listed) -> bool:
+        at = listed.location
+        if not at.startswith(self.place):
+            return True
+        if self.sizes.get(at) != listed.size_bytes:
+            # A listing may lag behind.
+            with suppress(NotFound):
+                self.sizes[at] = self.files.store.size(at)
+        return self.sizes.get(at) == listed.size_bytes
 
 
 def known_to_relatives(

@@ -27,6 +27,7 @@ class Kind(Enum):
     HISTORY = "history"
     LOST_PAGE = "lost page"
     LOST_STATISTICS = "lost statistics"
+    LOST_EXPORT = "lost export"
     MISSING_FILE = "missing file"
     WRONG_SIZE = "wrong size"
     UNREADABLE = "unreadable"

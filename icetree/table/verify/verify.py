@@ -19,6 +19,7 @@ from icetree.spec.metadata.metadata import TableMetadata
 from icetree.spec.metadata.snapshot import Snapshot
 from icetree.table.progress import Progress
 from icetree.table.verify.data import DataCheck
+from icetree.table.verify.exports import check_exports
 from icetree.table.verify.files import check_files
 from icetree.table.verify.findings import Gathering, Kind, Report
 from icetree.table.verify.history import check_history
@@ -41,7 +42,9 @@ _CACHE_BYTES: Final = 64 * 1024 * 1024
 #: How often a table is looked at that others take files from meanwhile.
 _LOOKS: Final = 5
 #: What may be found because files went with what nobody has any more.
-_MISSING: Final = frozenset({Kind.MISSING_FILE, Kind.LOST_PAGE, Kind.LOST_STATISTICS})
+_MISSING: Final = frozenset(
+    {Kind.MISSING_FILE, Kind.LOST_PAGE, Kind.LOST_STATISTICS, Kind.LOST_EXPORT}
+)
 
 
 def verify(
@@ -98,6 +101,7 @@ def _look(table: Table, tell: Progress, *, deep: bool, snapshots: Which) -> Repo
         chosen = [each for each in every if each.snapshot_id == metadata.current_snapshot_id]
     counts = {"snapshots": len(chosen), "pages": pages}
     counts |= _check_trees(chosen, every, metadata, files, found, tell, deep=deep)
+    check_exports(chosen, metadata, files, found)
     if deep:
         check_statistics(metadata, files, found)
     return Report(findings=found.sorted(), counts=counts)
