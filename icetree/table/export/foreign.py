@@ -253,6 +253,8 @@ class _Reading:
 
     def _require_accounted(self, before: Entries, stays: Entries, went: Entries) -> None:
         """Refuse a change that loses or invents files: all there was stays or goes, and no other."""
+        if not (before.num_rows or stays.num_rows or went.num_rows):
+            return
         had, kept, gone = (_names(each) for each in (before, stays, went))
         told = pa.concat_arrays([kept, gone])
         for name in _first(pc.invert(is_among(had, told)), had):
@@ -264,6 +266,8 @@ class _Reading:
 
     def _require_new(self, added: Entries, went: Entries) -> None:
         """Refuse a file that goes and comes: without its deletes, rows of it would be back."""
+        if not went.num_rows:
+            return
         names = _names(added)
         for name in _first(is_among(names, _names(went)), names):
             raise self._refusal(f"it removes {name} and adds it again")
