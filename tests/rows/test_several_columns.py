@@ -106,6 +106,18 @@ def test_only_files_of_the_bucket_are_read_where_all_its_columns_are_told() -> N
         assert f"a_b_bucket_4={number}/" in task["location"]
 
 
+@pytest.mark.parametrize(
+    "where", ["a in (4, 1, 2) and b in ('t', 'p', 'q')", "a in (1, 4) and b is null"]
+)
+def test_a_row_of_every_combination_of_listed_values_is_found(where: str) -> None:
+    given = [(a, b, 0) for a in range(6) for b in (*"pqrst", None)]
+    tables = [new_table(SCHEMA, partition_by=by) for by in (["bucket(50, a, b)"], [])]
+    for table in tables:
+        table.append(held(given))
+    found, wanted = (rows(table.scan(where).to_arrow()) for table in tables)
+    assert found == wanted
+
+
 def test_rows_are_sorted_by_a_bucket_of_several_columns() -> None:
     table = new_table(SCHEMA, order_by=["bucket(3, a, b) desc", "n"])
     given = [(a, b, 5 - a) for a in range(5) for b in "pq"]

@@ -48,12 +48,11 @@ def _buckets(
         return None
     columns = []
     for values, type in zip(zip(*rows, strict=True), types, strict=True):
-        known = literals.array([value for value in values if value is not None], type)
+        distinct = sorted({value for value in values if value is not None})
+        known = literals.array(distinct, type)
         if known is None:
             return None
-        at, places = 0, []
-        for value in values:
-            places.append(None if value is None else at)
-            at += value is not None
-        columns.append((known.take(pa.array(places, pa.int64())), type))
+        places = {value: at for at, value in enumerate(distinct)}
+        taken = known.take(pa.array([places.get(value) for value in values], pa.int64()))
+        columns.append((taken, type))
     return literals.array(set(buckets(columns, count).to_pylist()), IntegerType())
