@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,7 @@ from icetree.codec.legacy.encode_list import encode_manifest_list
 from icetree.errors import CommitConflict, InvalidInput
 from icetree.rows.write.write import write_files
 from icetree.spec.entry.entry import Content, Entries, Entry, Status, from_table
+from icetree.spec.fields import LAST_UPDATED_SEQUENCE_NUMBER_FIELD, ROW_ID_FIELD
 from icetree.spec.location import absolute
 from icetree.table.export.export import export
 from icetree.table.foreign import commit_foreign
@@ -51,6 +54,19 @@ def data_files(table: Table) -> list[str]:
 def first(client: StockClient) -> str:
     """Name one of the files that a client was shown."""
     return str(client.files()["location"][0].as_py())
+
+
+def with_nulls(manifest: bytes, nulls: dict[int, int]) -> bytes:
+    """Return a manifest that counts nulls of more columns."""
+    reader: Any = fastavro.reader(BytesIO(manifest))
+    entries = [*reader]
+    for each in entries:
+        told = [{"key": id, "value": count} for id, count in nulls.items()]
+        each["data_file"]["null_value_counts"] = [*(each["data_file"]["null_value_counts"] or []), *told]  # fmt: skip
+    said = {name: value for name, value in reader.metadata.items() if not name.startswith("avro.")}
+    out = BytesIO()
+    fastavro.writer(out, reader.writer_schema, entries, metadata=said)
+    return out.getvalue()
 
 
 def test_an_append_is_committed_under_the_clients_id() -> None:
@@ -101,6 +117,36 @@ def test_manifests_may_be_merged_without_a_change() -> None:
     client.rewritten()
     commit_foreign(table, client.snapshot("replace"))
     assert data_files(table) == before
+    assert ids(table) == list(range(12))
+
+
+@pytest.mark.parametrize(
+    ("operation", "forgotten", "is_refused"),
+    [("replace", 3, True), ("replace", 1, True), ("replace", 0, False), ("overwrite", 3, False)],
+)
+def test_files_that_replace_others_say_when_their_rows_were_last_updated(
+    operation: str, forgotten: int, is_refused: bool
+) -> None:
+    """Who changes rows says nothing of those that it changed."""
+    table = some_table()
+    before = data_files(table)
+    client = StockClient(table)
+    gone = first(client)
+    client.rewritten(gone)
+    manifest = client.add(new_file(table, 0, 1, 2, value="a"))
+    nulls = {ROW_ID_FIELD: 0, LAST_UPDATED_SEQUENCE_NUMBER_FIELD: forgotten}
+    content = with_nulls(table.files.store.read(manifest.location), nulls)
+    table.files.store.delete([manifest.location])
+    table.files.store.write_new(manifest.location, content)
+    client.made[-1] = replace(manifest, size_bytes=len(content))
+    snapshot = client.snapshot(operation)
+    if is_refused:
+        with pytest.raises(InvalidInput, match="run `icetree rewrite-data-files`"):
+            commit_foreign(table, snapshot)
+        assert data_files(table.refresh()) == before
+    else:
+        commit_foreign(table, snapshot)
+        assert data_files(table) != before
     assert ids(table) == list(range(12))
 
 
