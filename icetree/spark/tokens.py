@@ -108,22 +108,40 @@ def has_long_names(text: str) -> bool:
     return any(first and second for first, second in zip(dots, dots[2:], strict=False))
 
 
-def queries(text: str) -> Iterator[Edit]:
-    """Yield the queries in brackets of an expression, none that is within another: where, and what."""
-    found, stop = tokens(text), 0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A query in brackets, or all of a statement; `stop` is behind it."""
+
+    start: int
+    stop: int
+
+
+def queries(text: str) -> Iterator[Query]:
+    """Yield the queries in brackets of a text, those within others after these."""
+    found = tokens(text)
     for opening, first in pairwise(found):
-        if opening.start < stop or opening.text != "(" or not any(map(first.says, _QUERY)):
-            continue
-        closing = (t for t in found if t.start > opening.start and t.depth == opening.depth)
-        stop = next((t.start for t in closing), len(text))
-        yield opening.stop, stop, text[opening.stop : stop]
+        if opening.text == "(" and any(map(first.says, _QUERY)):
+            closing = (t for t in found if t.start > opening.start and t.depth == opening.depth)
+            stop = next((t.start for t in closing), len(text))
+            yield Query(start=opening.stop, stop=stop)
+
+
+def query_around(text: str, place: int) -> Query:
+    """Return the innermost query that a place of a statement is in."""
+    around = [each for each in queries(text) if each.start <= place < each.stop]
+    return around[-1] if around else Query(start=0, stop=len(text))
 
 
 def knowing(ctes: str, text: str) -> str:
     """Return an expression whose queries know the CTEs that stand before its statement."""
     if not ctes:
         return text
-    return edited(text, ((at, to, f"{ctes} ({query}\n)") for at, to, query in queries(text)))
+    edits: list[Edit] = []
+    for each in queries(text):
+        # Those within know what is told outside of them.
+        if not edits or each.start > edits[-1][1]:
+            edits.append((each.start, each.stop, f"{ctes} ({text[each.start : each.stop]}\n)"))
+    return edited(text, edits)
 
 
 def shortenings(text: str, names: Iterable[Sequence[str]]) -> set[Edit]:

@@ -80,6 +80,11 @@ QUERIES = [
         "SELECT id FROM db.t WHERE id IN (SELECT db.t.id + 1 FROM db.t WHERE db.t.id > 1)",
         "SELECT id FROM db.t AS x WHERE id IN (SELECT y.id + 1 FROM db.t AS y WHERE y.id > 1)",
     ),
+    # A short name where nothing else is called so.
+    (
+        "SELECT t.id FROM t WHERE t.id IN (SELECT a.t.id - 1 FROM a.t WHERE a.t.s > 'a.t2')",
+        "SELECT x.id FROM db.t AS x WHERE x.id IN (2, 3)",
+    ),
     # A short name beside full ones, of which there is but one.
     (
         "SELECT t.id FROM db.t JOIN db.x ON db.t.id = db.x.id WHERE t.id > 0",

@@ -198,6 +198,11 @@ def test_statements_write_to_branches(sql: SqlLake) -> None:
             "no column 'nope'",
         ),
         (
+            "INSERT OVERWRITE t PARTITION (nope = 1) SELECT 1, 's', NULL",
+            InvalidInput,
+            "table t has no column 'nope'",
+        ),
+        (
             "MERGE WITH SCHEMA EVOLUTION INTO t USING t AS u ON t.id = u.id WHEN MATCHED THEN DELETE",
             Unsupported,
             "SCHEMA EVOLUTION",

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from icetree.errors import InvalidInput
 from icetree.spark.names import quoted
-from icetree.spark.tokens import Edit, Token, edited, qualifiers, tokens
+from icetree.spark.tokens import Edit, Token, edited, qualifiers, query_around, tokens
 from icetree.spark.trees import Named
 
 #: The parts of a name.
@@ -81,16 +81,25 @@ def _calling(
     own = {run[-2].start for run in runs}
     spans = [each.named.span for each in mentions if each.key == mention.key or not each.is_bare]
     alike = [
-        is_short
+        (token, is_short)
         for token, is_short in _named(text, mention.last)
         if token.start not in own
         and not any(span.start <= token.start < span.stop for span in spans)
     ]
-    if all(alike):
+    if all(is_short for _, is_short in alike):
         cuts = ((run[0].start, run[-2].start, "") for run in runs)
         return Calling(alias=mention.last, edits=tuple(cuts))
     full = ".".join(mention.called[0])
-    if any(alike):
+    queries = [
+        query_around(text, each.named.span.start)
+        for each in mentions
+        if each.is_bare and each.key == mention.key
+    ]
+    if any(
+        is_short and query.start <= token.start < query.stop
+        for token, is_short in alike
+        for query in queries
+    ):
         raise InvalidInput(
             f"{mention.last!r} may be {full} or something else of that name here: give {full} an "
             "alias, and call its columns by that"

@@ -16,7 +16,7 @@ from icetree.spark.names import column
 from icetree.spark.sql.apart import Mention, told_apart
 from icetree.spark.sql.assign import Assignments, assignment
 from icetree.spark.sql.bind import within
-from icetree.spark.sql.columns import own_name, own_path
+from icetree.spark.sql.columns import no_column, own_name, own_path
 from icetree.spark.sql.merge import merge
 from icetree.spark.sql.names import TableRef, writable
 from icetree.spark.sql.select import select, with_tables
@@ -97,6 +97,8 @@ def _insert(lake: SparkLake, plan: Any, text: str) -> RowCounts | None:
         for name, value in pairs(plan.partitionSpec()).items()
         if value.isDefined()
     }
+    for name in fixed.keys() - {field.name for field in table.schema.fields}:
+        raise no_column(f"table {'.'.join(parts)}", name, table.schema)
     query = _insert_query(text, has_columns=bool(given))
     wanted = _columns(table, given, fixed, ".".join(parts))
     rows = select(lake, _with_defaults(query, wanted, table))
