@@ -114,12 +114,19 @@ def _forget(table: Table) -> None:
     table.maintenance.remove_orphan_files()
 
 
+def _rewrite_manifests_without_4(table: Table) -> None:
+    table.delete("id = 4")
+    table.maintenance.rewrite_manifests()
+
+
 FIRST = {
     **MEANWHILE,
     "appends": Meanwhile(
         does=lambda t: t.append(some(range(1, 2), 50)), leaves=lambda rows: {**rows, 1: 50}
     ),
-    "rewrites manifests": Meanwhile(does=lambda t: t.maintenance.rewrite_manifests(), leaves=_same),
+    "deletes and rewrites manifests": Meanwhile(
+        does=_rewrite_manifests_without_4, leaves=without(4)
+    ),
     "deletes and expires": Meanwhile(does=_forget, leaves=without(4)),
 }
 VERSIONS = (3, 2)
