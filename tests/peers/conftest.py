@@ -95,7 +95,8 @@ def readers(
     address = f"sqlite:///{folder}/c.db"
     with icetree.connect(address, warehouse=str(folder / "lake")) as lake:
         lake.create_namespace("db")
-        with running(folder) as server:
+        # A plan of thousands of manifests takes as long as the machine is busy.
+        with running(folder, "--plan-seconds", "600") as server:
             rest = RestCatalog("served", uri=server.uri)
             assert rest.supports_server_side_planning()
             served_to_pyiceberg = through_server(lake, lambda *name: rest.load_table(name))
