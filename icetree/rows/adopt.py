@@ -1,7 +1,7 @@
 """Files of others as entries: nothing is copied, and rows of Parquet stay unread, for footers tell.
 
-Only a partition that no bounds can tell is looked for among the rows, in the columns it is of. Of ORC and
-Avro all rows are looked at.
+Only a partition that no bounds can tell is looked for among the rows, in the columns it is of, and columns are
+read whose type is not surely one of the table's. Of ORC and Avro all rows are looked at.
 """
 
 from __future__ import annotations

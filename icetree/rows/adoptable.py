@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyiceberg.schema import Schema, index_by_id
-from pyiceberg.types import UnknownType
+from pyiceberg.types import FloatType, UnknownType
 
 from icetree.errors import InvalidInput
 from icetree.rows.formats.parquet import PARQUET
@@ -38,8 +38,13 @@ def require_readable(file: DataFile, shape: Shape) -> None:
     }
     if not unsure:
         return
-    columns = [each for each in shape.schema.fields if unsure & index_by_id(Schema(each)).keys()]
     rules = ReadRules(location=file.location)
+    for id in sorted(unsure):
+        have, field = node_of(file.nodes, id), shape.columns[id]
+        if have is not None and isinstance(field.field_type, FloatType):
+            # It would be read as what is next to it.
+            raise rules.misfit(shape.names[id], have.type, field.field_type)
+    columns = [each for each in shape.schema.fields if unsure & index_by_id(Schema(each)).keys()]
     for group in file.groups:
         for _ in file.read(group, columns, rules):
             pass

@@ -243,6 +243,7 @@ def test_a_file_that_does_not_fit_is_refused(
         ("int", pa.array([5], pa.uint32()), pa.array([2**31], pa.uint32())),
         ("int", pa.array([5], pa.int64()), pa.array([2**31], pa.int64())),
         ("time", pa.array([1000], pa.time64("ns")), pa.array([1001], pa.time64("ns"))),
+        ("float", pa.array([0.5], pa.float16()), pa.array([0.1])),
         ("string", pa.array([b"ok"]), pa.array([b"\xff"])),
         (
             "list<timestamp>",
