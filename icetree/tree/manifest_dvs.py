@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
-from icetree.spec.arrays import one_chunk
+from icetree.spec.arrays import one_chunk, without
 from icetree.spec.entry.entry import MANIFESTS, Content, Entries, Status, is_content, is_live, only
 from icetree.tree.reading import Reader
 
@@ -61,6 +61,17 @@ def read_manifest_dvs(
     return {
         leaf: _positions(entry, reader, sizes, root_file=root_file) for leaf, entry in found.items()
     }
+
+
+def require_owners(root: Entries, *, root_file: str = "root") -> None:
+    """Raise `CorruptTable` for a live manifest DV of no live leaf: what it removes would be back."""
+    here = only(
+        root.select(["content_type", "status", "location", "referenced_file"]), is_live(root)
+    )
+    leaves = one_chunk(here["location"].filter(is_content(here, *MANIFESTS)))
+    owners = one_chunk(here["referenced_file"].filter(is_content(here, Content.MANIFEST_DV)))
+    for leaf in without(owners, leaves)[:1].to_pylist():
+        raise CorruptTable(root_file, f"a manifest DV refers to {leaf}, no live leaf of the root")
 
 
 def added_positions(root: Entries, reader: Reader, *, root_file: str = "root") -> dict[str, BitMap]:

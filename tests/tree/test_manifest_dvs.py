@@ -11,6 +11,7 @@ from icetree.codec import bitmap, puffin
 from icetree.errors import CorruptTable
 from icetree.spec.entry.entry import Content, Entry, Status, from_table, to_table
 from icetree.tree.manifest_dvs import added_positions, read_manifest_dvs
+from icetree.tree.plan.plan import plan
 from tests.golden.drawing import SHAPE, DrawnReader, tree
 
 LEAF = Entry(content_type=Content.DATA_MANIFEST, location="M1", record_count=4)
@@ -89,6 +90,12 @@ def test_what_breaks_the_format_is_named() -> None:
     assert rule(LEAF, replace(inline(0), dv_inline_content=None)) == (
         "the manifest DV on leaf M1 has neither inline content nor a location, offset and size"
     )
+
+
+def test_a_plan_lets_nothing_back_whose_leaf_is_called_otherwise() -> None:
+    other = replace(LEAF, location="elsewhere/M1")
+    with pytest.raises(CorruptTable, match="a manifest DV refers to M1, no live leaf"):
+        plan(to_table([other, inline(0)], SHAPE), DrawnReader(), SHAPE, root_file="R")
 
 
 def test_broken_bitmaps_are_corrupt_tables() -> None:

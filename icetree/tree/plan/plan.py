@@ -29,7 +29,7 @@ from icetree.spec.entry.entry import (
 from icetree.spec.entry.stats import parse_column
 from icetree.spec.schema.shape import Shape
 from icetree.tree.live import LEAF, is_live_in, placed
-from icetree.tree.manifest_dvs import read_manifest_dvs
+from icetree.tree.manifest_dvs import read_manifest_dvs, require_owners
 from icetree.tree.plan.delete_stats import judged, judged_groups
 from icetree.tree.plan.deletes import columns_for
 from icetree.tree.plan.pointers import Deletes, Shelf, by_kind, pointers
@@ -293,6 +293,7 @@ def _removed(
     manifest_dvs = is_content(root, Content.MANIFEST_DV)
     if not pc.any(manifest_dvs).as_py():
         return {}
+    require_owners(root, root_file=root_file)
     named = pa.array([leaf.location for leaf in leaves], pa.string())
     wanted = pc.or_(pc.invert(manifest_dvs), pc.is_in(root["referenced_file"], value_set=named))
     plain = only(root.select(list(BASE_COLUMNS)), wanted)
