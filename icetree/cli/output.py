@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from enum import Enum
 from typing import Any, Final
 from uuid import UUID
 
@@ -73,6 +74,8 @@ def _plain(value: Any) -> Any:
             return base64.b64encode(value).decode()
         case Decimal() | UUID():
             return str(value)
+        case Enum():
+            return value.value
     return str(value)
 
 

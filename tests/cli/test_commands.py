@@ -171,6 +171,8 @@ def test_the_tree_is_drawn_in_three_ways(run: Run, tmp_path: Path) -> None:
     text = tmp_path / "tree.txt"
     assert run("tree", "db.t", "-o", str(text)).exit_code == 0
     assert "Root Manifest" in text.read_text()
+    told = parsed(run("tree", "db.t", "--json"))
+    assert told["root"]["kind"] == "Root Manifest"
 
 
 def test_verify_exits_with_1_for_findings(tmp_path: Path) -> None:
