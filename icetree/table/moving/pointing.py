@@ -19,6 +19,7 @@ from icetree.errors import (
     CommitConflict,
     CommitUnknown,
     CorruptTable,
+    IcetreeError,
     InvalidInput,
     NotFound,
     Unsupported,
@@ -29,6 +30,7 @@ from icetree.spec.metadata.metadata import TableMetadata, with_previous
 from icetree.store.base import Store
 from icetree.surroundings import now_ms
 from icetree.table.commit.attempt import metadata_file
+from icetree.table.naming import discard
 from icetree.table.state import State
 
 Stores = Callable[[str], Store]
@@ -81,10 +83,18 @@ def _pointed(catalog: Catalog, wanted: State, stores: Stores) -> State:
         return made.state
     if made.content is not None:
         stores(to).write_new(to, made.content)
-    match catalog.swap(table, expected=before, to=to):
+    try:
+        outcome = catalog.swap(table, expected=before, to=to)
+    except CommitUnknown:
+        raise
+    except IcetreeError:
+        _forget(made, stores)
+        raise
+    match outcome:
         case Swapped():
             return made.state
         case Stale(metadata_location=newest):
+            _forget(made, stores)
             now = _next(wanted, newest, stores).state
             if now.metadata_location == newest:
                 return now
@@ -97,6 +107,12 @@ def _pointed(catalog: Catalog, wanted: State, stores: Stores) -> State:
                 f"table {table} may or may not stand for {wanted.metadata_location!r} now "
                 f"({reason}); look at it before trying again"
             )
+
+
+def _forget(made: _Next, stores: Stores) -> None:
+    """Delete metadata that was written for a name which will never stand for it."""
+    if made.content is not None:
+        discard(stores(made.state.metadata_location), made.state.metadata_location)
 
 
 def _next(wanted: State, before: str, stores: Stores) -> _Next:

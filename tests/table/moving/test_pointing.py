@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.types import StringType
 
+from icetree.catalog.memory import MemoryCatalog
+from icetree.errors import CommitConflict
+from icetree.store.memory import MemoryStore
+from icetree.table.lake import Lake
+from tests.catalog.flaky import Before, FlakyCatalog
 from tests.table.moving.old_tables import lake_on, old_table, rows, uri
 
 
@@ -36,3 +42,41 @@ def test_a_table_of_another_clients_goes_back_and_its_ids_do_not(
     found.append(rows(200, 1).append_column("nickname", [["a"]]))
     assert found.scan().to_arrow().num_rows == 20
     catalog.engine.dispose()
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["another came", "it went"])
+def test_who_comes_second_leaves_no_metadata_behind(gone: bool) -> None:
+    catalog = FlakyCatalog(MemoryCatalog("test"))
+    lake = Lake(catalog=catalog, store=MemoryStore(), warehouse="memory://lake")
+    lake.create_namespace("db")
+    table = lake.create_table("db.t", [("id", "long")])
+    table.append(pa.table({"id": [1]}))
+    former = table.state.metadata_location
+    table.append(pa.table({"id": [2]}))
+
+    there: set[str] = set()
+    unnamed: set[str] = set()
+
+    def files() -> set[str]:
+        return {each.location for each in lake.store.list(table.location)}
+
+    before = files()
+
+    def meanwhile() -> None:
+        unnamed.update(files() - before)
+        if gone:
+            catalog.inner.drop(table.name)
+        else:
+            lake.table("db.t").append(pa.table({"id": [3]}))
+        there.update(files())
+
+    catalog.faults = {("swap", catalog.steps.count("swap") + 1): Before(meanwhile)}
+    if gone:
+        found = lake.register_table("db.t", former, overwrite=True)
+        assert found.state.metadata_location == former
+    else:
+        with pytest.raises(CommitConflict, match="another commit came first"):
+            lake.register_table("db.t", former, overwrite=True)
+        assert lake.table("db.t").scan().count() == 3
+    assert len(unnamed) == 1
+    assert files() == there - unnamed
