@@ -98,4 +98,5 @@ def _runs(values: pa.Array, offsets: pa.Array, items: pa.Array) -> list[pa.Array
     texts = row_texts([within])
     starts = pa.array(ends - ends[0], pa.int64())
     joined = pc.binary_join(pa.LargeListArray.from_arrays(starts, texts), _NOTHING)
-    return [_text(known), joined]
+    # Under a null there may be anything.
+    return [_text(known), pc.if_else(pc.is_valid(values), joined, _NOTHING)]
