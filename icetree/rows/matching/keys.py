@@ -95,8 +95,9 @@ def _place_in(known: Numbers, codes: Numbers) -> Numbers:
 def _comparable(values: pa.Array) -> pa.Array:
     values = plain(values)
     if _is.is_floating(values.type):
-        # A set tells the two zeros apart; the sum of both is one.
-        return pc.add(values, pa.scalar(0.0, values.type))
+        # A set tells the two zeros apart, and NaNs of other bits; the sum of both zeros is one.
+        nan = pa.scalar(float("nan"), values.type)
+        return pc.if_else(pc.is_nan(values), nan, pc.add(values, pa.scalar(0.0, values.type)))
     return values
 
 
@@ -128,7 +129,12 @@ def _number(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     left, right = _as_decimal(one), _as_decimal(other)
     scale = max(left.scale, right.scale)
     digits = max(left.precision - left.scale, right.precision - right.scale)
-    return pa.decimal256(digits + scale, scale)
+    try:
+        return pa.decimal256(digits + scale, scale)
+    except ValueError:
+        raise InvalidInput(
+            f"{one} in the table and {other} in the source have no type in common: cast the source's first"
+        ) from None
 
 
 def _finer(one: pa.DataType, other: pa.DataType) -> str:

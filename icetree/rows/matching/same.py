@@ -41,7 +41,11 @@ def _codes(values: pa.Array) -> Codes:
         return _list_codes(values.offsets, _codes(values.values), valid)
     if is_.is_null(values.type):
         return np.zeros(len(values), np.int64)
-    found = pc.dictionary_encode(plain(values), null_encoding="mask").indices
+    values = plain(values)
+    if is_.is_floating(values.type):
+        # Those of other bits are others to a dictionary.
+        values = pc.if_else(pc.is_nan(values), pa.scalar(float("nan"), values.type), values)
+    found = pc.dictionary_encode(values, null_encoding="mask").indices
     numbers: Codes = pc.fill_null(found, -1).to_numpy().astype(np.int64) + 1
     return numbers
 

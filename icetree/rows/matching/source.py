@@ -32,7 +32,13 @@ def held(data: ArrowData, properties: Mapping[str, str], *, table: str) -> pa.Ta
         batches.append(batch)
     if schema is None and not batches:
         raise InvalidInput(f"table {table}: no batch came, not even one that tells the columns")
-    rows = pa.Table.from_batches(batches, schema)
+    try:
+        rows = pa.Table.from_batches(batches, schema)
+    except pa.ArrowException as error:
+        told = " ".join(str(error).split())
+        raise InvalidInput(
+            f"table {table}: batches of the source have other columns than the first ({told})"
+        ) from None
     try:
         return _laid_out(rows).combine_chunks()
     except pa.ArrowException as error:

@@ -215,7 +215,10 @@ def _literals(values: pa.Array) -> list[Any]:
     """Return values as filters take them."""
     if _is.is_temporal(values.type):
         values = values.cast(pa.string())
-    return list(values.to_pylist())
+    try:
+        return list(values.to_pylist())
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"a key of the source is not UTF-8 text: {error.object!r}") from None
 
 
 def cuts(sizes: Numbers) -> Iterator[slice]:

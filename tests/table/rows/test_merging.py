@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -125,6 +126,17 @@ def test_times_beyond_those_of_a_finer_source_match_none_of_it() -> None:
     assert done.rows.deleted == 1
 
 
+@pytest.mark.parametrize("type", [pa.float32(), pa.float64()], ids=str)
+def test_a_nan_matches_a_nan_of_other_bits(type: pa.DataType) -> None:
+    """The processor makes another of 0.0 / 0.0 than Python has."""
+    wide = np.array([0xFFF8000000000000, 0x7FF8000000000001], np.uint64).view(np.float64)
+    nans = pa.array(np.array([*wide, 1.5]), pa.float64()).cast(type)
+    table = table_of(columns=pa.schema([("k", type), ("v", pa.string())]))
+    table.append(pa.table({"k": nans, "v": ["old"] * 3}))
+    done = table.upsert(pa.table({"k": pa.array([np.nan], type), "v": ["new"]}), on=["k"])
+    assert (done.rows.updated, done.rows.inserted) == (2, 0)
+
+
 def test_keys_that_cannot_be_compared_are_refused() -> None:
     table = table_of(ONE)
     with pytest.raises(InvalidInput, match="'id' is int64 in the table and string in the source"):
@@ -193,6 +205,21 @@ def test_a_clause_speaks_of_rows_that_there_are() -> None:
         table.merge(some(ONE).drop_columns("s"), on=["id"]).when_matched_update_all().run()
     with pytest.raises(InvalidInput, match="has no column 'more'"):
         table.upsert(some(ONE).append_column("more", pa.array([1])), on=["id"])
+    assert rows(table) == [ONE]
+
+
+def test_sources_that_are_none_are_refused() -> None:
+    table = table_of(ONE)
+    batches = [pa.record_batch({"id": [1], "n": [1]}), pa.record_batch({"n": [2], "id": [2]})]
+    with pytest.raises(InvalidInput, match="batches of the source have other columns than the"):
+        table.upsert(batches, on=["id"])
+    wide = table_of(columns=[("k", "decimal(38, 38)")])
+    keys = pa.table({"k": pa.array([Decimal("0.5")], pa.decimal256(76, 1))})
+    with pytest.raises(InvalidInput, match="no type in common: cast the source's"):
+        wide.merge(keys, on=["k"]).when_matched_delete().run()
+    texts = pa.array([b"\xff"]).view(pa.string())
+    with pytest.raises(InvalidInput, match="a key of the source is not UTF-8 text"):
+        table.merge(pa.table({"s": texts}), on=["s"]).when_matched_delete().run()
     assert rows(table) == [ONE]
 
 
