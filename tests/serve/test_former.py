@@ -359,5 +359,27 @@ def test_of_appends_that_land_together_the_last_is_exported_and_others_once_some
     assert missing(lake, loaded(Client(server))) == []
 
 
+def test_who_lands_alone_after_those_that_landed_together_has_no_others_exported(
+    lake: Lake, table: Table
+) -> None:
+    """Else one that comes too late for its group would do what the group was spared."""
+    grow(table, 4)
+    showing = Server(lake, former_s=60).serving.showing
+
+    def lists() -> int:
+        return sum(not each.endswith("-0.avro") and "/snap-" in each for each in exports(table))
+
+    showing.show_landed(table, 3, together=True)
+    grow(table, 1, start=10)
+    showing.show_landed(table, 3)
+    showing.close()
+    assert lists() == 2
+    grow(table, 1, start=20)
+    showing = Server(lake, former_s=60).serving.showing
+    showing.show_landed(table, 3)
+    assert lists() == 6
+    showing.close()
+
+
 def ids(table: Table) -> list[int]:
     return [each.snapshot_id for each in table.refresh().history()]
